@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Sequence
@@ -160,6 +161,7 @@ def test_attack_no_error_holds_a_value() -> None:
 
 
 HIT = "touch HIT"
+SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
 SHELL_VALUES = [
     *(f"$({HIT})", f"`{HIT}`", f"'; {HIT}; '", f'"; {HIT}; "', f"\n{HIT}\n", f"\nEOF\n{HIT}\n", f"\n\tX\n{HIT}\n"),
     *(f"\nE F\n{HIT}\n", f"\\'; {HIT} #", f"a[$({HIT})]", f")\n{HIT}\n", f"}}; {HIT};", f'\\"; {HIT} #', f";{HIT};"),
@@ -214,8 +216,9 @@ def test_attack_no_place_in_a_shell_script_makes_a_quoted_value_run(tmp_path: Pa
             continue
         if subprocess.run(["bash", "-n"], input=harmless.encode(), capture_output=True).returncode:
             continue
-        subprocess.run(["bash"], input=script.encode(), cwd=tmp_path, capture_output=True, timeout=60)
-        assert not (tmp_path / "HIT").exists(), script
+        for shell in SHELLS:
+            subprocess.run([shell], input=script.encode(), cwd=tmp_path, capture_output=True, timeout=60)
+            assert not (tmp_path / "HIT").exists(), (shell, script)
         ran += 1
     assert ran > 10
 
@@ -253,6 +256,41 @@ ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
         ("cat <<EOF\nx\\\nEOF\n", "\nEOF\n", f"$({HIT})"),
         ("cat <<-EOF\n\tx\\\\\\\n\tEOF\n", "\n\tEOF\n", f"$({HIT})"),
         ("echo $\\\n", "", f"\\'; {HIT} #"),
+        ("eval ]] ", "", f"; {COMMAND}"),
+        ("[[ x || eval ", " ]]", COMMAND),
+        ("eval { ", "", f"; {COMMAND}"),
+        ("eval `:`{ ", "", f"; {COMMAND}"),
+        ("function f { eval ", "; }; f", COMMAND),
+        ("coproc x { eval ", "; }", COMMAND),
+        ("[[ a != ]]b && 1 -eq x", "]] ]]", ARITHMETIC),
+        ("if [[\\\n a && ", " -eq 1 ]]; then :; fi", ARITHMETIC),
+        ("[[(1 -eq ", ") ]]", ARITHMETIC),
+        ("[[ (", " -eq 1) ]]", ARITHMETIC),
+        ("[[ ", "\\\n -eq 1 ]]", ARITHMETIC),
+        ("[[ 1 -eq ''", " ]]", ARITHMETIC),
+        ("[[ 1 -eq $x", " ]]", ARITHMETIC),
+        (">/dev/null eval ", "", COMMAND),
+        ("eval>/dev/null ", "", COMMAND),
+        ("x=1 2>&1 let ", "", ARITHMETIC),
+        ("command -p eval ", "", COMMAND),
+        ("coproc eval ", "", COMMAND),
+        ("x+=1 y[1]=2 z='a b' eval ", "", COMMAND),
+        ("x=" + "y" * 600 + " eval ", "", COMMAND),
+        ('"eval" ', "", COMMAND),
+        ("e''val ", "", COMMAND),
+        ("f() eval ", "; f", COMMAND),
+        ("f() if eval ", "; then :; fi; f", COMMAND),
+        ("case x in (x) eval ", ";; esac", COMMAND),
+        ("if (true) then eval ", "; fi", COMMAND),
+        ("if ((1)) then eval ", "; fi", COMMAND),
+        ("for ((;;)) do eval ", "; break; done", COMMAND),
+        ("compgen -W ", "", f"$({HIT})"),
+        ("set -x; PS4=", "; true", f"$({HIT})"),
+        ("declare -a x=", "", f"([{ARITHMETIC}]=1)"),
+        ("declare ''", "=1", ARITHMETIC),
+        ("y[1|", "]=1", ARITHMETIC),
+        ("y[z[1]+", "]=1", ARITHMETIC),
+        ("y[ ", " ]=1", ARITHMETIC),
     ],
 )
 def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
@@ -275,6 +313,15 @@ def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
         ("docker run -v {{ .a | squote }}:/data x", "docker run -v 'a b':/data x"),
         ("eval x; echo {{ .a | squote }}", "eval x; echo 'a b'"),
         ("evaluate {{ .a | squote }}", "evaluate 'a b'"),
+        ("vault read {{ .a | squote }}", "vault read 'a b'"),
+        ("tool --eval {{ .a | squote }} 2>&1", "tool --eval 'a b' 2>&1"),
+        ("x[1]={{ .a | squote }}", "x[1]='a b'"),
+        ("x=(1 {{ .a | squote }})", "x=(1 'a b')"),
+        ("[ -f {{ .a | squote }} ] && rm {{ .a | squote }}", "[ -f 'a b' ] && rm 'a b'"),
+        ("[[ 1 -eq $n && {{ .a | squote }} == x ]]", "[[ 1 -eq $n && 'a b' == x ]]"),
+        ("eval 'x' > {{ .a | squote }}", "eval 'x' > 'a b'"),
+        ("f() { rm {{ .a | squote }}; }; (rm {{ .a | squote }})", "f() { rm 'a b'; }; (rm 'a b')"),
+        ("curl " + "-H x " * 200 + "{{ .a | squote }}", "curl " + "-H x " * 200 + "'a b'"),
         ("cat <<'EOF'\nx\\\nEOF\necho {{ .a | squote }}", "cat <<'EOF'\nx\\\nEOF\necho 'a b'"),
     ],
 )

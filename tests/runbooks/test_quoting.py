@@ -242,3 +242,15 @@ def test_attack_control_characters_are_refused_for_every_target(target: Target, 
 def test_attack_what_has_no_literal_is_refused(target: Target, quote: str, value: str) -> None:
     with pytest.raises(Fault):
         quoted(target, quote, value)
+
+
+def test_attack_a_bracket_that_is_doubled_ends_no_name() -> None:
+    for text in (
+        "select [a]]{{ .a | squote }}]",
+        "select [a]]]]{{ .a | squote }}]",
+        'select {{ "a" | quotechar "[" }}]{{ .a | squote }}]',
+    ):
+        with pytest.raises(RenderError, match="within quotes of the text"):
+            parse(text).render({"a": "x"}, Target.TSQL)
+    for text in ("select [a]]] + {{ .a | squote }}", "select [a].[b] + {{ .a | squote }}"):
+        assert parse(text).render({"a": "it's"}, Target.TSQL).text.endswith("'it''s'")

@@ -145,6 +145,27 @@ def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_
     assert target_of("custom", (), "a.runbook.txt") is Target.OTHER
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("pwsh",), ("/usr/bin/perl",), ("fish",), ("cmd.exe",), ("php8.2", "-a"), ("tclsh",), ("python3", "tool.py")),
+        *(
+            ("python3.11",),
+            (r"C:\Windows\PowerShell.EXE",),
+            ("env", "-i", "ruby"),
+            ("sudo", "-u", "x", "/bin/tcsh"),
+            ("node", "a"),
+        ),
+    ],
+)
+def test_attack_no_name_of_a_file_makes_a_shell_of_another_interpreter(command: tuple[str, ...]) -> None:
+    for file in ("a.runbook.sh", "a.runbook.sql", "a.runbook"):
+        assert target_of("custom", command, file) is Target.OTHER
+    assert target_of("custom", ("env", "bash"), "a.runbook.sh") is Target.SHELL
+    assert target_of("oracledb", ("python3", "statements.py"), "a.runbook.sh") is Target.ORACLE
+    assert target_of("oracledb", ("perl",), "a.runbook.sql") is Target.OTHER
+
+
 def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
     template = parse(
         """{{ .p | type "password" | pattern "^[a-z]+$" | asenv "P" }}psql <<E

@@ -65,6 +65,61 @@ _SCRIPTS: Mapping[Target, str] = {
     Target.PYTHON: r"-[a-zA-Z]*[cm]",
     Target.JAVASCRIPT: r"-[ep]|--eval|--print",
 }
+# Other interpreters, which read quotes in ways of their own, and programs that run another.
+_INTERPRETERS = frozenset(
+    {
+        "pwsh",
+        "powershell",
+        "cmd",
+        "fish",
+        "csh",
+        "tcsh",
+        "nu",
+        "elvish",
+        "xonsh",
+        "rc",
+        "es",
+        "perl",
+        "raku",
+        "ruby",
+        "irb",
+    }
+    | {"php", "lua", "luajit", "tclsh", "wish", "expect", "r", "rscript", "julia", "ghci", "scala", "groovy", "jshell"}
+    | {
+        "deno",
+        "bun",
+        "nodejs",
+        "python",
+        "pypy",
+        "ipython",
+        "bpython",
+        "node",
+        "awk",
+        "gawk",
+        "mawk",
+        "sed",
+        "jq",
+        "bc",
+    }
+    | {
+        "emacs",
+        "vim",
+        "ex",
+        "ed",
+        "guile",
+        "racket",
+        "sbcl",
+        "clisp",
+        "clojure",
+        "swipl",
+        "iex",
+        "erl",
+        "octave",
+        "gdb",
+    }
+)
+_WRAPPERS = frozenset({"env", "sudo", "doas", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "busybox"})
+_VERSION = re.compile(r"-?\d[\d.]*$")
 _SUFFIXES: Mapping[str, Target] = {
     "sql": Target.SQL,
     **dict.fromkeys(("sh", "bash", "ksh", "zsh"), Target.SHELL),
@@ -75,14 +130,27 @@ _SUFFIXES: Mapping[str, Target] = {
 
 def target_of(subtype: str, command: Sequence[str] = (), file: str = "") -> Target:
     """What reads the script of a connection: the program of its command says so, unless the gateway itself speaks with
-    such a target; else its subtype, else the name of the runbook. OTHER where nothing does: there only letters, digits
-    and _ can be quoted."""
+    such a target; else its subtype, else the name of the runbook, unless the program is an interpreter of another
+    language. OTHER where nothing does: there only letters, digits and _ can be quoted."""
     if command and protocol_of(subtype, command) == TERMINAL:
-        program = command[0].rsplit("/", 1)[-1]
+        program = _program(command[0])
         target = _PROGRAMS.get(program)
         if target is not None and _reads_input(program, target, command[1:]):
             return target
+        if _is_other_interpreter(command):
+            by_subtype = _SUBTYPES.get(subtype, Target.OTHER)
+            return by_subtype if by_subtype.is_sql and len(command) > 1 else Target.OTHER
     return _SUBTYPES.get(subtype) or _SUFFIXES.get(file.rsplit(".", 1)[-1], Target.OTHER)
+
+
+def _program(word: str) -> str:
+    return re.split(r"[/\\]", word)[-1]
+
+
+def _is_other_interpreter(command: Sequence[str]) -> bool:
+    """Whether the program is no POSIX shell and reads a language; or what a program like env runs."""
+    words = command if _program(command[0]) in _WRAPPERS else command[:1]
+    return any(_VERSION.sub("", _program(word).lower().removesuffix(".exe")) in _INTERPRETERS for word in words)
 
 
 def _reads_input(program: str, target: Target, args: Sequence[str]) -> bool:

@@ -164,6 +164,8 @@ class Sql(Scanner):
             self._mode, self._depth = "*/", 1
         elif sign == "[":
             self._mode = "]"
+        elif sign == "]":  # ]] within a name
+            self._mode = "]" if self._closed == (self._offset + start, "]") else ""
         elif sign == "'":
             self._mode = self._literal(self._before(text, start), self._offset + start)
         else:
@@ -196,7 +198,7 @@ class Sql(Scanner):
             found = re.compile(re.escape(self._mode)).search(text, at, limit)
         if found is None:
             return limit
-        if self._mode in ("'", "\\'"):
+        if self._mode in ("'", "\\'", "]"):
             self._closed = (self._offset + found.end(), self._mode)
         self._mode = ""
         return found.end()
@@ -216,7 +218,7 @@ _SQL_CODE = {
     Target.POSTGRES: r"""'|"|--|/\*|\$(?:[^\W\d]\w*)?\$""",
     # What stands in /*! … */ and /*M! … */ is run.
     Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*(?!M?!)""",
-    Target.TSQL: r"""'|"|\[|--|/\*""",
+    Target.TSQL: r"""'|"|\[|\]|--|/\*""",
     Target.ORACLE: r"""'|"|--|/\*""",
     Target.SQLITE: r"""'|"|`|\[|--|/\*""",
     Target.SQL: r"""'|"|`|--|/\*""",

@@ -8,7 +8,7 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, State
 
 MAX_NESTED = 200
-_MAX_COMMAND = 500  # characters that are kept of the beginning of a command
+_MAX_COMMAND = 250  # characters that are kept of the beginning of a command
 _CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\$\[|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
 _DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{|\$\[")
 _EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{|\$\[")
@@ -20,20 +20,38 @@ _CODE_MODES = frozenset({"", "(", "s"})
 _OPAQUE = frozenset({"`", "((", "p", "{"})
 # Commands of the shell itself that read an argument once more: as code, as arithmetic, which runs what stands in a
 # subscript, or as the name of a variable, which may have one.
-_FIRST = r"(?:[\s!{]|\b(?:if|then|elif|else|while|until|do|time|command|builtin)\s|\w+=\S*\s)*"
+# What may stand in front of the name of a command; "[[ ;" since sh knows no [[.
+_FIRST = (
+    r"(?:\[\[ ;)?(?:[\s!{]|(?:if|then|elif|else|while|until|do|time|command|builtin)\s|function\s+\S+\s"
+    r"|coproc\s(?:\s*\w+\s+(?=\{))?|-\S*(?:\s|$)|\w+(?:\[[^\]]*\])?\+?=\S*(?:\s|$)|\d*&?[<>]+[&|]?\s*[^\s<>]+(?:\s|$))*"
+)
 _BEGINS = re.compile(_FIRST)
-_AGAIN = re.compile(rf"{_FIRST}(?:eval|let|trap|alias|read|unset|mapfile|readarray|getopts)\s")
-_DECLARES = re.compile(rf"{_FIRST}(?:declare|typeset|local|readonly|export)\s")
-_AS_OTHER = re.compile(r"\s-\w*[in]")
-_TESTS = re.compile(rf"{_FIRST}(?:\[\[?|test)\s")
-_PRINTS = re.compile(rf"{_FIRST}printf\s")
+_AGAIN = re.compile(
+    rf"{_FIRST}(?:eval|let|trap|alias|read|unset|mapfile|readarray|getopts|compgen|complete|bind|fc|wait|integer|float"
+    r"|nameref|shift|return|exit|break|continue)[\s<>]"
+)
+_DECLARES = re.compile(rf"{_FIRST}(?:declare|typeset|local|readonly|export)[\s<>]")
+_DECLARED = re.compile(r"\s\w+\+?=\S*$")
+_AS_OTHER = re.compile(r"\s[-+]\w*[inaA]")
+_TESTS = re.compile(rf"{_FIRST}(?:\[\[?|test)[\s<>]")
+_PRINTS = re.compile(rf"{_FIRST}printf[\s<>]")
 _COMPARES = r"\s-(?:eq|ne|lt|le|gt|ge)\s"
-_COMPARED = re.compile(rf"{_COMPARES}\s*$")
-_WILL_BE_COMPARED = re.compile(rf"\S*{_COMPARES}")
-_VARIABLE = re.compile(r"\s-v\s+$")
+_COMPARED = re.compile(rf"{_COMPARES}|\s-[vR]\s")
+_WILL_BE_COMPARED = re.compile(rf"[^&|;]*?{_COMPARES}")
+_VARIABLE = re.compile(r"\s-v")
+_PROMPT = re.compile(r"\b(?:PS\d|PROMPT_COMMAND)\+?=\S*$")
 _SUBSCRIPT = re.compile(r"\[[^\]\s]*$")
-_REDIRECTED = re.compile(r"[<>]\s*$")
-_SEPARATES = re.compile(r"\[\[(?=\s)|(?<=\s)\]\]|(?:^|(?<=\s))\{(?=\s)|;|(?<![<>])&(?!>)|\|")
+_OPENS_SUBSCRIPT = re.compile(r"\w\[|(?<!\S)\[(?![\s\[])")
+_REDIRECTED = re.compile(r"(?<!\\)[<>]\s*$")
+_NO_WORD = re.compile(r"[^\w./$-]")
+_SEPARATORS_COUNT = 10  # signs, for each of them has the beginning of its command read again
+_MAX_QUOTED = 20  # characters of quotes that are kept in a command
+_SEPARATES = re.compile(r"\[\[(?=[\s\\(])|(?<=\s)\]\](?=[\s;&|)<>])|;|(?<![<>])&(?!>)|\|")
+
+
+def _is_in_subscript(command: str) -> bool:
+    found = _OPENS_SUBSCRIPT.search(command) if "[" in command else None
+    return found is not None and command.count("[", found.start()) > command.count("]", found.start())
 
 
 class Shell(Scanner):
@@ -73,18 +91,24 @@ class Shell(Scanner):
     @property
     def is_read_again(self) -> bool:
         command, before = self._commands[-1], self._joined_tail
-        if _REDIRECTED.search(before):
+        tests, declares = _TESTS.match(command), _DECLARES.match(command)
+        if len(command) >= _MAX_COMMAND and (tests or declares or _BEGINS.fullmatch(command)):
+            return True  # what decides may have been cut off
+        if _REDIRECTED.search(before) and not command.startswith("[["):
             return False
-        if _SUBSCRIPT.search(before) or _AGAIN.match(command):
+        if _SUBSCRIPT.search(before) or _is_in_subscript(command) or _PROMPT.search(command) or _AGAIN.match(command):
             return True
-        if _DECLARES.match(command):
-            return before[-1:].isspace() or _AS_OTHER.search(command) is not None
-        if _TESTS.match(command):
-            return (_COMPARED.search(before) or _VARIABLE.search(before)) is not None
-        return _PRINTS.match(command) is not None and _VARIABLE.search(before) is not None
+        if declares:
+            return _DECLARED.search(command) is None or _AS_OTHER.search(command) is not None
+        if tests:
+            return _COMPARED.search(command) is not None
+        return _PRINTS.match(command) is not None and _VARIABLE.search(command) is not None
 
     def will_be_read_again(self, text: str) -> bool:
-        return _TESTS.match(self._commands[-1]) is not None and _WILL_BE_COMPARED.match(text) is not None
+        return (
+            _TESTS.match(self._commands[-1]) is not None
+            and _WILL_BE_COMPARED.match(text.replace("\\\n", "")) is not None
+        )
 
     @property
     def _joined_tail(self) -> str:
@@ -94,11 +118,16 @@ class Shell(Scanner):
         self.skips = False
         while at < len(text) and not self.is_lost:
             self._count()
+            mode, start = self._mode, at
             at = self._next(text, at)
+            if mode in ("'", '"', "$'"):
+                self._keep(_NO_WORD.sub("_", text[start : min(at, start + _MAX_QUOTED)].strip(mode[-1])))
             self.is_lost = self.is_lost or len(self._open) > MAX_NESTED
             levels = 1 + self._open.count("(") + self._open.count("s")
             del self._commands[levels:]
-            self._commands += [""] * (levels - len(self._commands))
+            while len(self._commands) < levels:
+                is_test = self._mode == "s" and self._commands[-1].startswith("[[")
+                self._commands.append("[[ " if is_test else "")
 
     def _next(self, text: str, at: int) -> int:
         mode = self._mode
@@ -124,21 +153,41 @@ class Shell(Scanner):
         """How the command begins, once that code is read, and the sign behind it."""
         sign = found_sign[0] if found_sign else ""
         command, done = self._commands[-1], 0
-        for found in _SEPARATES.finditer(code):
-            command += code[done : found.start()]
+        for found in _SEPARATES.finditer(code + sign):
+            if found.end() > len(code) or self.is_lost:
+                break
+            self._signs += _SEPARATORS_COUNT - 1
+            self._count()
+            command = (command + code[done : found.start()])[:_MAX_COMMAND]
             done = found.end()
-            if found[0] == "[[":
+            if _is_in_subscript(command):
+                command += "_"
+            elif found[0] == "[[":
                 command = "[[" if _BEGINS.fullmatch(command) else command + "[["
-            elif found[0] == "]]" or not command.startswith("[["):
+            elif command.startswith("[["):
+                command = "" if found[0] == "]]" else "[[ ;"
+            elif found[0] == "]]":
+                command += "]]"
+            else:
                 command = ""
-        command += code[done:]
+        self._commands[-1] = command
+        self._keep(code[done:])
         if sign == "\n" or (sign == ")" and not self._mode):  # which ends a pattern of case
-            command = command + " " if command.startswith("[[") else ""
+            self._end_of_line()
         elif found_sign and sign == "\\":
-            command += found_sign.string[found_sign.end() : found_sign.end() + 1].strip("\n")
-        elif sign != ")":
-            command += "case" if sign == "case" else "_" if sign else ""
-        self._commands[-1] = command[:_MAX_COMMAND]
+            self._keep(_NO_WORD.sub("_", found_sign.string[found_sign.end() : found_sign.end() + 1].strip("\n")))
+        elif sign in ("(", "((") and not self._commands[-1].startswith("[["):
+            # Behind what these open another command begins, unless they are a list.
+            self._commands[-1] = self._commands[-1] + "_" if self._commands[-1].endswith("=") else ""
+        elif sign not in (")", "'", '"', "$'"):
+            self._keep("case" if sign == "case" else "_" if sign else "")
+
+    def _end_of_line(self) -> None:
+        command = self._commands[-1]
+        self._commands[-1] = command + " " if command.startswith("[[") or _is_in_subscript(command) else ""
+
+    def _keep(self, text: str) -> None:
+        self._commands[-1] = (self._commands[-1] + text)[:_MAX_COMMAND]
 
     def _quote(self, text: str, at: int, mode: str) -> int:
         if mode == "'":
