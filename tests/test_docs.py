@@ -71,7 +71,7 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     }
     known |= {"POSTERN_TEST_VAULT", "POSTERN_TEST_VAULT_TOKEN"}
     known |= {f"POSTERN_{name}" for name in ("CONNECTION_NAME", "CONNECTION_TYPE", "SESSION_ID", "CLIENT_VERB")}
-    known |= {"POSTERN_USER_EMAIL", "POSTERN_USER_ID"}
+    known |= {"POSTERN_USER_EMAIL", "POSTERN_USER_ID", "POSTERN_HOOK_PAYLOAD"}
     for variable in re.findall(r"POSTERN_[A-Z_]+[A-Z]", text):
         assert variable in known, f"{page.name} names {variable}"
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
