@@ -14,6 +14,7 @@ from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
 
 MAX_HOOK = 128 * 1024  # bytes of its text: with its context it has to fit into one frame of a tunnel
 MAX_OUTPUT = 4096  # characters of what a hook printed; what is behind them is left out, and said to be
+MAX_REASON = 1_000  # characters of why one did not run to its end
 HOOK_SECONDS = 60.0  # that one may run
 
 

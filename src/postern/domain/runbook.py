@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -236,6 +236,13 @@ class Schedule:
     last_error: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+def changed_at(now: datetime, before: Repository | RunbookRule | Schedule) -> datetime:
+    """`updated_at` of a change: later than before it, whatever the clock says, since that tells what was changed
+    meanwhile, and what was read by other settings."""
+    assert before.updated_at is not None, "only those of the store are changed"
+    return max(now, before.updated_at + timedelta(microseconds=1))
 
 
 @dataclass(frozen=True, slots=True)

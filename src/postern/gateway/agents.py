@@ -69,16 +69,13 @@ class RemoteAgents:
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
         """An instance that is lost while it dials is replaced by another one, once."""
         order = Order.of(permit, start, session_id, self._timeout)
-        agent_id, name = permit.connection.agent_id, permit.connection.name
-        mux = await self._tunnels.of(agent_id)
-        if mux is None:
-            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+        mux = await self._tunnel(permit)
         try:
             return await self._dial(mux, order)
         except _Lost as lost:
-            other = await self._tunnels.of(agent_id, beside=mux)
+            other = await self._tunnels.of(permit.connection.agent_id, beside=mux)
             if other is None:
-                raise Unavailable(f"the agent of connection {name!r} was lost: {lost}") from None
+                raise Unavailable(f"the agent of connection {order.connection!r} was lost: {lost}") from None
             return await self._dial(other, order)
 
     async def cancel(self, permit: Permit, target: Target) -> None:
@@ -95,20 +92,24 @@ class RemoteAgents:
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
         """Once: an instance that is lost may have run it. Raises Denied, Unavailable."""
-        name = permit.connection.name
-        mux = await self._tunnels.of(permit.connection.agent_id)
-        if mux is None:
-            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+        mux, order = await self._tunnel(permit), order_for(permit, session_id, self._timeout)
         try:
             async with asyncio.timeout(hook.seconds + 2 * MARGIN):
-                message = hook.message(order_for(permit, session_id, self._timeout))
-                stream, answer = await mux.open(message, End())
+                stream, answer = await mux.open(hook.message(order), End())
                 stream.close()
         except Refused as refused:
             raise error_of(refused) from None
         except TimeoutError:
-            raise Unavailable(f"the agent of connection {name!r} did not answer in time") from None
+            raise _late(order) from None
         return hooks.read_answer(answer)
+
+    async def _tunnel(self, permit: Permit) -> Mux:
+        """Raises Unavailable where there is none."""
+        mux = await self._tunnels.of(permit.connection.agent_id)
+        if mux is None:
+            name = permit.connection.name
+            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+        return mux
 
     async def _dial(self, mux: Mux, order: Order) -> Target:
         stream = StreamHandshake()
@@ -120,7 +121,7 @@ class RemoteAgents:
         except Refused as refused:
             raise error_of(refused) from None
         except TimeoutError:
-            raise Unavailable(f"the agent of connection {order.connection!r} did not answer in time") from None
+            raise _late(order) from None
         except Unavailable as error:
             if mux.lost.done() or mux.drained:
                 raise _Lost(error.message) from None
@@ -129,6 +130,10 @@ class RemoteAgents:
             stream.close()
             raise
         return target
+
+
+def _late(order: Order) -> Unavailable:
+    return Unavailable(f"the agent of connection {order.connection!r} did not answer in time")
 
 
 class _Lost(Exception):

@@ -25,7 +25,7 @@ from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.schemas import TargetSchemas, next_reading
 from postern.gateway.traces import about, over
 from postern.gateway.unclosed import Ending, Unclosed
-from postern.gateway.violations import SessionViolations, Violations
+from postern.gateway.violations import Count, SessionViolations, Violations
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
@@ -58,9 +58,6 @@ class SessionRecording(Protocol):
     def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
         """Ends it, and makes it durable and final, together with others that end now unless somebody waits for this
         one: `soon`."""
-
-
-Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
 
 
 Observe = Callable[..., None]  # (metric, seconds, *labels)

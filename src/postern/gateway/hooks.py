@@ -8,19 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID, uuid4
 
-from postern.domain.hook import HOOK_SECONDS, MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
+from postern.domain.hook import HOOK_SECONDS, MAX_HOOK, MAX_REASON, HookKind, HookOutcome, HookRun, HookScript
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.domain.text import one_line
 from postern.errors import PosternError
 from postern.gateway.hook_context import Moment, context
-from postern.relay.hooks import MAX_REASON, Hook
+from postern.gateway.violations import Count
+from postern.relay.hooks import Hook
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,6 @@ AGAIN = (2.0, 10.0, 30.0)  # seconds between two tries to keep what came of one
 LAST = 0.5  # seconds to keep that of what was cut off
 METRIC = "postern_session_hooks"
 _STOPPED = "the gateway stopped before it had run to its end"
-
-Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
 
 
 class HookSource(Protocol):

@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from postern.domain.hook import MAX_OUTPUT, HookOutcome
+from postern.domain.hook import MAX_OUTPUT, MAX_REASON, HookOutcome
 from postern.domain.permit import Permit
 from postern.errors import ProtocolViolation
 from postern.relay.orders import Order
 from postern.relay.target import Start
 
 HOOK = "hook"
-MAX_REASON = 1_000  # characters
 MORE = "\n[it printed more, which is left out]"
 
 

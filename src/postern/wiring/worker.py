@@ -193,8 +193,7 @@ def build_worker(
         hooks=hooks,
     )
     engine = _engine(settings, name, made, agent, links, parts)
-    address = review_page(made.server_configs)
-    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
+    waiting = _held_logins(settings, made)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine, waiting)
     logins = _logins(settings)
@@ -235,6 +234,11 @@ def _engine(settings: Settings, name: str, made: Services, agent: Dialers, links
     address = review_page(made.server_configs)
     held = HeldRequests(made.asking, made.reviews, made.signals, address, estimates=estimates)
     return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
+
+
+def _held_logins(settings: Settings, made: Services) -> HeldLogins:
+    address = review_page(made.server_configs)
+    return HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
 
 
 def _logins(settings: Settings) -> Logins:

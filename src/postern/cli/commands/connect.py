@@ -64,9 +64,8 @@ def connect(
     and error are carried byte for byte.
 
     Where colleagues have to agree first, your client or command waits, says for whom, and goes on by itself once they
-    have. --reason is what they read.
-
-    Where sessions open an issue in a tracker, --issue-field says what its template asks for.
+    have. --reason is what they read. Where sessions open an issue in a tracker, --issue-field says what its template
+    asks for.
 
     \b
     postern connect shop-demo

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from postern.domain.hook import FILE_OF, MAX_OUTPUT, HookKind, HookRun, HookScript
+from postern.domain.hook import FILE_OF, MAX_OUTPUT, MAX_REASON, HookKind, HookRun, HookScript
 from postern.domain.principal import Principal
 from postern.services.identity.users import require_reader
 from postern.services.runbooks.reading import SETTING
@@ -20,7 +20,6 @@ MAX_SHOWN = 100  # runs of one session
 _STAYS = 30  # seconds
 _ORGANISATIONS_KEPT = 1_000
 _MAX_KEPT = 64_000_000  # characters, of all organisations
-_MAX_REASON = 1_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Hooks:
     async def ran(self, run: HookRun) -> None:
         """Keeps what became of one, cut to what is kept; nothing where its session is gone. Raises Unavailable."""
         outcome = run.outcome
-        reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:_MAX_REASON])
+        reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:MAX_REASON])
         output = outcome.output[:MAX_OUTPUT].encode("utf-8", "replace").decode()
         await self._runs.add(replace(run, outcome=replace(outcome, output=output, reason=reason)))
 

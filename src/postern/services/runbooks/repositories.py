@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from postern.domain.principal import Principal
-from postern.domain.runbook import MARK, MAX_FILE, Repository, repository_id, repository_name
+from postern.domain.runbook import MARK, MAX_FILE, Repository, changed_at, repository_id, repository_name
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Malformed, NotFound
 from postern.services.identity.users import require_admin, require_reader
@@ -218,12 +217,7 @@ class Repositories:
         except Invalid as error:
             raise Invalid(f"{where}{error.message}", field=error.field and f"{where}{error.field}") from None
         # What was read by the settings before it must not pass for what these read.
-        return replace(made, updated_at=now if current is None else max(now, _after(current)))
-
-
-def _after(current: Repository) -> datetime:
-    assert current.updated_at is not None, "only those of the store are changed"
-    return current.updated_at + timedelta(microseconds=1)
+        return replace(made, updated_at=now if current is None else changed_at(now, current))
 
 
 def _kept(given: RepositoryFields, current: Repository | None, name: str) -> Secret:

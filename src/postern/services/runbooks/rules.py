@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from uuid import uuid4
 
 from postern.domain.connection import check_new_name
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.domain.runbook import RunbookPattern, RunbookRule, repository_name
+from postern.domain.runbook import RunbookPattern, RunbookRule, changed_at, repository_name
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.rule_fields import check_description, check_room, checked_connections, printable_groups
@@ -68,9 +67,7 @@ class RunbookRules:
         """Raises Denied, NotFound, Invalid, Conflict."""
         require_admin(principal, _DEED)
         current = (await self._existing(principal, name_or_id)).rule
-        assert current.updated_at is not None, "only those of the store are changed"
-        at = max(self._now(), current.updated_at + timedelta(microseconds=1))
-        rule = replace(await self._merged(current, given), updated_at=at)
+        rule = replace(await self._merged(current, given), updated_at=changed_at(self._now(), current))
         await self._store.update(rule, current)
         changed(current, rule)
         return await self._told(principal, rule)

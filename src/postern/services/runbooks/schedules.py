@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from postern.domain.connection import check_new_name
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal, PrincipalKind
-from postern.domain.runbook import Schedule
+from postern.domain.runbook import Schedule, changed_at
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
@@ -117,9 +117,7 @@ class Schedules:
                     "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
                     "delete it, and create another one"
                 )
-        assert current.updated_at is not None, "only those of the store are changed"
-        at = max(self._now(), current.updated_at + timedelta(microseconds=1))
-        schedule = await self._merged(principal, current, given, at)
+        schedule = await self._merged(principal, current, given, changed_at(self._now(), current))
         await self._store.update(schedule, current)
         changed(_told(current), _told(schedule))
         return await self.get(principal, str(schedule.id))
