@@ -8,6 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -175,6 +176,37 @@ def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(s
     event = json.loads(base64.b64decode(found))["event_session_open"]
     assert event["input_truncated"] is True
     assert script.encode("utf-16", "surrogatepass").startswith(event["input"].encode("utf-16", "surrogatepass"))
+
+
+@pytest.mark.parametrize("script", ["x" * 9_000_000, "y" * MOST, '"\n' * 40_000, "a" * 24_000 + "😀" * 24_000])
+def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written again for each few characters that were too many."""
+    written = 0
+
+    def dumps(what: Any, **given: Any) -> str:
+        nonlocal written
+        made = json.dumps(what, **given)
+        written += len(made)
+        return made
+
+    monkeypatch.setattr("postern.gateway.hook_context.json", SimpleNamespace(dumps=dumps))
+    context(uuid4(), Moment(OPEN, SESSION, permit_of(), script))
+    assert written < 4 * MOST
+
+
+async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+
+    def seen(run_id: UUID, moment: Moment) -> str:
+        kept.append(len(moment.script))
+        return context(run_id, moment)
+
+    monkeypatch.setattr(module, "context", seen)
+    here = Here()
+    here.hooks.opened(SESSION, here.permit, "x" * 4_000_000)
+    await here.ended()
+    assert kept == [MOST + 1]
+    assert here.told[0]["event_session_open"]["input_truncated"] is True
 
 
 async def test_the_hooks_of_the_end_wait_for_those_of_the_beginning_of_the_same_session() -> None:

@@ -19,7 +19,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.domain.text import one_line
 from postern.errors import PosternError
-from postern.gateway.hook_context import Moment, context
+from postern.gateway.hook_context import MOST, Moment, context
 from postern.gateway.violations import Count
 from postern.relay.hooks import Hook
 
@@ -74,7 +74,7 @@ class SessionHooks:
     def opened(self, session_id: UUID, permit: Permit, script: str) -> None:
         """`script` is what it runs; empty where somebody is connected."""
         self._open += 1
-        task = self._start(Moment(HookKind.OPEN, session_id, permit, script))
+        task = self._start(Moment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))  # more is told of none
         if task is not None:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
