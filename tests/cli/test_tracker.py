@@ -72,6 +72,10 @@ def test_templates_are_made_from_files(root: Served, tmp_path: Path) -> None:
     file.write_text(json.dumps(root.json("admin", "issuetemplates", "show", "changes") | {"name": "renamed"}))
     assert root.ok("admin", "issuetemplates", "update", "changes", str(file)).stdout == "Changed renamed.\n"
     assert root.cli("admin", "issuetemplates", "show", "changes").exit_code == 5
+    steers = {"tracker_field": "f", "type": "custom", "value": "\x1b[2J\n\u202e"}
+    file.write_text(json.dumps(TEMPLATE | {"name": "renamed", "mapping_types": {"items": [steers]}}))
+    root.ok("admin", "issuetemplates", "update", "renamed", str(file))
+    assert "f  custom  \\x1b[2J\\n\\u202e\n" in root.ok("admin", "issuetemplates", "show", "renamed").stdout
     wrong = TEMPLATE | {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "x"}]}}
     refused = root.cli("admin", "issuetemplates", "create", "-", stdin=json.dumps(wrong))
     assert "mapping_types.items[0].value: unknown preset 'x'; one of session.id" in refused.stderr

@@ -127,7 +127,13 @@ def test_addresses_that_are_not_connected_to(address: str, monkeypatch: pytest.M
             way([answers])[0].connect()
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "100.100.100.200", "fd00:ec2::254", "::ffff:169.254.169.254"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "100.100.100.200", "::ffff:169.254.169.254", "::ffff:168.63.129.16"),
+        *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
+    ],
+)
 def test_services_of_clouds_are_not_whatever_a_setting_says(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("it was connected to"))
     with pytest.raises(Unavailable):

@@ -16,9 +16,14 @@ from postern.errors import Invalid, Misconfigured, Unavailable
 Address = IPv4Address | IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Services of clouds that answer to any process on a machine, outside of the link-local range.
-_METADATA = frozenset(
-    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
+# Services of clouds that answer to any process on a machine, outside of the link-local range: Alibaba, Azure, Oracle
+# twice, AWS (with the credentials of EKS's pods), Google and Scaleway.
+_METADATA = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        *("100.100.100.200", "168.63.129.16", "192.0.0.192"),
+        *("fd00:c1::a9fe:a9fe", "fd00:ec2::/32", "fd20:ce::254", "fd00:42::42"),
+    )
 )
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
 
@@ -69,7 +74,12 @@ def check_address(
     address = _inner(ipaddress.ip_address(text.partition("%")[0]))
     if address.is_loopback:
         fine = loopback
-    elif address in _METADATA or address.is_link_local or address.is_multicast or address.is_unspecified:
+    elif (
+        any(address in network for network in _METADATA)
+        or address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+    ):
         fine = False
     else:
         fine = address.is_global or any(address in network for network in allowed)
@@ -92,6 +102,12 @@ def check_host(host: str, found: Sequence[str], allowed: tuple[Network, ...], se
 def is_within(text: str, networks: tuple[Network, ...]) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     return any(address in network for network in networks)
+
+
+def _is_special(address: Address) -> bool:
+    """Whether it is nobody's that could be meant, or of a cloud's own services."""
+    special = address.is_link_local or address.is_multicast or address.is_unspecified
+    return special or any(address in network for network in _METADATA)
 
 
 def _inner(address: Address) -> Address:

@@ -132,8 +132,12 @@ def _patterns(given: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:
 
 def _repository(given: str) -> str:
     """Its name, also of its address."""
-    text = given.strip()
-    name = repository_name(text) if "://" in text or "@" in text.partition("/")[0] else text
+    name = given.strip()
+    if "://" in name or "@" in name.partition("/")[0]:
+        try:
+            name = repository_name(name)
+        except ValueError:  # no address at all
+            name = ""
     if not name or len(name) > MAX_REPOSITORY or not name.isprintable():
         raise Invalid(
             f"runbooks: repository: {given!r} is no host/owner/repository; `GET /runbooks` shows how each is called",

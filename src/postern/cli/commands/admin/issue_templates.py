@@ -11,6 +11,7 @@ from postern.cli.output import emit, fields, json_option
 from postern.cli.rows import confirm, page_of, paging_options, show_page, told, yes_option
 from postern.client.client import Client
 from postern.client.shapes import Row
+from postern.domain.text import one_line
 from postern.errors import NotFound
 
 _COLUMNS = [
@@ -63,7 +64,7 @@ def show(template: str, as_json: bool) -> None:
 def _show(found: Row) -> None:
     fields([(title, found[name]) for title, name in _COLUMNS])
     for one in found["mapping_types"]["items"]:
-        click.echo(f"{one['tracker_field']}  {one['type']}  {one['value']}")
+        click.echo(f"{one['tracker_field']}  {one['type']}  {one_line(one['value'])}")
     for one in found["prompt_types"]["items"]:
         click.echo(f"{one['tracker_field']}  asked ({one['field_type']}{_required(one)})  {one['label']}")
     for one in found["cmdb_types"]["items"]:
