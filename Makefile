@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guardrails tests/protocols tests/relay tests/recording tests/transport tests/e2e \
 	$(filter-out %/test_interceptor.py %/test_columns.py,$(wildcard tests/inspection/masking/test_*.py))
 
-# Whole files go to each core, as the tests of most share a gateway or a server.
-PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# Whole files go to each core, as the tests of most share a gateway or a server. A failure is told where it happens, and
+# a test that hangs fails, so that a run that is cut short has still said what was wrong.
+PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 300
 SELECT := not slow and not huge
 
 .DEFAULT_GOAL := help

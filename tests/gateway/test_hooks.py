@@ -8,10 +8,12 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from tests.support.promises import PATIENT
 
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
@@ -23,10 +25,11 @@ from postern.domain.session import EndReason, Verb
 from postern.errors import Denied, Unavailable
 from postern.gateway import hooks as module
 from postern.gateway.hook_context import MOST, Moment, context
-from postern.gateway.hooks import AT_ONCE, SessionHooks
+from postern.gateway.hooks import OF_ONE, SessionHooks
 from postern.relay.hooks import Hook
 
 SESSION = uuid4()
+AWAY = Unavailable("the store is away")
 OPEN, CLOSE = HookKind.OPEN, HookKind.CLOSE
 Answer = Callable[[Hook], Awaitable[HookOutcome]]
 
@@ -61,6 +64,7 @@ class Here:
 
     def __init__(self, answer: Answer = succeeds, *, repositories: Sequence[str] = ("one",), late: float = 60) -> None:
         self.permit = permit_of()
+        self.other = permit_of()  # of another organisation, whose hooks succeed
         self.answer = answer
         self.repositories = repositories
         self.text = "print(1)"
@@ -69,8 +73,9 @@ class Here:
         self.tries = 0
         self.news = asyncio.Event()
         self.most = self.now = 0  # hooks that ran at once
-        self.is_away = False
+        self.is_away: Exception | None = None
         self.is_known = True
+        self.nothing: set[UUID] = set()  # organisations that are known to have none
         self.counted: Counter[tuple[str, ...]] = Counter()
         self.hooks = SessionHooks(self, self, self.count, seconds=0, late=late)
 
@@ -79,27 +84,29 @@ class Here:
         self.counted[labels] += int(by)
 
     async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]:
-        assert org_id == self.permit.connection.org_id
+        assert org_id in {one.connection.org_id for one in (self.permit, self.other)} - self.nothing
         await asyncio.sleep(0)
         if not self.is_known:
             raise Unavailable("the store is away")
         return [HookScript(kind, name, "c0ffee" * 6, self.text) for name in self.repositories]
 
+    def is_none(self, org_id: UUID, kind: HookKind) -> bool:
+        return org_id in self.nothing
+
     async def ran(self, run: HookRun) -> None:
         self.tries += 1
         self.news.set()
         if self.is_away:
-            raise Unavailable("the store is away")
+            raise self.is_away
         self.runs.append(run)
 
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
-        assert permit is self.permit
         self.told.append(json.loads(base64.b64decode(hook.context)))
         self.now += 1
         self.most = max(self.most, self.now)
         self.news.set()
         try:
-            return await self.answer(hook)
+            return await (self.answer if permit is self.permit else succeeds)(hook)
         finally:
             self.now -= 1
 
@@ -177,6 +184,37 @@ def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(s
     assert script.encode("utf-16", "surrogatepass").startswith(event["input"].encode("utf-16", "surrogatepass"))
 
 
+@pytest.mark.parametrize("script", ["x" * 9_000_000, "y" * MOST, '"\n' * 40_000, "a" * 24_000 + "😀" * 24_000])
+def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written again for each few characters that were too many."""
+    written = 0
+
+    def dumps(what: Any, **given: Any) -> str:
+        nonlocal written
+        made = json.dumps(what, **given)
+        written += len(made)
+        return made
+
+    monkeypatch.setattr("postern.gateway.hook_context.json", SimpleNamespace(dumps=dumps))
+    context(uuid4(), Moment(OPEN, SESSION, permit_of(), script))
+    assert written < 4 * MOST
+
+
+async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+
+    def seen(run_id: UUID, moment: Moment) -> str:
+        kept.append(len(moment.script))
+        return context(run_id, moment)
+
+    monkeypatch.setattr(module, "context", seen)
+    here = Here()
+    here.hooks.opened(SESSION, here.permit, "x" * 4_000_000)
+    await here.ended()
+    assert kept == [MOST + 1]
+    assert here.told[0]["event_session_open"]["input_truncated"] is True
+
+
 async def test_the_hooks_of_the_end_wait_for_those_of_the_beginning_of_the_same_session() -> None:
     go_on = asyncio.Event()
 
@@ -208,15 +246,102 @@ async def test_attack_more_than_may_run_wait_and_more_than_may_wait_do_not_run(
         return HookOutcome(0)
 
     here = Here(slow)
-    for _ in range(AT_ONCE + 3 + 2):
+    for _ in range(OF_ONE + 3 + 2):
         here.opened(uuid4())
     found = await here.ended(2)
     assert {(code, "3 hooks of other sessions wait already" in reason) for _, code, reason in found} == {(None, True)}
     assert "did not run to its end: 3 hooks of other sessions wait already" in caplog.text
     go_on.set()
-    assert [code for _, code, _ in await here.ended(AT_ONCE + 5)] == [None] * 2 + [0] * (AT_ONCE + 3)
-    assert here.most == AT_ONCE
-    assert here.counted == {(OPEN, "not_run"): 2, (OPEN, "succeeded"): AT_ONCE + 3}
+    assert [code for _, code, _ in await here.ended(OF_ONE + 5)] == [None] * 2 + [0] * (OF_ONE + 3)
+    assert here.most == OF_ONE
+    assert here.counted == {(OPEN, "not_run"): 2, (OPEN, "succeeded"): OF_ONE + 3}
+
+
+async def test_attack_hooks_of_one_organisation_that_hang_hold_up_those_of_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "WAITING", 3)
+    monkeypatch.setattr(module, "MOMENTS", OF_ONE + 3)
+    here = Here(hangs)
+    for _ in range(OF_ONE + 5):
+        here.opened(uuid4())
+    await here.until(lambda: here.now == OF_ONE)
+    for _ in range(OF_ONE):
+        here.hooks.opened(uuid4(), here.other, "select 1")
+    assert [code for _, code, _ in await here.ended(OF_ONE)] == [0] * OF_ONE
+    assert {run.org_id for run in here.runs} == {here.other.connection.org_id}
+    await here.hooks.stop(0)
+    assert not here.hooks._shares
+
+
+async def test_more_than_one_organisation_may_run_do_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    here = Here(hangs)
+    for _ in range(2):
+        here.opened(uuid4())
+    await here.until(lambda: here.now == 2)
+    here.hooks.opened(SESSION, here.other, "select 1")
+    await asyncio.sleep(0.05)
+    assert (here.now, here.most, here.runs) == (2, 2, [])
+    await here.hooks.stop(0)
+
+
+async def test_what_was_switched_off_or_changed_while_it_waited() -> None:
+    """A hook that hangs is switched off, or mended: it does not run hundreds of times more."""
+    go_on = asyncio.Event()
+
+    async def slow(hook: Hook) -> HookOutcome:
+        await go_on.wait()
+        return HookOutcome(0, hook.text)
+
+    here = Here(slow, repositories=("one", "two"))
+    for _ in range(OF_ONE):
+        here.opened(uuid4())
+    await here.until(lambda: here.now == OF_ONE)
+    here.opened()
+    async with asyncio.timeout(PATIENT):
+        while not here.hooks._shares[here.permit.connection.org_id].waiting:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0)
+    here.repositories, here.text = ("two",), "print('mended')"
+    go_on.set()
+    await here.ended(2 * OF_ONE + 2)
+    first, second = (run for run in here.runs if run.session_id == SESSION)
+    assert first.outcome == HookOutcome(None, reason="it was switched off, or is in its repository no more")
+    assert second.outcome == HookOutcome(0, "print('mended')")
+
+
+async def test_what_is_not_known_any_more_does_not_run() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(hook: Hook) -> HookOutcome:
+        await go_on.wait()
+        return HookOutcome(0)
+
+    here = Here(slow)
+    for _ in range(OF_ONE + 1):
+        here.opened(uuid4())
+    await here.until(lambda: here.now == OF_ONE)
+    here.is_known = False
+    go_on.set()
+    *_, (_, code, reason) = await here.ended(OF_ONE + 1)
+    assert (code, reason) == (None, "whether it is still to run is not known: the store is away")
+
+
+async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_holds_up_no_end() -> None:
+    here = Here()
+    here.nothing.add(here.other.connection.org_id)
+    here.hooks.opened(SESSION, here.other, "select 1")
+    assert not here.hooks._tasks
+    mine = uuid4()
+    here.opened(mine)
+    here.closed(mine)
+    await here.ended(2)
+    async with asyncio.timeout(PATIENT):
+        while here.hooks._tasks:  # noqa: ASYNC110 - they tell nobody
+            await asyncio.sleep(0)
+    here.hooks.closed(SESSION, here.other, EndReason.COMPLETED, 0)
+    assert not here.hooks._tasks
+    await asyncio.wait_for(here.hooks.stop(1_000 * PATIENT), PATIENT)
 
 
 async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_are(
@@ -287,10 +412,10 @@ async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: 
 async def test_a_store_that_comes_back_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AGAIN", (0.01,) * 1_000)
     here = Here()
-    here.is_away = True
+    here.is_away = AWAY
     here.opened()
     await here.until(lambda: here.tries == 3)
-    here.is_away = False
+    here.is_away = None
     assert await here.ended() == [(OPEN, 0, "")]
 
 
@@ -299,12 +424,24 @@ async def test_a_store_that_stays_away_is_told_of_in_the_log(
 ) -> None:
     monkeypatch.setattr(module, "AGAIN", (0.01, 0.01))
     here = Here()
-    here.is_away = True
+    here.is_away = AWAY
     here.opened()
     await here.until(lambda: here.tries == 3)
     await here.hooks.stop(0.1)
     said = "what came of hook session-open of one at c0ffeec0ffee could not be kept: the store is away"
     assert said in caplog.text
+
+
+async def test_a_store_that_takes_nothing_lets_the_next_one_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that is read only fails with another error than one that is away."""
+    monkeypatch.setattr(module, "AGAIN", ())
+    here = Here(repositories=("one", "two"))
+    here.is_away = RuntimeError("it is read only")
+    here.opened()
+    await here.until(lambda: len(here.told) == 2)
+    assert "hook session-open of one at c0ffeec0ffee could not be kept: it is read only" in caplog.text
 
 
 async def test_a_worker_that_stops_lets_what_runs_end() -> None:
@@ -337,14 +474,14 @@ async def test_a_worker_that_stops_runs_the_hooks_of_sessions_that_end_with_it()
 
 async def test_a_worker_that_stops_cuts_off_what_hangs_and_runs_nothing_more() -> None:
     here = Here(hangs, repositories=("one", "two"))
-    for _ in range(AT_ONCE + 1):
+    for _ in range(OF_ONE + 1):
         here.opened(uuid4())
-    await here.until(lambda: here.now == AT_ONCE)
+    await here.until(lambda: here.now == OF_ONE)
     await here.hooks.stop(0.01)
     assert here.now == 0
     here.closed(uuid4())
     await here.hooks.stop(0)
-    found = await here.ended(2 * AT_ONCE + 4)
+    found = await here.ended(2 * OF_ONE + 4)
     assert {(code, reason) for _, code, reason in found} == {(None, "the gateway stopped before it had run to its end")}
-    assert len(here.told) == AT_ONCE
+    assert len(here.told) == OF_ONE
     assert not here.hooks._tasks

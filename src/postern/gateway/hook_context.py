@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -46,7 +45,8 @@ def context(run_id: UUID, moment: Moment) -> str:
         message = {"id": str(run_id), "sid": str(moment.session_id), "command": _COMMAND, **both}
         return json.dumps(message, separators=(",", ":")).encode()
 
-    return base64.b64encode(_fitting(told, moment.script)).decode()
+    room = MOST - len(told("")) - 1  # "false" has one more than "true"
+    return base64.b64encode(told(_fitting(moment.script, room))).decode()
 
 
 def _about(permit: Permit) -> dict[str, Any]:
@@ -71,9 +71,11 @@ def _exit_code(moment: Moment) -> int:
     return 0 if moment.reason in _GOOD_ENDS else 1
 
 
-def _fitting(told: Callable[[str], bytes], script: str) -> bytes:
-    """With as much of the script as fits; a character takes up to twelve bytes."""
-    script = script[:MOST]
-    while len(made := told(script)) > MOST and script:
-        script = script[: len(script) - max(1, (len(made) - MOST) // 12)]
-    return made
+def _fitting(script: str, room: int) -> str:
+    """As much of it as takes no more than `room` bytes of JSON. Each part is written once or twice: this is the event
+    loop of all sessions, and a script may be as long as somebody likes."""
+    fits = 0
+    for step in (4_096, 256, 16, 1):
+        while fits < len(script) and (size := len(json.dumps(script[fits : fits + step])) - 2) <= room:
+            fits, room = fits + step, room - size
+    return script[:fits]

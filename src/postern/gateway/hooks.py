@@ -1,15 +1,17 @@
 """The session hooks of one worker: told of by the engine when a session begins and ends, and run beside it.
 
-Nobody waits for one. What is told costs a task; what comes of a hook is kept, logged and counted, and changes nothing.
+Nobody waits for one. What is told costs a task, where there may be hooks; what comes of one is kept, logged and
+counted, and changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -19,15 +21,16 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.domain.text import one_line
 from postern.errors import PosternError
-from postern.gateway.hook_context import Moment, context
+from postern.gateway.hook_context import MOST, Moment, context
 from postern.gateway.violations import Count
 from postern.relay.hooks import Hook
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 8
-WAITING = 256
-MOMENTS = 4_096  # beginnings and ends of sessions that are being looked after
+AT_ONCE = 16
+OF_ONE = 8  # of an organisation
+WAITING = 256  # of an organisation
+MOMENTS = 2_048  # beginnings and ends of sessions that are being looked after, of an organisation
 LATE = 20.0  # seconds that an agent has beside those of the hook: to be there, to start it, to end it
 AGAIN = (2.0, 10.0, 30.0)  # seconds between two tries to keep what came of one
 LAST = 0.5  # seconds to keep that of what was cut off
@@ -40,6 +43,9 @@ class HookSource(Protocol):
 
     async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]: ...
 
+    def is_none(self, org_id: UUID, kind: HookKind) -> bool:
+        """Whether it is known, with nobody asked, that there is none."""
+
     async def ran(self, run: HookRun) -> None: ...
 
 
@@ -50,8 +56,18 @@ class HookRunner(Protocol):
         """Raises Denied, Unavailable."""
 
 
+class _Share:
+    """What one organisation has of them."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Semaphore(OF_ONE)
+        self.waiting = 0
+        self.moments = 0
+
+
 class SessionHooks:
-    """At most AT_ONCE run, and WAITING wait; what is more does not run, and is said not to have."""
+    """At most AT_ONCE run; of an organisation OF_ONE, and WAITING wait. What is more does not run, and is said not to
+    have."""
 
     def __init__(
         self, source: HookSource, agents: HookRunner, count: Count, *, seconds: float = HOOK_SECONDS, late: float = LATE
@@ -62,7 +78,7 @@ class SessionHooks:
         self._seconds = seconds
         self._late = late
         self._turn = asyncio.Semaphore(AT_ONCE)
-        self._waiting = 0
+        self._shares: dict[UUID, _Share] = {}  # of organisations with any moment
         self._tasks: set[asyncio.Task[None]] = set()
         self._running: set[asyncio.Task[None]] = set()  # of these, with a hook that runs or waits
         self._begun: dict[UUID, asyncio.Task[None]] = {}  # by session, while the hooks of its beginning run
@@ -74,7 +90,8 @@ class SessionHooks:
     def opened(self, session_id: UUID, permit: Permit, script: str) -> None:
         """`script` is what it runs; empty where somebody is connected."""
         self._open += 1
-        task = self._start(Moment(HookKind.OPEN, session_id, permit, script))
+        self._quiet.clear()
+        task = self._start(Moment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))  # more is told of none
         if task is not None:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
@@ -82,6 +99,7 @@ class SessionHooks:
     def closed(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
         self._open -= 1
         self._start(Moment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
+        self._look()
 
     async def stop(self, grace: float) -> None:
         """Lets sessions end, and what runs or waits, by themselves for `grace` seconds; then ends what runs, and
@@ -96,45 +114,52 @@ class SessionHooks:
                 await asyncio.wait(self._tasks, timeout=LAST)
 
     def _start(self, moment: Moment) -> asyncio.Task[None] | None:
-        if len(self._tasks) >= MOMENTS:
+        org_id = moment.permit.connection.org_id
+        if self._source.is_none(org_id, moment.kind):
+            return None
+        share = self._shares.setdefault(org_id, _Share())
+        if share.moments >= MOMENTS:
             log.warning("session %s: its hooks do not run, since too many others wait", moment.session_id)
             return None
+        share.moments += 1
         before = self._begun.get(moment.session_id)
-        task = asyncio.get_running_loop().create_task(self._look_after(moment, before))
+        task = asyncio.get_running_loop().create_task(self._look_after(moment, share, before))
         self._tasks.add(task)
-        self._quiet.clear()
-        task.add_done_callback(self._ended)
+        task.add_done_callback(functools.partial(self._ended, org_id, share))
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, org_id: UUID, share: _Share, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        share.moments -= 1
+        if not share.moments:
+            del self._shares[org_id]
+        self._look()
+
+    def _look(self) -> None:
         if not self._tasks and not self._open:
             self._quiet.set()
 
-    async def _look_after(self, moment: Moment, before: asyncio.Task[None] | None) -> None:
+    async def _look_after(self, moment: Moment, share: _Share, before: asyncio.Task[None] | None) -> None:
         try:
-            scripts = await self._source.of(moment.permit.connection.org_id, moment.kind)
             if before is not None:
                 await asyncio.wait([before])
-            for script in scripts:
-                await self._one(moment, script)
+            for script in await self._source.of(moment.permit.connection.org_id, moment.kind):
+                await self._one(moment, share, script)
         except PosternError as error:
             log.error("session %s: which hooks it has is not known: %s", moment.session_id, error.message)
         except Exception:
             log.exception("session %s: its hooks could not be run", moment.session_id)
 
-    async def _one(self, moment: Moment, script: HookScript) -> None:
+    async def _one(self, moment: Moment, share: _Share, script: HookScript) -> None:
         run_id, task = uuid4(), asyncio.current_task()
         assert task is not None
         self._running.add(task)
         started, began = datetime.now(UTC), time.monotonic()
         try:
-            await self._take_turn()
-            try:
+            async with self._turn_of(share), self._turn:
+                script = await self._still(moment, script)
                 started, began = datetime.now(UTC), time.monotonic()
                 outcome = await self._run(run_id, moment, script)
-            finally:
-                self._turn.release()
         except _NotRun as error:
             outcome = HookOutcome(None, reason=str(error))
         except asyncio.CancelledError:  # by `stop` alone
@@ -149,24 +174,40 @@ class SessionHooks:
         self._tell(run)
         await self._keep(run)
 
-    async def _take_turn(self) -> None:
-        """Raises _NotRun."""
+    @asynccontextmanager
+    async def _turn_of(self, share: _Share) -> AsyncIterator[None]:
+        """One of those of its organisation that may run. Raises _NotRun."""
         if self._stopping.is_set():
             raise _NotRun(_STOPPED)
-        if self._turn.locked() and self._waiting >= WAITING:
-            raise _NotRun(f"{WAITING} hooks of other sessions wait already; those of this gateway take too long")
-        self._waiting += 1
+        if share.turn.locked() and share.waiting >= WAITING:
+            raise _NotRun(f"{WAITING} hooks of other sessions wait already; those of this organisation take too long")
+        share.waiting += 1
         try:
-            await self._turn.acquire()
+            await share.turn.acquire()
         finally:
-            self._waiting -= 1
+            share.waiting -= 1
+        try:
+            yield
+        finally:
+            share.turn.release()
+
+    async def _still(self, moment: Moment, script: HookScript) -> HookScript:
+        """As it is by now: it may have waited for long. Raises _NotRun."""
+        try:
+            found = await self._source.of(moment.permit.connection.org_id, script.kind)
+        except PosternError as error:
+            raise _NotRun(f"whether it is still to run is not known: {error.message}") from None
+        for one in found:
+            if one.repository == script.repository:
+                return one
+        raise _NotRun("it was switched off, or is in its repository no more")
 
     async def _run(self, run_id: UUID, moment: Moment, script: HookScript) -> HookOutcome:
         size = len(script.text.encode())
         if size > MAX_HOOK:
             raise _NotRun(f"it has {size} bytes, and a hook may have {MAX_HOOK} at most")
-        hook = Hook(run_id, script.text, context(run_id, moment), self._seconds)
         try:
+            hook = Hook(run_id, script.text, context(run_id, moment), self._seconds)
             async with asyncio.timeout(self._seconds + self._late):
                 return await self._agents.hook(moment.permit, moment.session_id, hook)
         except TimeoutError:
@@ -199,8 +240,8 @@ class SessionHooks:
                     await self._source.ran(run)
                     why = ""
                     return
-                except PosternError as error:
-                    why = error.message
+                except Exception as error:  # such as of a store that is read only: the next one runs all the same
+                    why = str(error)
                 if pause == 0.0 or self._stopping.is_set():
                     return
                 await self._pause(pause)

@@ -158,6 +158,28 @@ async def test_what_changes_holds_at_once(
     assert all(one == {"name": "runbooks", "org_id": str(world.org_id)} for one in heard)
 
 
+async def test_that_there_is_none_is_known_as_long_as_anything_is(
+    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+) -> None:
+    def known(org_id: UUID = world.org_id) -> list[bool]:
+        return [hooks.is_none(org_id, kind) for kind in HookKind]
+
+    assert known() == [False, False]
+    await texts(hooks, world)
+    assert known() == [True, True]
+    assert known(uuid4()) == [False, False]
+    world.fetcher.put({}, hooks={OPEN_HOOK: "first"})
+    await add(services, admin)
+    assert known() == [False, False]
+    await texts(hooks, world)
+    assert known() == [False, True]
+    world.clock.forward(seconds=31)
+    assert known() == [False, False]
+    await world.signals.publish(Topic.RESUMED)
+    await texts(hooks, world)
+    assert len(asked.asked) == 3
+
+
 async def test_reading_again_what_is_the_same_commit_drops_nothing(
     world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
 ) -> None:

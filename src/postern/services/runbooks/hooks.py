@@ -54,6 +54,12 @@ class Hooks:
             kept = await asyncio.shield(self._read(org_id))
         return kept.scripts[kind]
 
+    def is_none(self, org_id: UUID, kind: HookKind) -> bool:
+        """Whether it is known, with nobody asked, that there is none: most organisations have none, for all of their
+        sessions."""
+        kept = self._kept.get(org_id)
+        return kept is not None and kept.until > self._now() and not kept.scripts[kind]
+
     async def ran(self, run: HookRun) -> None:
         """Keeps what became of one, cut to what is kept; nothing where its session is gone. Raises Unavailable."""
         outcome = run.outcome
