@@ -329,6 +329,89 @@ def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> No
     assert refused_or(text, Target.SHELL, a="a b") == expected
 
 
+@pytest.mark.parametrize("function", ["squote", "dquote"])
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("# c\nprintf -v <<< ", "cat <<EOF\n$(($(("),  # bash runs such a value
+        ("echo ", "\ncat <<EOF\n$(\nEOF\n"),
+        ("echo ", "\ncat <<EOF\n${x:-'a}\nEOF\n"),
+        ("echo ", "\ncat <<EOF\n`\nEOF\n"),
+        ("echo ", "\ncat <<EOF\n"),
+        ("cat <<EOF\n$(\nEOF\necho ", ""),
+        ("echo ", "; echo '"),
+        ("echo ", "; echo $("),
+        ("echo ", "; (echo"),
+        ("echo ", " ${x"),
+        ("echo ", " $((1"),
+        ("echo ", "\\"),
+        ("echo ", " $(case x in x) echo;; esac)"),
+    ],
+)
+def test_attack_a_script_that_is_left_open_takes_no_value_at_any_place(function: str, before: str, behind: str) -> None:
+    text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
+    assert refused_or(text, Target.SHELL, a=f"$({HIT})") is None
+    assert refused_or("echo a " + literal(behind), Target.SHELL) is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("echo `'`'` ", " `'`'`"),  # shells look for the second ` before they look at quotes
+        ("echo `# ", "`"),
+        ("echo a\\\n#'\n", "'\n"),  # no comment: the line goes on
+        ("cat << \\\nEOF\n", "\nEOF\n"),
+        ("cat <\\\n<EOF\n", "\nEOF\n"),
+        ("echo $\\\n'\\'", "'"),
+        ("echo $\\\n(\\\n( ", "))"),
+        ("echo $'\\'''", ""),  # to dash a $ and a quote
+        ("((x<<EOF))\n", "\nEOF\n))"),  # to dash a here-document within parentheses
+        ("((x #))\n", "\n))"),
+        ("echo $(( ' )) ", " ' ))"),
+        ('echo $(( " )) ', ' " ))'),
+        ("echo $${a;#'}\n' } ", " '"),
+        ('echo "${x:-"a}" ', ' }"'),
+        ("echo ${ echo '}' ", ";}"),
+        ("[[ a == @(#'\n ", " ') ]]"),
+        ("[[ a == @(<<X\n'\nX\n ", "') ]]"),
+        ("[[ a =~ (a #'\n ", "') ]]"),
+        ("x[1<<2]=5\n'\n2]=5\n", "'"),
+        ('cat <<"E\\"F"\n$x\nE"F\n', ""),
+        ("cat <<$(x)\n$(x)\n", "\n"),
+        ("x=(())", ""),  # behind what is wrong in a list bash reads on at the next line
+        ("x=(a; ", ")"),
+        ("x=(a <<< ", ")"),
+        ("echo $(cat <<E)\n", "\nE\n"),
+        ("cat <<E $(true\n", "\nE\n)\nE\n"),
+    ],
+)
+def test_attack_what_shells_read_in_ways_of_their_own_takes_no_value(before: str, behind: str) -> None:
+    for function in ("squote", "dquote"):
+        text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
+        for value in SHELL_VALUES:
+            assert refused_or(text, Target.SHELL, a=value) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ('cat <<EOF\nhost $(hostname) ${HOME} `date` "x" it\'s\nEOF\nrm -- ', ""),
+        ("echo ", "\ncat <<EOF | ssh host \\\n  bash\nx ${x:-none}\nEOF"),
+        ("kubectl \\\n  --namespace ", " \\\n\tget pods |\\\n grep x &&\\\necho x"),
+        ("if [[ $x == @(a|b) && ( $y =~ ^(a|b)$ || -n ", " ) ]]; then echo x; fi # c\n"),
+        ('echo "${1:-"default"}" "${x:-\'none\'}" "${x%"${x##*[![:space:]]}"}" $$ ', ""),
+        ("for i in $(seq 1 $((n * 2))); do ((i % 2)) || echo ", "; done"),
+        ("echo `awk '{print $1}' f` $((16#ff)) $(( ${#x} + ${y:-1} )) ", ""),
+        ("x=(a # c\n $(ls | wc) $((1 + (2))) ", ")"),
+        ("case $x in\n a) rm ", ";;\n *) echo no;;\nesac"),
+        ("IFS=$'\\n\\t' read -r a <<< ", ""),
+    ],
+)
+def test_what_is_closed_takes_any_value(before: str, behind: str) -> None:
+    script = refused_or(literal(before) + "{{ .a | squote }}" + literal(behind), Target.SHELL, a="$(x) it's")
+    assert script == before + "'$(x) it'\\''s'" + behind
+
+
 @pytest.mark.parametrize("name", ["", "a\\nb", "a\\x1b[2J", "\\u202eb", "a\\u0085"])
 def test_attack_the_name_of_a_parameter_steers_no_terminal(name: str) -> None:
     with pytest.raises(TemplateError, match="can be seen"):

@@ -23,6 +23,11 @@ _AGAIN = (
     'and _./:@,+%- may. Ask for type "number", or take asenv'
 )
 
+_NOT_WHOLE = (
+    "the script cannot be followed to its end: a quote, a here-document, an expansion or a parenthesis is not closed "
+    "in it, or stands where shells do not agree. In such a script only letters and digits may stand between quotes"
+)
+
 
 class Places:
     """Reads a script while it is written."""
@@ -31,6 +36,7 @@ class Places:
         self._target = target
         self._scanner = scanner_of(target)
         self._unread: list[str] = []
+        self._is_delicate = False  # a value could be more than itself
         self._is_open = False  # what stands behind the last value may still make something else of it
 
     def text(self, text: str) -> None:
@@ -40,7 +46,8 @@ class Places:
         """The value between quotes, as it can stand here; `text` is how it would stand where quotes are read as such.
         Raises Fault where it could be read as anything else."""
         scanner = self._scanner
-        self.end()
+        self._read_on()
+        self._is_delicate = self._is_delicate or not is_plain(self._target, value)
         if scanner.is_lost or scanner.state is State.QUOTED:
             self._insist_on_plain(value)
         elif scanner.state is State.COMMENT:
@@ -59,7 +66,13 @@ class Places:
         return text
 
     def end(self) -> None:
-        """Nothing quoted follows what was read until now. Raises Fault where that makes code of the last value."""
+        """Nothing follows. A script that is not understood to its end is not at any place before. Raises Fault."""
+        self._read_on()
+        if self._is_delicate and not self._scanner.is_whole():
+            raise Fault(_NOT_WHOLE)
+
+    def _read_on(self) -> None:
+        """Up to here. Raises Fault where what was read makes code of the value in front of it."""
         text = "".join(self._unread)
         self._unread.clear()
         if self._is_open and self._scanner.will_be_read_again(text):

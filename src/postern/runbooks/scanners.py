@@ -51,6 +51,10 @@ class Scanner:
         """The same of the literal that this text follows, because of it."""
         return False
 
+    def is_whole(self) -> bool:
+        """Whether the script, which ends here, could be followed to its end, and everything in it is closed."""
+        return not (self.is_lost or self.skips or self.state is State.QUOTED)
+
     def prefix(self, quote: str) -> str:
         """What belongs to a literal that begins here. Raises Fault where none should."""
         raise NotImplementedError

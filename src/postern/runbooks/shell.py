@@ -9,15 +9,27 @@ from postern.runbooks.scanners import Scanner, State
 
 MAX_NESTED = 200
 _MAX_COMMAND = 250  # characters that are kept of the beginning of a command
-_CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\$\[|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
-_DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{|\$\[")
-_EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{|\$\[")
-_ARITHMETIC = re.compile(r"\\|\$\(\(|\$\(|\(|\)\)|\)|`")
-_DOCUMENT = re.compile(r"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_OPENS = {"$(": "(", "${": "{", "$((": "((", "(": "s"}  # the others are called as they are written
-_PAIRS = {("))", "(("), (")", "("), (")", "s"), ("}", "{")}
-_CODE_MODES = frozenset({"", "(", "s"})
-_OPAQUE = frozenset({"`", "((", "p", "{"})
+# $$ is a word of its own: what follows it is no $( or ${.
+_EXPANSIONS = r"\\|`|\$\$|\$\(\(|\$\(|\$\{|\$\["
+_CODE = re.compile(rf"{_EXPANSIONS}|\$'|'|\"|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
+_TEXT = re.compile(_EXPANSIONS)
+_DOUBLE = re.compile(rf"{_EXPANSIONS}|\"")
+_EXPANSION = re.compile(rf"{_EXPANSIONS}|\$'|'|\"|\}}")
+_ARITHMETIC = re.compile(rf"{_EXPANSIONS}|'|\"|\(|\)\)|\)")
+_ARITHMETIC_OR_SHELLS = re.compile(rf"{_ARITHMETIC.pattern}|<<|(?<![^\s;&|()<>])#")
+_DOCUMENT = re.compile(
+    r"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n\\$`]*\"|\\[^\n]|[^\s;&|<>()'\"\\$`#])+)(?=[ \t\n;&|<>()]|\Z)"
+)
+# Where shells do not agree how quotes are read; what stands in these is closed however they are.
+_HARMLESS = re.compile(r"'[\w ./:@,+%=-]*'|\"(?:[\w ./:@,+%=-]|\$\{[\w*?!:./%#\[\]-]+\})*\"")
+_OPENS = {"$(": "(", "${": "{"}  # the others are called as they are written
+_PAIRS = {("))", "(("), ("))", "$(("), (")", "("), (")", "s"), (")", "e"), (")", "a"), ("}", "{")}
+_CODE_MODES = frozenset({"", "(", "s", "e", "a"})
+_NO_LIST = re.compile(r"[;&|<>]")
+_LEVELS = ("(", "s", "e", "a")
+_IN_ARITHMETIC = frozenset({"((", "$((", "p", "$p"})
+_OPAQUE = _IN_ARITHMETIC | {"`", "{"}
+_DOUBLES = _IN_ARITHMETIC | {'"', "text"}  # in these an expansion reads its quotes in ways of each shell
 # Commands of the shell itself that read an argument once more: as code, as arithmetic, which runs what stands in a
 # subscript, or as the name of a variable, which may have one.
 # What may stand in front of the name of a command; "[[ ;" since sh knows no [[.
@@ -55,15 +67,21 @@ def _is_in_subscript(command: str) -> bool:
 
 
 class Shell(Scanner):
-    """What is open, outermost first: "(" and "s" are code within parentheses, "((" and "p" arithmetic, "#" a comment,
-    "<<" a here-document, "{" an expansion; the others are quotes."""
+    """What is open, outermost first: "(" and "s" are code within parentheses, "e" a pattern within them, "a" a list,
+    "((", "$((", "p" and "$p" arithmetic, "#" a comment, "<<" a here-document, "{" an expansion; the others are quotes.
 
-    def __init__(self) -> None:
+    `within`: it reads what stands in another script, "`" or "text", the body of a here-document.
+    """
+
+    def __init__(self, within: str = "") -> None:
         super().__init__()
-        self._open: list[str] = []
-        # Here-documents that begin at the end of the line: what ends each, whether tabs may stand in front of that, and
-        # whether a backslash takes the end of a line away.
-        self._announced: list[tuple[str, bool, bool]] = []
+        self._open: list[str] = ["text"] if within == "text" else []
+        self._is_nested = bool(within)
+        self._inner: list[str] = []  # what stands between backquotes, or in a line of a here-document
+        # Here-documents that begin at the end of the line: what ends each, whether tabs may stand in front of that,
+        # whether it is expanded, so that a backslash takes the end of a line away, and how many $( are open.
+        self._announced: list[tuple[str, bool, bool, int]] = []
+        self._body: Shell | None = None
         self._line = ""
         self._is_joined = False  # the line was several
         self._commands = [""]  # how the command begins that is being read, of each level of code
@@ -72,9 +90,14 @@ class Shell(Scanner):
     def state(self) -> State:
         if self.is_lost or self.skips:
             return State.QUOTED
-        if self._mode == "#":
-            return State.COMMENT
-        return State.CODE if self._mode in _CODE_MODES and not _OPAQUE & set(self._open) else State.QUOTED
+        if (self._mode != "#" and self._mode not in _CODE_MODES) or _OPAQUE & set(self._open):
+            return State.QUOTED
+        return State.COMMENT if self._mode == "#" else State.CODE
+
+    def is_whole(self) -> bool:
+        if not self.skips:
+            self.read("\n")  # which ends comments, and here-documents
+        return not (self.is_lost or self.skips or self._announced or self._open not in ([], ["text"]))
 
     @property
     def _mode(self) -> str:
@@ -120,13 +143,15 @@ class Shell(Scanner):
             self._count()
             mode, start = self._mode, at
             at = self._next(text, at)
+            if self._announced and mode not in _CODE_MODES and mode not in ("<<", "#"):
+                self.is_lost |= "\n" in text[start:at]  # shells differ where the document begins
             if mode in ("'", '"', "$'"):
                 self._keep(_NO_WORD.sub("_", text[start : min(at, start + _MAX_QUOTED)].strip(mode[-1])))
-            self.is_lost = self.is_lost or len(self._open) > MAX_NESTED
-            levels = 1 + self._open.count("(") + self._open.count("s")
+            self.is_lost |= len(self._open) > MAX_NESTED
+            levels = 1 + sum(map(self._open.count, _LEVELS))
             del self._commands[levels:]
             while len(self._commands) < levels:
-                is_test = self._mode == "s" and self._commands[-1].startswith("[[")
+                is_test = self._mode in ("s", "e") and self._commands[-1].startswith("[[")
                 self._commands.append("[[ " if is_test else "")
 
     def _next(self, text: str, at: int) -> int:
@@ -141,10 +166,15 @@ class Shell(Scanner):
             return found  # the end of the line is code's
         if mode in ("'", "$'"):
             return self._quote(text, at, mode)
+        if mode == "`":
+            return self._backquoted(text, at)
         pattern = _PATTERNS.get(mode, _CODE)
         sign = pattern.search(text, at)
         if pattern is _CODE:
-            self._follow(text[at : sign.start() if sign else len(text)], sign)
+            # Behind what is wrong in a list bash reads on at the next line, be that the middle of a value.
+            end = sign.start() if sign else len(text)
+            self.is_lost |= mode == "a" and _NO_LIST.search(text, at, sign.end() if sign else end) is not None
+            self._follow(text[at:end], sign)
         if sign is None:
             return len(text)
         return self._sign(text, sign, mode)
@@ -195,6 +225,8 @@ class Shell(Scanner):
         else:
             found = re.compile(r"[\\']").search(text, at)
             if found and found[0] == "\\":
+                # Not all shells know such quotes: to the others this is their end.
+                self.is_lost |= text.startswith("'", found.end())
                 return self._escape(text, found.start())
             end = found.start() if found else -1
         if end < 0:
@@ -202,73 +234,172 @@ class Shell(Scanner):
         self._open.pop()
         return end + 1
 
+    def _backquoted(self, text: str, at: int) -> int:
+        """Shells look for the end first, whatever quotes and comments stand in front of it, and read then."""
+        found = re.compile(r"[\\`]").search(text, at)
+        self._inner.append(text[at : found.start() if found else len(text)])
+        if found is None:
+            return len(text)
+        if found[0] == "\\":
+            taken = text[found.end() : found.end() + 1]
+            self.is_lost |= not taken or (taken == '"' and '"' in self._open)
+            self._inner.append(taken if taken in ("`", "\\", "$") else "\\" + taken)
+            return found.end() + 1
+        self._open.pop()
+        within = Shell("`")
+        self._read_within(within, "".join(self._inner))
+        self._inner.clear()
+        self.is_lost |= not within.is_whole()
+        return found.end()
+
+    def _read_within(self, within: Shell, text: str) -> None:
+        """A text of this one by a lexer of its own, at the cost of both."""
+        within._signs = self._signs
+        within.read(text)
+        self._signs = within._signs
+
     def _sign(self, text: str, found: re.Match[str], mode: str) -> int:
         sign, after = found[0], found.end()
         if sign == "\\":
+            self.is_lost |= self._splits_a_sign(text, found.start())
             return self._escape(text, found.start())
         if sign == "case":
-            self.is_lost = "(" in self._open  # its patterns end with parentheses that nothing opened
+            self.is_lost |= "(" in self._open  # its patterns end with parentheses that nothing opened
         elif sign == "$[":
-            self.is_lost = True  # arithmetic in bash, and nothing in other shells
+            self.is_lost |= True  # arithmetic in bash, and nothing in other shells
         elif sign == "#":
-            before = self._before(text, found.start())[-1:]
-            if not before or before in " \t\n;&|()":
-                self._open.append("#")
+            self._comment(self._before(text, found.start())[-1:])
         elif sign == "<<":
             return self._announce(text, found)
         elif sign == "\n":
-            if self._announced:
-                self._open.append("<<")
-                self._line = ""
+            self._begin_document()
         elif sign in (")", "))", "}"):
             return self._shut(found, mode)
-        elif sign == mode or (sign == "`" and "`" in self._open):
-            del self._open[len(self._open) - 1 - self._open[::-1].index(sign) :]
-        elif mode == "{" and '"' in self._open and sign in ("'", '"', "$'"):
-            pass
-        elif sign == "(" and mode in ("((", "p"):
-            self._open.append("p")
-        elif sign != "<<<":
+        elif sign == mode:
+            self._open.pop()
+        elif sign in ("'", '"', "$'") and self._is_in_double():
+            harmless = _HARMLESS.match(text, found.start())
+            self.is_lost |= harmless is None
+            return harmless.end() if harmless else after
+        elif sign in ("(", "(("):
+            self._parenthesis(sign, self._before(text, found.start())[-1:])
+        elif sign == "${":
+            self.is_lost |= text[after : after + 1] in tuple(" \t\n|(")  # commands, in some shells
+            self._open.append("{")
+        elif sign not in ("<<<", "$$"):
             self._open.append(_OPENS.get(sign, sign))
         return after
 
+    def _is_in_double(self) -> bool:
+        """Whether quotes stand in an expansion or arithmetic of what double quotes hold, or the like."""
+        for one in reversed(self._open):
+            if one != "{":
+                return one in _DOUBLES
+        return False
+
+    def _splits_a_sign(self, text: str, at: int) -> bool:
+        """Whether a backslash takes the end of a line out of the middle of what may be one word or sign."""
+        if not text.startswith("\n", at + 1):
+            return False
+        before, behind = self._before(text, at)[-1:], text[at + 2 : at + 3]
+        if self._mode in _CODE_MODES:
+            is_apart = not before or before in " \t\n" or not behind or behind in " \t\n"
+            return not (is_apart or (before in "|&;" and behind not in "|&;()<>#"))
+        return (
+            before == "$" or (self._mode == "{" and before == "{") or (self._mode in _IN_ARITHMETIC and before == ")")
+        )
+
+    def _comment(self, before: str) -> None:
+        if self._mode in _IN_ARITHMETIC:
+            self.is_lost |= True
+        elif not before or before in " \t\n;&|()<>":
+            self._open.append("#")
+            self.is_lost |= self._mode_below() == "e"  # not everywhere in patterns
+
+    def _mode_below(self) -> str:
+        return self._open[-2] if len(self._open) > 1 else ""
+
+    def _parenthesis(self, sign: str, before: str) -> None:
+        self.is_lost |= self._mode == "a"
+        if self._mode in _IN_ARITHMETIC:
+            self._open.append("p" if self._mode in ("((", "p") else "$p")
+        elif self._mode == "e" or (before and before in "@?*+!") or self._commands[-1].startswith("[["):
+            self._open.append("e")
+        elif before == "=":
+            self._open.append("a")
+        else:
+            self._open.append("((" if sign == "((" else "s")
+            return
+        self.is_lost |= sign == "(("
+
+    def _begin_document(self) -> None:
+        if not self._announced:
+            return
+        # Shells differ in where it begins.
+        self.is_lost |= self._mode == "e" or any(level != self._open.count("(") for *_, level in self._announced)
+        self._open.append("<<")
+        self._next_document()
+
+    def _next_document(self) -> None:
+        self._line = ""
+        self._body = Shell("text") if self._announced[0][2] else None
+
     def _shut(self, found: re.Match[str], mode: str) -> int:
         sign = found[0]
-        if mode == "p":
+        if mode in ("p", "$p"):
             self._open.pop()
             return found.start() + 1
-        if sign == ")" and mode == "((":
-            self.is_lost = True  # it was no arithmetic
+        if sign == ")" and mode in ("((", "$(("):
+            self.is_lost |= True  # it was no arithmetic
         elif (sign, mode) in _PAIRS:
             self._open.pop()
         return found.end()
 
     def _announce(self, text: str, found: re.Match[str]) -> int:
         document = _DOCUMENT.match(text, found.start())
-        if document is None:
+        if document is None or self._is_nested or self._mode not in _CODE_MODES - {"e", "a"}:
+            self.is_lost |= True
             return found.end()
         word = re.sub(r"\\(.)|['\"]", r"\1", document[2])
-        self._announced.append((word, bool(document[1]), word == document[2]))
-        self.is_lost = len(self._announced) > MAX_NESTED
+        self._announced.append((word, bool(document[1]), word == document[2], self._open.count("(")))
+        self.is_lost |= len(self._announced) > MAX_NESTED or _is_in_subscript(self._commands[-1])
         return document.end()
 
     def _document(self, text: str, at: int) -> int:
         end = text.find("\n", at)
-        self._line = (self._line + text[at : end if end >= 0 else len(text)])[: 10 * 200]
+        line = text[at : end if end >= 0 else len(text)]
+        self._line = (self._line + line)[: 10 * 200]
+        self._inner.append(line)
         if end < 0:
             return len(text)
-        word, is_indented, joins = self._announced[0]
-        line = text[at:end]
-        if joins and (len(line) - len(line.rstrip("\\"))) % 2:
+        word, is_indented, is_expanded, _ = self._announced[0]
+        if is_expanded and (len(line) - len(line.rstrip("\\"))) % 2:
             self._line, self._is_joined = self._line[:-1], True
+            self._inner.append("\n")
             return end + 1
         if (self._line.lstrip("\t") if is_indented else self._line) == word:
-            self.is_lost = self._is_joined  # shells differ
-            self._announced.pop(0)
-            if not self._announced:
-                self._open.pop()
+            self._end_document()
+        elif self._body is not None:
+            self._read_within(self._body, "".join(self._inner) + "\n")
+        self._inner.clear()
         self._line, self._is_joined = "", False
         return end + 1
 
+    def _end_document(self) -> None:
+        """What one leaves open, shells end in different ways; bash even reads on elsewhere."""
+        self.is_lost |= self._is_joined or (self._body is not None and not self._body.is_whole())
+        self._announced.pop(0)
+        if self._announced:
+            self._next_document()
+        else:
+            self._open.pop()
 
-_PATTERNS = {'"': _DOUBLE, "{": _EXPANSION, "((": _ARITHMETIC, "p": _ARITHMETIC}
+
+_PATTERNS = {
+    '"': _DOUBLE,
+    "text": _TEXT,
+    "{": _EXPANSION,
+    "$((": _ARITHMETIC,
+    "$p": _ARITHMETIC,
+    **dict.fromkeys(("((", "p"), _ARITHMETIC_OR_SHELLS),
+}
