@@ -285,3 +285,12 @@ async def test_attack_a_tracker_that_shows_the_request_shows_no_credentials(
     with pytest.raises(Invalid) as caught:
         await tracker.check()
     assert caught.value.message == "localhost answered 400: bad: Authorization: ***, ***"
+
+
+async def test_attack_a_tracker_that_echoes_credentials_where_it_answers_well(
+    site: JiraServer, tracker: AnyTracker
+) -> None:
+    """What it answers becomes addresses, names of assets and entries of the audit log."""
+    pair = b64encode(f"{USER}:{TOKEN}".encode()).decode()
+    site.faults.append(Fault("myself", status=200, content={"displayName": f"{TOKEN}, Basic {pair}, {pair}"}))
+    assert await tracker.check() == "Jira knows us as ***, ***, ***"

@@ -32,6 +32,7 @@ CONNECT = 5.0  # of them, to connect
 MAX_PAUSE = 24 * 3600  # seconds that a tracker may ask us to wait
 MAX_MESSAGE = 1_000  # characters of what a tracker says
 MAX_KEY, MAX_URL = 255, 2_000  # characters of an issue's
+_HIDDEN = 8  # characters of the shortest credentials that are looked for in a whole answer
 _ADDRESSES = 2  # how many of a host are tried
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -140,7 +141,7 @@ class Calls:
                 extensions={"sni_hostname": url.host},
             )
             try:
-                return await _answer(client, request, url.host, lost)
+                return await _answer(client, request, url.host, lost, self._hidden())
             except _UNSENT as error:
                 problem = error
             except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
@@ -190,11 +191,14 @@ class Calls:
     def _words(self, reply: Reply) -> str:
         """Without what was sent to let us in, in whichever form: some show a request in their errors."""
         found = "; ".join(part for part in self._said(reply.content) if part)
-        sent = [one.reveal() for one in (self._secret, *self._headers.values()) if isinstance(one, Secret)]
-        hidden = {*sent, *(one.rpartition(" ")[2] for one in sent)} - {""}
-        for one in sorted(hidden, key=len, reverse=True):
+        for one in self._hidden():
             found = found.replace(one, "***")
         return cleaned(found)
+
+    def _hidden(self) -> list[str]:
+        """The longest first: some are parts of others."""
+        sent = [one.reveal() for one in (self._secret, *self._headers.values()) if isinstance(one, Secret)]
+        return sorted({*sent, *(one.rpartition(" ")[2] for one in sent)} - {""}, key=len, reverse=True)
 
 
 # Not done, and no fault of what was asked: somebody else at it, locked, too early, too much.
@@ -202,7 +206,10 @@ _PASSING = frozenset({409, 423, 425, 429})
 _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}
 
 
-async def _answer(client: httpx.AsyncClient, request: httpx.Request, host: str, lost: type[Unavailable]) -> Reply:
+async def _answer(
+    client: httpx.AsyncClient, request: httpx.Request, host: str, lost: type[Unavailable], hidden: Sequence[str]
+) -> Reply:
+    """Without `hidden` in it: what is in an answer becomes an issue's address, or the name of an asset."""
     answer = await client.send(request, stream=True, follow_redirects=False)
     try:
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -214,6 +221,10 @@ async def _answer(client: httpx.AsyncClient, request: httpx.Request, host: str, 
                 raise lost(f"the answer of {host} is larger than {LIMIT} bytes")
     finally:
         await answer.aclose()
+    for one in hidden:
+        if len(one) >= _HIDDEN:
+            for form in (one, one.replace("/", "\\/")):
+                received = received.replace(form.encode(), b"***")
     try:
         content = json.loads(received)
     except (ValueError, RecursionError):
