@@ -31,7 +31,7 @@ test-all: lint services $(VENV)/.installed ## everything, the slow and the huge 
 	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" -o pythonpath=. $(wildcard $(HOT_TESTS))
 	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m huge -o pythonpath=. tests/e2e
 	@$(PYTEST) -m "not huge"
-	@$(BIN)/pytest -q -m huge tests/e2e
+	@$(BIN)/pytest -q -m huge
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
 	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(SELECT)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))

@@ -114,7 +114,7 @@ async def test_kill_9_at_random_points(database: Database, tmp_path: Path) -> No
     await kill_at_random(database, tmp_path / "home", kills=2, count=60)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 async def test_kill_9_at_many_random_points(database: Database, tmp_path: Path) -> None:
     await kill_at_random(database, tmp_path / "home", kills=25, count=600)
 

@@ -125,8 +125,23 @@ async def test_what_is_due_comes_first_that_waits_longest(world: World) -> None:
         await add(world, name, next_at=START + timedelta(hours=hours), enabled=enabled)
     await add(world, "never", next_at=None)
     store = world.stores.runbook_schedules
-    assert [one.name for one in await store.due(START, 10)] == ["late", "now"]
-    assert [one.name for one in await store.due(START, 1)] == ["late"]
+    assert [one.name for one in await store.due(START, 10, MOST)] == ["late", "now"]
+    assert [one.name for one in await store.due(START, 1, MOST)] == ["late"]
+
+
+async def test_organisations_take_turns_at_what_is_due(world: World) -> None:
+    other = Organisation(uuid4(), "acme", START)
+    await world.stores.organisations.add(other)
+    store = world.stores.runbook_schedules
+    for number in range(4):
+        await add(world, f"mine-{number}", next_at=START - timedelta(hours=9 - number))
+    for number in range(2):
+        theirs = await schedule_of(world, f"theirs-{number}", next_at=START - timedelta(minutes=9 - number))
+        await store.add(replace(theirs, org_id=other.id), MOST)
+    turns = ["mine-0", "theirs-0", "mine-1", "theirs-1", "mine-2", "mine-3"]
+    assert [one.name for one in await store.due(START, 10, 10)] == turns
+    assert [one.name for one in await store.due(START, 10, 2)] == turns[:4]
+    assert [one.name for one in await store.due(START, 3, 10)] == turns[:3]
 
 
 async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world: World) -> None:
@@ -135,7 +150,7 @@ async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world:
     assert not await store.take(run_id, made.id, then, None, START)
     assert await store.take(run_id, made.id, START, then, START)
     assert not await store.take(uuid4(), made.id, START, then, START)
-    assert await store.due(START, 10) == []
+    assert await store.due(START, 10, MOST) == []
     taken = replace(made, next_at=then, last_at=START, last_error=BEGINS)
     assert await kept(world, made) == taken
     assert await store.settle(run_id, "")
@@ -225,10 +240,10 @@ async def main():
     database = Database(sys.argv[1])
     encryption = Encryption(SqlDataKeys(database), LocalMaster(bytes.fromhex(sys.argv[2])))
     store = SqlStores(database, encryption).runbook_schedules
-    await store.due(START, 1)
+    await store.due(START, 1, 1)
     print("ready", flush=True)
     sys.stdin.readline()
-    while due := await store.due(START, 10):
+    while due := await store.due(START, 10, 10):
         for one in due:
             if await store.take(uuid4(), one.id, one.next_at, one.next_at + timedelta(hours=2), START):
                 print(one.id, one.next_at.isoformat(), flush=True)

@@ -12,12 +12,14 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import LargeBinary, select, update
 from tests.services.reviews.desk import Desk
-from tests.support.promises import within
+from tests.support.promises import PATIENT, within
 from tests.support.shelf import NAME, shelve
 from tests.support.world import World
 
+from postern.api.schemas.runbook_schedules import RunbookScheduleAnswer
 from postern.domain.connection import Toggle
 from postern.domain.lists import Page
+from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
 from postern.domain.runbook import RunbookPattern, Schedule
 from postern.domain.secret import Secret
@@ -30,7 +32,7 @@ from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
 from postern.store.ports import SessionFilter
 from postern.store.schema import runbook_schedules
-from postern.store.sql.runbook_schedules import BEGINS
+from postern.store.sql.runbook_schedules import BEGINS, SqlRunbookSchedules
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
 PIN = 'select {{ .pin | type "password" | pattern "^[0-9]{4}$" | squote }}'
@@ -331,26 +333,101 @@ async def test_attack_a_change_does_not_undo_what_somebody_else_did_meanwhile(
     assert (await service.update(desk.ann, "nightly", ScheduleFields(enabled=True))).schedule.enabled
 
 
-async def test_attack_one_that_cannot_be_opened_holds_up_no_other(desk: Desk) -> None:
-    """Whatever became of an organisation's key: the others' backups run."""
-    broken, _ = await plan(desk, name="broken"), await plan(desk)
+async def broken(desk: Desk, name: str = "broken", **fields: Any) -> Schedule:
+    """Whatever became of an organisation's key."""
+    made = await plan(desk, name=name, **fields)
     sealed = next(column for column in runbook_schedules.c if isinstance(column.type, LargeBinary))
     async with desk.world.database.statement() as connection:
-        this = runbook_schedules.c.id == broken.id
+        this = runbook_schedules.c.id == made.id
         await connection.execute(update(runbook_schedules).where(this).values({sealed: b"\x01" + b"?" * 64}))
+    return made
+
+
+async def test_attack_one_that_cannot_be_opened_holds_up_no_other(desk: Desk) -> None:
+    await broken(desk)
+    await plan(desk)
     ran = await pass_by(desk, hours=1)
     assert ran.last_session_id is not None
+    other = await now(desk, "broken")
+    assert (other.next_at, other.last_session_id) == (ran.next_at, None)
+    assert "does not open with the keys of this server" in other.last_error
+    assert len(await sessions(desk)) == 1
+
+
+async def test_attack_one_that_cannot_be_opened_can_be_seen_switched_off_and_deleted(desk: Desk) -> None:
+    """And nothing else: what is saved over it, or run, would be without its parameters."""
+    await broken(desk)
+    await plan(desk)
+    service = desk.services.runbook_schedules
+    shown = {one.schedule.name: one for one in (await service.find(desk.ann, Page())).items}
+    assert [bool(shown[name].problem) for name in ("broken", "nightly")] == [True, False]
+    answer = RunbookScheduleAnswer.of(await service.get(desk.ann, "broken"))
+    assert "does not open with the keys" in answer.last_error
+    for attempt in (
+        service.run(desk.ann, "broken"),
+        service.update(desk.ann, "broken", ScheduleFields(cron="* * * * *")),
+        service.update(desk.ann, "broken", ScheduleFields(parameters={"user": Secret("bob")})),
+    ):
+        with pytest.raises(Conflict, match="delete this schedule and create it again"):
+            await attempt
+    assert await sessions(desk) == []
+    before = await sealed_of(desk)
+    assert not (await service.update(desk.root, "broken", ScheduleFields(enabled=False))).schedule.enabled
+    assert await sealed_of(desk) == before  # whose key may come back
+    await service.remove(desk.ann, "broken")
+    assert (await service.find(desk.ann, Page())).total == 1
+
+
+async def sealed_of(desk: Desk) -> bytes:
     async with desk.world.database.statement() as connection:
-        wanted = select(runbook_schedules.c.next_at, runbook_schedules.c.last_error).where(this)
-        row = (await connection.execute(wanted)).one()
-    assert row.next_at == ran.next_at
-    assert f"runbook_schedules/{broken.id}" in row.last_error
+        wanted = select(runbook_schedules.c.given).where(runbook_schedules.c.name == "broken")
+        return bytes((await connection.execute(wanted)).scalar_one())
+
+
+async def test_attack_runs_of_one_organisation_that_take_long_hold_up_those_of_no_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tracker hangs, and so each of its runs waits."""
+    world, go_on = desk.world, asyncio.Event()
+    monkeypatch.setattr(module, "_BATCH_EACH", 6)
+    other = Organisation(uuid4(), "other", world.clock())
+    await world.stores.organisations.add(other)
+    for number in range(7):
+        await plan(desk, name=f"x-{number}")
+    theirs = replace(await plan(desk), id=uuid4(), org_id=other.id)  # without an owner there: it is told so
+    await world.stores.runbook_schedules.add(theirs, 1)
+    settled, submit, settle = asyncio.Event(), Runs.submit, SqlRunbookSchedules.settle
+
+    async def hangs(runs: Runs, *given: Any, **more: Any) -> Session:
+        await go_on.wait()
+        return await submit(runs, *given, **more)
+
+    async def seen(store: SqlRunbookSchedules, run_id: UUID, error: str) -> bool:
+        done = await settle(store, run_id, error)
+        settled.set()
+        return done
+
+    monkeypatch.setattr(Runs, "submit", hangs)
+    monkeypatch.setattr(SqlRunbookSchedules, "settle", seen)
+    world.clock.forward(hours=1)
+    round_ = asyncio.create_task(desk.services.runbook_schedules.once())
+    async with asyncio.timeout(PATIENT):
+        await settled.wait()
+    assert not round_.done()
+    found = await world.stores.runbook_schedules.get(other.id, str(theirs.id))
+    assert found is not None
+    assert "its owner was deleted" in found.schedule.last_error
+    go_on.set()
+    assert await round_  # there is more of the first
+    assert len(await sessions(desk)) == 6
+    assert not await desk.services.runbook_schedules.once()
+    assert len(await sessions(desk)) == 8
 
 
 async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> None:
     await plan(desk)
     desk.world.clock.forward(hours=1)
-    (due,) = await desk.world.stores.runbook_schedules.due(desk.world.clock(), 10)
+    (due,) = await desk.world.stores.runbook_schedules.due(desk.world.clock(), 10, 10)
     await desk.services.runbook_schedules.update(
         desk.ann, "nightly", ScheduleFields(file="pin.runbook.sql", parameters={"pin": Secret("4711")})
     )

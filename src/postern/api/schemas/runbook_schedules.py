@@ -85,7 +85,7 @@ class RunbookScheduleAnswer(Answer):
     next_at: datetime | None = Field(description="Null while it is switched off")
     last_at: datetime | None = Field(description="When its time came last")
     last_session_id: UUID | None = Field(description="Of the last run that there was")
-    last_error: str = Field(description="Why the last time brought no run; empty when it did")
+    last_error: str = Field(description="Why the last time brought no run, or why none can; empty when it did")
     created_at: datetime | None
     updated_at: datetime | None
 
@@ -107,7 +107,7 @@ class RunbookScheduleAnswer(Answer):
             next_at=one.next_at,
             last_at=one.last_at,
             last_session_id=one.last_session_id,
-            last_error=one.last_error,
+            last_error=found.problem or one.last_error,
             created_at=one.created_at,
             updated_at=one.updated_at,
         )

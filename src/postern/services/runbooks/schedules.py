@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ SOURCE: Final = "schedule"  # where its sessions come from, in the place of an a
 INTERRUPTED: Final = "the gateway was stopped before there was a session of this run; the next comes as planned"
 _GRACE = timedelta(minutes=2)  # more than beginning a run takes, with the tracker that it may wait for
 _BATCH, _AT_ONCE = 50, 8
+_BATCH_EACH, _AT_ONCE_EACH = 8, 4  # of an organisation: a run may wait for its tracker, or for a repository
 _OWNERS = (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT)
 
 
@@ -81,6 +83,7 @@ class Schedules:
         self._runs = runs
         self._now = now
         self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._shares: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE_EACH))
 
     async def find(self, principal: Principal, page: Page) -> Listed[NamedSchedule]:
         """By name: one's own; all of them for administrators and auditors."""
@@ -108,7 +111,8 @@ class Schedules:
     async def update(self, principal: Principal, name_or_id: str, given: ScheduleFields) -> NamedSchedule:
         """By its owner, whom it runs as; an administrator may switch it off. Its next run is planned anew. Raises as
         `create`, and NotFound, Denied."""
-        current = (await self.get(principal, name_or_id)).schedule
+        found = await self.get(principal, name_or_id)
+        current = found.schedule
         if current.owner_id != principal.id:
             if not principal.is_admin:
                 raise Denied("only its owner may change a schedule")
@@ -117,6 +121,8 @@ class Schedules:
                     "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
                     "delete it, and create another one"
                 )
+        if not given.only_switches_off:
+            _require_open(found)
         schedule = await self._merged(principal, current, given, changed_at(self._now(), current))
         await self._store.update(schedule, current)
         changed(_told(current), _told(schedule))
@@ -133,9 +139,11 @@ class Schedules:
     async def run(self, principal: Principal, name_or_id: str) -> Session:
         """Now, beside its times, also while it is switched off; only by its owner. Raises as `Runs.submit`, and
         NotFound, Denied."""
-        schedule = (await self.get(principal, name_or_id)).schedule
+        found = await self.get(principal, name_or_id)
+        schedule = found.schedule
         if schedule.owner_id != principal.id:
             raise Denied("only its owner may run a schedule: it runs as them")
+        _require_open(found)
         session = await self._submit(principal, schedule)
         await self._store.ran(schedule.id, session.id)
         return session
@@ -145,17 +153,18 @@ class Schedules:
         lost = await self._store.unsettled(self._now() - _GRACE, _BATCH)
         for run in lost:
             await self._settle(run.org_id, run.id, run.schedule_id, INTERRUPTED)
-        due = await self._store.due(self._now(), _BATCH)
+        due = await self._store.due(self._now(), _BATCH, _BATCH_EACH)
         outcomes = await asyncio.gather(*(self._begin(schedule) for schedule in due), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):  # the store does not answer
                 raise outcome
-        return _BATCH in (len(due), len(lost))
+        each = Counter(schedule.org_id for schedule in due)
+        return _BATCH in (len(due), len(lost)) or _BATCH_EACH in each.values()
 
     async def _begin(self, due: Schedule) -> None:
         """One run. It is taken before it begins, so that it never comes twice; and what goes wrong is told where its
         owner looks, and leaves the next one as it is planned."""
-        async with self._at_once:
+        async with self._shares[due.org_id], self._at_once:
             now, due_at, run_id = self._now(), due.next_at, uuid4()
             coming, why = _after(due, now)
             if due_at is None or not await self._store.take(run_id, due.id, due_at, coming, now):
@@ -190,6 +199,7 @@ class Schedules:
         named = await self._store.get(due.org_id, str(due.id))  # as it was saved, also a moment ago
         if named is None:
             raise NotFound("it was deleted")
+        _require_open(named)
         schedule = named.schedule
         await self._require_ended(schedule, run_id)
         account = await self._principals.get(due.org_id, schedule.owner_id)
@@ -249,6 +259,12 @@ def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
         return next_time(due.cron, due.zone, now), ""
     except Invalid as error:
         return None, f"{error.message}; it does not run any more until its owner changes it"
+
+
+def _require_open(found: NamedSchedule) -> None:
+    """It can be shown, switched off and deleted in any case. Raises Conflict."""
+    if found.problem:
+        raise Conflict(f"{found.problem}; delete this schedule and create it again")
 
 
 def _wanted(schedule: Schedule) -> RunRequest:

@@ -130,11 +130,13 @@ class RunbookRuleStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedSchedule:
-    """With the name of its connection, and its owner's e-mail address; empty for one who was deleted."""
+    """With the name of its connection, and its owner's e-mail address; empty for one who was deleted. `problem` says
+    why what is sealed of it could not be opened: then it is without that, and must not run."""
 
     schedule: Schedule
     connection: str
     owner: str
+    problem: str = ""
 
 
 class ScheduleStore(Protocol):
@@ -150,13 +152,14 @@ class ScheduleStore(Protocol):
         """Raises Conflict, TooMany."""
 
     async def update(self, schedule: Schedule, read: Schedule) -> None:
-        """All but what is told of its last run, unless somebody has changed it since it was `read`. Raises
-        Conflict."""
+        """All but what is told of its last run, unless somebody has changed it since it was `read`. What is sealed
+        stays untouched where it is the same. Raises Conflict."""
 
     async def remove(self, schedule_id: UUID) -> None: ...
 
-    async def due(self, now: datetime, most: int) -> list[Schedule]:
-        """Of all organisations, first those that were to run longest ago; without what is sealed."""
+    async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
+        """Of all organisations in turn, `most_each` of one, first those of it that were to run longest ago; without
+        what is sealed."""
 
     async def take(
         self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime

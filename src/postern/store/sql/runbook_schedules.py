@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import Schedule, ScheduleRun
 from postern.domain.secret import Secret
-from postern.errors import Conflict, TooMany
+from postern.errors import Conflict, Misconfigured, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import NamedSchedule
@@ -23,6 +25,9 @@ from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 from postern.store.sql.rule_parts import one_of
 
+log = logging.getLogger(__name__)
+
+_SHUT = "what it is run with does not open with the keys of this server"
 BEGINS: Final = "the gateway was stopped while this run began; what came of it is said here within a few minutes"
 
 _FIXED = ("id", "org_id", "owner_id", "created_at")
@@ -64,7 +69,7 @@ class SqlRunbookSchedules:
         return None if row is None else await self._named(row)
 
     async def add(self, schedule: Schedule, most: int) -> None:
-        values = await self._values(schedule) | {name: getattr(schedule, name) for name in (*_FIXED, *_TOLD)}
+        values = _values(schedule, (*_FIXED, *_CHOSEN, *_TOLD)) | await self._sealed(schedule)
         own = runbook_schedules.c.org_id == schedule.org_id
         try:
             async with self._database.transaction() as transaction:
@@ -78,7 +83,9 @@ class SqlRunbookSchedules:
     async def update(self, schedule: Schedule, read: Schedule) -> None:
         same = (runbook_schedules.c.id == schedule.id, runbook_schedules.c.updated_at == read.updated_at)
         changed = update(runbook_schedules).where(*same)
-        values = await self._values(schedule)
+        values = _values(schedule, _CHOSEN)
+        if any(getattr(schedule, kind) != getattr(read, kind) for kind in _SEALED):  # else it may not even be open
+            values |= await self._sealed(schedule)
         try:
             async with self._database.statement() as connection:
                 done = await connection.execute(changed.values(values))
@@ -91,13 +98,17 @@ class SqlRunbookSchedules:
         async with self._database.statement() as connection:
             await connection.execute(delete(runbook_schedules).where(runbook_schedules.c.id == schedule_id))
 
-    async def due(self, now: datetime, most: int) -> list[Schedule]:
-        mine = (runbook_schedules.c.enabled, runbook_schedules.c.next_at <= now)
-        wanted = select(*runbook_schedules.c).where(*mine).order_by(runbook_schedules.c.next_at).limit(most)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
+    async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
+        columns = runbook_schedules.c
         # What is sealed is opened for each run by itself: one that cannot be must not hold up the others.
-        return [Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}) for row in rows]
+        shown = (*_FIXED, *_CHOSEN, *_TOLD)
+        turn = func.row_number().over(partition_by=columns.org_id, order_by=(columns.next_at, columns.id)).label("turn")
+        mine = (columns.enabled, columns.next_at <= now)
+        ranked = select(*(columns[name] for name in shown), turn).where(*mine).subquery().c
+        wanted = select(*(ranked[name] for name in shown)).where(ranked.turn <= most_each)
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(ranked.turn, ranked.next_at).limit(most))
+            return [Schedule(**row) for row in rows.mappings()]
 
     async def take(
         self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
@@ -145,20 +156,29 @@ class SqlRunbookSchedules:
         async with self._database.statement() as connection:
             await connection.execute(changed.values(last_session_id=session_id, last_error=""))
 
-    async def _values(self, schedule: Schedule) -> dict[str, Any]:
+    async def _sealed(self, schedule: Schedule) -> dict[str, Any]:
         given = {kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED}
         sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
-        return {name: getattr(schedule, name) for name in _CHOSEN} | {"given": sealed}
+        return {"given": sealed}
 
-    async def _schedule(self, row: RowMapping) -> Schedule:
+    async def _given(self, row: RowMapping) -> dict[str, Any]:
+        """Raises Misconfigured."""
         opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
-        given: dict[str, Any] = {
-            kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED
-        }
-        return Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, **given)
+        return {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}
 
     async def _named(self, row: RowMapping) -> NamedSchedule:
-        return NamedSchedule(await self._schedule(row), row["connection"], row["owner"])
+        given, problem = {}, ""
+        try:
+            given = await self._given(row)
+        except Misconfigured as error:
+            log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
+            problem = _SHUT
+        schedule = Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, **given)
+        return NamedSchedule(schedule, row["connection"], row["owner"], problem)
+
+
+def _values(schedule: Schedule, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(schedule, name) for name in names}
 
 
 def _row(schedule_id: UUID) -> str:
