@@ -11,7 +11,7 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 
 # Whole files go to each core, as the tests of most share a gateway or a server. A failure is told where it happens, and
 # a test that hangs fails, so that a run that is cut short has still said what was wrong.
-PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 300
+PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
 SELECT := not slow and not huge
 
 .DEFAULT_GOAL := help

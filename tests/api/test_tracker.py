@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.api.conftest import INFO, Api, message
@@ -84,6 +85,30 @@ async def test_attack_a_token_is_not_sent_to_another_place(
     assert (await api.as_admin.get(PATH)).json() == SHOWN
     assert (await api.as_admin.put(PATH, json=body | {"token": "new"})).status_code == 200
     assert [one.token for one in tracker.made] == [Secret("new")]
+
+
+@pytest.mark.parametrize("other", ["rotates the token", "removes the tracker"])
+async def test_attack_a_token_that_was_changed_meanwhile_does_not_come_back(
+    api: Api, tracker: AskedTracker, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    await api.as_admin.post(PATH, json=BODY | {"token": "leaked"})
+    store, get = api.services.tracker._store, api.services.tracker._store.get
+
+    async def overtaken(org_id: UUID, name: str) -> Any:
+        found = await get(org_id, name)
+        monkeypatch.setattr(store, "get", get)
+        if other == "rotates the token":
+            assert (await api.as_admin.put(PATH, json=BODY)).status_code == 200
+        else:
+            assert (await api.as_admin.delete(PATH)).status_code == 204
+        return found
+
+    monkeypatch.setattr(store, "get", overtaken)
+    kept = {key: value for key, value in BODY.items() if key != "token"} | {"when_down": "go_on"}
+    refused = message(await api.as_admin.put(PATH, json=kept), 409)
+    assert refused == "the tracker was changed or removed meanwhile; look at it, and try again"
+    left = await api.services.tracker.of(api.world.org_id)
+    assert (left and left.token) == (Secret("good") if other == "rotates the token" else None)
 
 
 @pytest.mark.parametrize(

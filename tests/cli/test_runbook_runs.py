@@ -116,6 +116,21 @@ def test_it_goes_on_once_it_is_approved(ann: Served) -> None:
     assert (done.exit_code, "this needs a review: 1 of admin" in done.stderr) == (7, True)
 
 
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_has_no_values_is_told_before_it_runs(ann: Served, form: str) -> None:
+    ann.run(ann.world.add_connection("console", reviewers=("admin",), subtype="bash", command=("bash",)))
+    ann.run(shelve(ann.world.stores, ann.world.org_id, FILES | {"hello.runbook.sh": "echo hello\n"}))
+    exec_ = ("exec", "console", "-i", "echo hello")
+    waiting = json.loads(ann.cli(*exec_, "--no-wait-review", "--json").stdout)["session_id"]
+    for line in (exec_, (*RUN, "hello.runbook.sh", "-c", "console"), ("exec", "--resume", waiting)):
+        done = ann.cli(*line, "--format", form, "--no-wait-review")
+        assert done.exit_code == 2, done.stderr
+        assert f"--format {form} is for values, and what runs on a connection of subtype bash" in done.stderr
+    assert len(ann.json("reviews")["data"]) == 1
+    assert ann.cli("exec", "--resume", waiting, "--format", "text", "--no-wait-review").exit_code == 7
+    assert ann.cli("exec", "nowhere", "-i", "select 1", "--format", form).exit_code == 5
+
+
 def test_attack_what_a_runbook_says_steers_no_terminal() -> None:
     steers = "\x1b[2J\u202e\r"
     about = {"type": "text", "description": steers, "default": steers}

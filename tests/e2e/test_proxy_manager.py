@@ -18,8 +18,9 @@ import pytest
 from tests.support.agents import AgentProcess, connection, enrolled
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.processes import code
 from tests.support.promises import within
-from tests.support.running import SOURCE, Gateway
+from tests.support.running import Gateway
 
 pytestmark = pytest.mark.slow  # tests/cli/test_agents.py has the quick one
 
@@ -57,7 +58,7 @@ def user(target: PostgresServer) -> Iterator[User]:
         agent.until_it_serves()
         connection(gateway, "far", "edge", target.port, "127.0.0.1", "--redact", "EMAIL_ADDRESS")
         url = gateway.told["api_url"]
-        hers = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "XDG_CONFIG_HOME": str(folder / "ann")}
+        hers = {"PATH": os.environ["PATH"], **code(), "XDG_CONFIG_HOME": str(folder / "ann")}
         command = [sys.executable, "-m", "postern"]
         login = [*command, "login", url, "--email", EMAIL, "--password-stdin"]
         subprocess.run(login, env=hers, input=PASSWORD + "\n", text=True, check=True, capture_output=True, timeout=120)

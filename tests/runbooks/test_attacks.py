@@ -291,6 +291,10 @@ ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
         ("y[1|", "]=1", ARITHMETIC),
         ("y[z[1]+", "]=1", ARITHMETIC),
         ("y[ ", " ]=1", ARITHMETIC),
+        ("echo x >& ", "", f"$({HIT})"),  # bash expands what stands there twice
+        ("echo x >&1", "", f"`{HIT}`"),
+        ("echo x >& a$(y z)", "", f"$({HIT})"),
+        ("echo x >& $(echo ", ")", f"$({HIT})"),
     ],
 )
 def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
@@ -320,6 +324,9 @@ def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
         ("[ -f {{ .a | squote }} ] && rm {{ .a | squote }}", "[ -f 'a b' ] && rm 'a b'"),
         ("[[ 1 -eq $n && {{ .a | squote }} == x ]]", "[[ 1 -eq $n && 'a b' == x ]]"),
         ("eval 'x' > {{ .a | squote }}", "eval 'x' > 'a b'"),
+        ("x 2>&1 {{ .a | squote }}", "x 2>&1 'a b'"),
+        ("x >& log | y 2>&1\nz 2>&1 >>{{ .a | squote }}", "x >& log | y 2>&1\nz 2>&1 >>'a b'"),
+        ("(x 2>&1) && x &> {{ .a | squote }}", "(x 2>&1) && x &> 'a b'"),
         ("f() { rm {{ .a | squote }}; }; (rm {{ .a | squote }})", "f() { rm 'a b'; }; (rm 'a b')"),
         ("curl " + "-H x " * 200 + "{{ .a | squote }}", "curl " + "-H x " * 200 + "'a b'"),
         ("cat <<'EOF'\nx\\\nEOF\necho {{ .a | squote }}", "cat <<'EOF'\nx\\\nEOF\necho 'a b'"),
@@ -440,6 +447,62 @@ SQL_PIECES = [
     *("'", "'", "''", '"', "`", "[", "]", "--", "-- c\n", "#", "/*", "*/", "select ", "'a'", "1", ", ", "\n", " ", "E"),
     *("N", "\\", "x", "(", ")", ";", "||", " -", "/", "q'["),
 ]
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (Target.POSTGRES, "\\echo {{ .a | squote }}\n"),
+        (Target.POSTGRES, "select 1 \\g {{ .a | squote }}\n"),
+        (Target.MYSQL, "use {{ .a | quotechar `\\`` }}\n"),
+        (Target.MYSQL, "select 1;\n  system echo {{ .a | squote }}\n"),
+        (Target.MYSQL, "\\! echo {{ .a | squote }}\n"),
+        (Target.TSQL, ":setvar x {{ .a | dquote }}\n"),
+        (Target.ORACLE, "select 1 from dual;\nhost echo {{ .a | squote }}\n"),
+        (Target.SQLITE, ".shell echo {{ .a | squote }}\n"),
+        (Target.SQL, "\\echo {{ .a | squote }}\n"),
+    ],
+)
+def test_attack_a_command_of_the_program_takes_plain_words(target: Target, text: str) -> None:
+    text = text.replace("quotechar `\\``", 'quotechar "`"').replace(".a |", '.a | type "textarea" |')
+    for value in (f"\n{INSERT};", f"$({HIT})", "it's"):
+        assert refused_or(text, target, a=value) is None
+        assert refused_or(text + 'select {{ .a | type "textarea" | squote }}', target, a="a/b.csv") is not None
+
+
+def test_attack_a_statement_that_is_left_open_takes_no_value_at_any_place() -> None:
+    for target, behind in (
+        (Target.POSTGRES, "; do $$ begin"),
+        (Target.POSTGRES, ", E'\\\\'x'"),
+        (Target.MYSQL, ', "'),
+        (Target.TSQL, ", [x"),
+        (Target.PYTHON, ', """x'),
+        (Target.JAVASCRIPT, ", `x"),
+    ):
+        text = "f ( {{ .a | squote }}" + behind
+        assert refused_or(text, target, a="it's") is None
+        assert refused_or(text, target, a="7") is not None
+
+
+def test_attack_lines_of_data_take_no_values() -> None:
+    for text in (
+        "copy t from stdin csv;\n1,{{ .a | dquote }}\n\\.\n",
+        "\\copy t from pstdin\n{{ .a | dquote }}\n\\.\n",
+        "select {{ .a | squote }};\nCOPY t FROM STDIN;\nit's\n\\.\n",
+    ):
+        assert refused_or(text.replace(".a |", '.a | type "file" |'), Target.POSTGRES, a=f"\n\\.\n{INSERT}") is None
+
+
+def test_what_is_no_command_of_a_program_takes_any_value() -> None:
+    for target, text in (
+        (Target.POSTGRES, "\\set ON_ERROR_STOP on\nselect {{ .a | squote }}\n"),
+        (Target.MYSQL, "update t set\n  source = {{ .a | squote }}"),
+        (Target.MYSQL, "select * from t\n  use index (i) where a = {{ .a | squote }}\\G\n"),
+        (Target.SQLITE, ".mode csv\nselect {{ .a | squote }}"),
+        (Target.SQLITE, "select {{ .a | dquote }}.{{ .a | dquote }}"),
+        (Target.ORACLE, "select 1 from t\nstart with x = {{ .a | squote }}\nconnect by y = {{ .a | squote }}"),
+    ):
+        assert refused_or(text, target, a="it's; x") is not None
 
 
 def test_attack_no_place_in_a_statement_makes_a_quoted_value_run() -> None:

@@ -30,3 +30,17 @@ async def test_of_several_that_add_at_once_one_does(world: World) -> None:
     added = await asyncio.gather(*(store.add(world.org_id, "tracker", {"by": n}, at) for n in range(8)))
     assert await store.get(world.org_id, "tracker") == {"by": added.index(True)}
     assert sum(added) == 1
+
+
+async def test_a_setting_is_changed_only_as_it_was_read(world: World) -> None:
+    store, at = world.stores.settings, world.clock()
+    assert not await store.change(world.org_id, "tracker", {}, {"url": "a"}, at)
+    await store.add(world.org_id, "tracker", {"url": "a"}, at)
+    assert not await store.change(world.org_id, "tracker", {"url": "b"}, {"url": "c"}, at)
+    assert not await store.change(uuid4(), "tracker", {"url": "a"}, {"url": "c"}, at)
+    assert await store.get(world.org_id, "tracker") == {"url": "a"}
+    changed = await asyncio.gather(
+        *(store.change(world.org_id, "tracker", {"url": "a"}, {"by": n}, at) for n in range(8))
+    )
+    assert await store.get(world.org_id, "tracker") == {"by": changed.index(True)}
+    assert sum(changed) == 1

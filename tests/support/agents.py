@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psycopg
 from tests.support.gateway import wait_until
-from tests.support.processes import open_files, resident
-from tests.support.running import SOURCE, Gateway
+from tests.support.processes import code, open_files, resident
+from tests.support.running import Gateway
 
 
 def enrolled(gateway: Gateway, name: str, *, mode: str = "standard") -> str:
@@ -61,7 +61,7 @@ class AgentProcess:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._log = folder / f"agent-{time.monotonic_ns()}.log"
-        given = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE)}
+        given = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, **code()}
         given |= environment or {}
         if policy:
             file = folder / "policy.toml"

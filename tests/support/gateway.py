@@ -27,6 +27,7 @@ from uuid import UUID
 
 import psycopg
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import PATIENT
 from tests.support.world import logged_in
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
@@ -53,7 +54,7 @@ from postern.wiring.app import open_app
 T = TypeVar("T")
 
 
-def wait_until(true: Callable[[], T | None], timeout: float = 30.0, every: float = 0.02) -> T:
+def wait_until(true: Callable[[], T | None], timeout: float = PATIENT, every: float = 0.02) -> T:
     """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
     deadline = time.monotonic() + timeout
     while True:

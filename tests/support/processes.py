@@ -22,6 +22,11 @@ def descendants(parent: int) -> list[int]:
     return found
 
 
+def code() -> dict[str, str]:
+    """What a process needs in its environment to run the same code as the tests: nothing where that is installed."""
+    return {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+
+
 def words(pid: int) -> list[str]:
     """Its command line; nothing of one that has ended."""
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 TIMED = os.environ.get("POSTERN_TEST_TIMES") == "1"
-PATIENT = 60.0  # seconds after which a test gives up
+PATIENT = 120.0  # seconds after which a test gives up
 
 
 def within(seconds: float) -> float:

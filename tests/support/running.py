@@ -23,7 +23,6 @@ from tests.support.processes import descendants, words
 from postern.cli.main import cli
 from postern.demo.server import place_for
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
 PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
 START_TIMEOUT = 300.0
 
@@ -40,7 +39,6 @@ class Gateway:
     def __post_init__(self) -> None:
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "PG"))},
-            "PYTHONPATH": str(SOURCE),
             "POSTERN_HOME": str(self.home),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             **{f"POSTERN_{name}_PORT": "0" for name in PORTS},

@@ -16,18 +16,32 @@ from postern.cli.output import emit
 from postern.cli.progress import Progress, counted
 from postern.client.client import Client
 from postern.client.shapes import EventTriple, ExecResult, Session
+from postern.domain.connection import SPOKEN
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
+
+_OF_VALUES = ("json", "csv")
 
 
 def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
     """As `carry_out`, of a script that was put up before."""
     with client() as api:
+        require_values(form, lambda: api.sessions.get(session_id)["connection_subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execution(session_id, wait=0)
 
         carry_out(api, begin, waits, form, as_json=as_json)
+
+
+def require_values(form: str | None, subtype: Callable[[], str]) -> None:
+    """Before anything runs. `subtype`: of the connection, asked for only where it matters. Raises UsageError where the
+    output could not be printed in that form."""
+    if form in _OF_VALUES and (found := subtype()) not in SPOKEN:
+        raise click.UsageError(
+            f"--format {form} is for values, and what runs on a connection of subtype {one_line(found)} prints text; "
+            "nothing was run: leave --format out"
+        )
 
 
 def carry_out(
@@ -55,7 +69,7 @@ def carry_out(
 
 
 def _show(api: Client, result: ExecResult, form: str | None) -> None:
-    structured = form in ("json", "csv")
+    structured = form in _OF_VALUES
     if structured:
         _pass_on(api, result["session_id"], str(form))
     session = api.sessions.get(result["session_id"])

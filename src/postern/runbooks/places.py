@@ -60,8 +60,11 @@ class Places:
             self._is_open = self._is_open or is_open
             prefix = scanner.prefix(quote)
             text = quoted(self._target, quote, value, prefix) if prefix else text
-        if isinstance(scanner, Sql) and scanner.is_within_tags and "$" in value:
-            raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
+        if isinstance(scanner, Sql):
+            if scanner.is_within_tags and "$" in value:
+                raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
+            if scanner.is_conditional and re.search(r"\*/|/\*", value):
+                raise Fault("this stands in a comment that some servers run, and a value with */ in it could end")
         scanner.read(text)
         return text
 
@@ -81,11 +84,17 @@ class Places:
         self._scanner.read(text)
 
     def _insist_on_plain(self, value: str) -> None:
-        if self._target is not Target.SHELL or self._scanner.skips:
+        if isinstance(self._scanner, Sql) and self._scanner.is_command:
+            if not is_plain(Target.SHELL, value):
+                raise Fault(
+                    "this stands in a command of the program that speaks with the database, which reads it in ways of "
+                    "its own, and its line only: only letters, digits and _./:@,+%- may"
+                )
+        elif self._target is not Target.SHELL or self._scanner.skips:
             raise Fault(
                 "this stands within quotes of the text: the function writes them, so leave them out of the text"
             )
-        if not is_plain(self._target, value):
+        elif not is_plain(self._target, value):
             raise Fault(
                 "this stands within quotes, a here-document, an expansion or arithmetic of the text, where quoting "
                 "does not hold: only letters, digits and _./:@,+%- may. Leave the quotes of the text out, or take asenv"

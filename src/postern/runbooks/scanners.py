@@ -90,6 +90,10 @@ class Unknown(Scanner):
         return
 
 
+_LINE = "line"  # a command of the program that speaks with a database, up to the end of its line
+_BEYOND = r"[\x80-\U0010ffff]"  # letters to PostgreSQL
+
+
 class Sql(Scanner):
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -98,6 +102,7 @@ class Sql(Scanner):
         self._tags: list[str] = []
         self._opened = 0
         self._depth = 0  # of comments
+        self.is_conditional = False  # in what some servers of MySQL run, and others take for a comment
         self._closed: tuple[int, str] = (-1, "")  # where a literal ended last, and its mode
         self._offset = 0
         self._code = re.compile(_SQL_CODE[target])
@@ -112,10 +117,18 @@ class Sql(Scanner):
     def is_within_tags(self) -> bool:
         return bool(self._tags)
 
+    @property
+    def is_command(self) -> bool:
+        """Whether the rest of the line is read by the program that speaks with the database, in its own way."""
+        return self._mode == _LINE
+
+    def is_whole(self) -> bool:
+        return super().is_whole() and not self._tags
+
     def prefix(self, quote: str) -> str:
         if self.tail.endswith(quote):
             raise Fault("two quoted texts stand side by side, and would be read as one: put something between them")
-        found = re.search(r"(?:\w|\$|[uU]&)+$", self.tail)
+        found = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
         if found is None:
             return ""
         if quote == "'" and (found[0] in ("N", "n") or (found[0] in ("E", "e") and self._target is Target.POSTGRES)):
@@ -152,13 +165,21 @@ class Sql(Scanner):
             if found is None:
                 break
             at = found.end()
-            if found[0].startswith("$"):
-                if not re.search(r"[\w$]$", self._before(text, found.start())):
+            if found.re.groups and found.lastgroup:
+                self._command(text, found)
+            elif found[0].startswith("$"):
+                if not re.search(rf"(?:[\w$]|{_BEYOND})$", self._before(text, found.start())):
                     return at, found[0]
                 at = found.start() + 1
             else:
                 self._enter(text, found)
         return limit, ""
+
+    def _command(self, text: str, found: re.Match[str]) -> None:
+        if found.lastgroup == "data":
+            self.is_lost = True  # no SQL follows, but lines that are none
+        elif found.lastgroup == "anywhere" or self._before(text, found.start())[-1:] in ("", "\n"):
+            self._mode = _LINE
 
     def _enter(self, text: str, found: re.Match[str]) -> None:
         sign, start = found[0], found.start()
@@ -166,6 +187,8 @@ class Sql(Scanner):
             self._mode = "\n"
         elif sign == "/*":
             self._mode, self._depth = "*/", 1
+        elif sign in ("/*!", "/*M!", "*/"):
+            self.is_conditional = sign != "*/"
         elif sign == "[":
             self._mode = "]"
         elif sign == "]":  # ]] within a name
@@ -183,7 +206,7 @@ class Sql(Scanner):
             return "\\'"
         if self._closed[0] == offset:  # '' within a literal
             return self._closed[1]
-        if self._target is Target.POSTGRES and re.search(r"(?:^|[^\w$])[eE]$", before):
+        if self._target is Target.POSTGRES and re.search(rf"(?:^|(?!{_BEYOND})[^\w$])[eE]$", before):
             return "\\'"
         if self._target is Target.ORACLE and re.search(r"(?:^|[^\w$])[nN]?[qQ]$", before):
             return "q'"
@@ -194,6 +217,8 @@ class Sql(Scanner):
             return self._leave_comment(text, at, limit)
         if self._mode == "\n":
             found = re.compile(r"[\n\r]").search(text, at, limit)
+        elif self._mode == _LINE:
+            found = re.compile(r"\n").search(text, at, limit)
         elif self._mode.startswith("\\"):
             found = re.compile(rf"\\|{self._mode[1:]}").search(text, at, limit)
             if found and found[0] == "\\":
@@ -219,13 +244,17 @@ class Sql(Scanner):
 
 
 _SQL_CODE = {
-    Target.POSTGRES: r"""'|"|--|/\*|\$(?:[^\W\d]\w*)?\$""",
+    # psql takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
+    Target.POSTGRES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$|(?P<anywhere>\\(?!;))"""
+    r"""|(?P<data>(?i:\bp?stdin\b))""",
     # What stands in /*! … */ and /*M! … */ is run.
-    Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*(?!M?!)""",
-    Target.TSQL: r"""'|"|\[|\]|--|/\*""",
-    Target.ORACLE: r"""'|"|--|/\*""",
-    Target.SQLITE: r"""'|"|`|\[|--|/\*""",
-    Target.SQL: r"""'|"|`|--|/\*""",
+    Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
+    r"""|(?P<anywhere>\\[!.uTPRC])|(?P<line>(?im:^[ \t]*(?:use|source|system|delimiter|pager|tee|prompt|connect"""
+    r"""|charset|edit|help|\?)[ \t]+(?![=<>!,)]|(?:in|is|not|like|between|and|or|index|key)\b)))""",
+    Target.TSQL: r"""'|"|\[|\]|--|/\*|(?P<line>(?m:^[ \t]*(?::|!!)))""",
+    Target.ORACLE: r"""'|"|--|/\*|(?P<line>(?im:^[ \t]*(?:ho(?:st)?[ \t]|!|\$|@)))""",
+    Target.SQLITE: r"""'|"|`|\[|--|/\*|(?P<line>(?m:^[ \t]*\.))""",
+    Target.SQL: r"""'|"|`|--|/\*|(?P<anywhere>\\)|(?P<line>(?m:^[ \t]*(?:\.|:|!|@)))""",
 }
 
 

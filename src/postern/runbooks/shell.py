@@ -55,6 +55,8 @@ _PROMPT = re.compile(r"\b(?:PS\d|PROMPT_COMMAND)\+?=\S*$")
 _SUBSCRIPT = re.compile(r"\[[^\]\s]*$")
 _OPENS_SUBSCRIPT = re.compile(r"\w\[|(?<!\S)\[(?![\s\[])")
 _REDIRECTED = re.compile(r"(?<!\\)[<>]\s*$")
+_COPIES = re.compile(r"[<>]&[ \t]*[^\s;|&<>()]*$")
+_ENDS_WORD = re.compile(r"[\s;|&<>()]")
 _NO_WORD = re.compile(r"[^\w./$-]")
 _SEPARATORS_COUNT = 10  # signs, for each of them has the beginning of its command read again
 _MAX_QUOTED = 20  # characters of quotes that are kept in a command
@@ -84,6 +86,7 @@ class Shell(Scanner):
         self._body: Shell | None = None
         self._line = ""
         self._is_joined = False  # the line was several
+        self._copied = -1  # how much is open where the word behind >& is being read, which bash expands twice; or -1
         self._commands = [""]  # how the command begins that is being read, of each level of code
 
     @property
@@ -114,6 +117,8 @@ class Shell(Scanner):
     @property
     def is_read_again(self) -> bool:
         command, before = self._commands[-1], self._joined_tail
+        if self._copied >= 0:
+            return True
         tests, declares = _TESTS.match(command), _DECLARES.match(command)
         if len(command) >= _MAX_COMMAND and (tests or declares or _BEGINS.fullmatch(command)):
             return True  # what decides may have been cut off
@@ -202,6 +207,7 @@ class Shell(Scanner):
                 command = ""
         self._commands[-1] = command
         self._keep(code[done:])
+        self._follow_copied(code, sign)
         if sign == "\n" or (sign == ")" and not self._mode):  # which ends a pattern of case
             self._end_of_line()
         elif found_sign and sign == "\\":
@@ -211,6 +217,15 @@ class Shell(Scanner):
             self._commands[-1] = self._commands[-1] + "_" if self._commands[-1].endswith("=") else ""
         elif sign not in (")", "'", '"', "$'"):
             self._keep("case" if sign == "case" else "_" if sign else "")
+
+    def _follow_copied(self, code: str, sign: str) -> None:
+        depth = len(self._open)
+        if _COPIES.search(code):
+            self._copied = depth
+        elif depth < self._copied or (depth == self._copied and _ENDS_WORD.search(code)):
+            self._copied = -1
+        if depth == self._copied and sign in ("\n", "<<", "<<<", "(", "((", ")"):
+            self._copied = -1
 
     def _end_of_line(self) -> None:
         command = self._commands[-1]

@@ -180,7 +180,8 @@ async def test_tries_are_further_and_further_apart_and_end_after_days(office: Of
     office.world.clock.now += delivering.KEPT_TRYING
     await office.round(process)
     kept = await office.now(key)
-    assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, "it is down", None)
+    told = f"it may be there, from an attempt before (look for {kept.new and kept.new.marker}): it is down"
+    assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, told, None)
     assert office.counted == [*["failed"] * 12, "given_up"]
 
 
@@ -210,6 +211,68 @@ async def test_what_a_tracker_refuses_for_good_is_given_up_until_somebody_says_o
     assert office.tracker.asked == ["create"]
     await office.world.stores.session_issues.again(office.world.org_id, key, office.world.clock())
     await office.round(process)
+    assert (await office.now(key)).state is IssueState.MADE
+    assert len(office.tracker.made) == 1
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_attack_what_was_given_up_after_an_uncertain_try_says_so_and_is_not_lost(
+    office: Office, is_there: bool
+) -> None:
+    """Nor is it where its session never came."""
+    process, one = office.process(), wanted(office.world)
+    store = office.world.stores.session_issues
+    await store.add(one)
+    fails = raises(lambda: Uncertain("it went away"), "create")
+    office.tracker.before, office.tracker.after = (None, fails) if is_there else (fails, None)
+    await office.round(process)
+    office.tracker.after, office.tracker.before = None, raises(lambda: Denied("no such token"), "find")
+    office.world.clock.forward(minutes=2)
+    await office.round(process)
+    told = f"it may be there, from an attempt before (look for {one.new and one.new.marker}): no such token"
+    for minutes in (0, 15):
+        office.world.clock.forward(minutes=minutes)
+        await office.round(process)
+        kept = await office.now(one.session_id)
+        assert (kept.state, kept.error) == (IssueState.GIVEN_UP, told)
+    office.tracker.before = None
+    assert await store.again(office.world.org_id, None, office.world.clock()) == 1
+    await office.round(process)
+    await office.round(process)
+    if is_there:
+        assert (await office.now(one.session_id)).state is IssueState.CLOSED
+    else:
+        assert await store.get(one.session_id) is None
+    assert len(office.tracker.made) == is_there
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_attack_who_tries_again_after_days_and_twice_makes_one(office: Office, is_there: bool) -> None:
+    """It is tried once; whether that came through is looked for before anybody can try it anew."""
+    process, key = office.process(), await office.session()
+    office.tracker.lag = 20.0
+    again = office.world.stores.session_issues.again
+    office.tracker.before = raises(lambda: Invalid("no such project"), "create")
+    await office.round(process)
+    office.world.clock.now += delivering.KEPT_TRYING * 2
+    fails = raises(lambda: Uncertain("it went away"), "create")
+    office.tracker.before, office.tracker.after = (None, fails) if is_there else (fails, None)
+    for _ in range(3):
+        await again(office.world.org_id, key, office.world.clock())
+        await office.round(process)
+        office.world.clock.forward(seconds=5)
+    assert (await office.now(key)).error == "it went away"
+    office.tracker.before = office.tracker.after = None
+    office.world.clock.forward(minutes=2)
+    await office.round(process)
+    kept = await office.now(key)
+    if is_there:
+        assert kept.state is IssueState.MADE
+    else:
+        told = "it went away; it was looked for in the tracker, and is not there"
+        assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, told, None)
+        await again(office.world.org_id, key, office.world.clock())
+        await office.round(process)
     assert (await office.now(key)).state is IssueState.MADE
     assert len(office.tracker.made) == 1
 

@@ -33,10 +33,10 @@ async def create_tracker(body: TrackerRequest, caller: Caller, services: Use) ->
     return TrackerAnswer.of(await services.tracker.create(caller, body.fields()))
 
 
-@router.put("", responses=errors(403, 404))
+@router.put("", responses=errors(403, 404, 409))
 async def update_tracker(body: TrackerRequest, caller: Caller, services: Use) -> TrackerAnswer:
     """All settings become those given, or their defaults. Issues that are still to be made or closed are, with
-    these."""
+    these. Conflict where somebody else changed it at the same time."""
     return TrackerAnswer.of(await services.tracker.replace(caller, body.fields()))
 
 

@@ -71,6 +71,7 @@ def execute(
     text, variables = _read(script, file, arguments), script_options.variables_of(environment)
     named = script_options.fields_of(fields)
     with client() as api:
+        outcome.require_values(form, lambda: api.connections.get(name)["subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execute(

@@ -82,6 +82,7 @@ def run(
         if dry_run:
             emit(api.runbook_runs.render(wanted), as_json, _show)
             return
+        outcome.require_values(form, lambda: api.connections.get(connection)["subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.runbook_runs.run(wanted, batch=batch, reason=reason, tracker_fields=named, wait=seconds)

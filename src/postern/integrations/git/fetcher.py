@@ -96,15 +96,13 @@ class GitFetcher:
 
     async def _ask(self, request: Request) -> tuple[bytes, int]:
         """All that the child said, and how it ended: by an exit code, or a signal, which is negative."""
-        process = await self._start()
+        process, said = await self._start(), bytearray()
         try:
             async with asyncio.timeout(self._seconds):
-                said = await _exchange(process, request.encoded(), self._policy.limits.answer)
-                return said, await process.wait()
+                await _exchange(process, request.encoded(), said, self._policy.limits.answer)
+                return bytes(said), await process.wait()
         except TimeoutError:
-            raise Unavailable(
-                f"the repository was not read within {self._seconds:g} seconds: its server hangs, or it is too large"
-            ) from None
+            raise Unavailable(_too_slow(self._seconds, has_begun=READY in said)) from None
         finally:
             await _end(process)
 
@@ -127,20 +125,27 @@ class GitFetcher:
             raise Unavailable(f"no process can be started to read repositories: {error.strerror}") from None
 
 
-async def _exchange(process: Process, request: bytes, most: int) -> bytes:
-    """Raises Unavailable when the child says more than it may."""
+async def _exchange(process: Process, request: bytes, answer: bytearray, most: int) -> None:
+    """What it says is in `answer` as far as it came. Raises Unavailable when the child says more than it may."""
     if process.stdin is None or process.stdout is None:
         raise Unavailable("the process that reads repositories cannot be started")
     with suppress(ConnectionError):  # it ended early; what it said is its answer
         process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
-    answer = bytearray()
     while found := await process.stdout.read(_CHUNK):
         answer += found
         if len(answer) > most:
             raise Unavailable("what was read of the repository is larger than it may be")
-    return bytes(answer)
+
+
+def _too_slow(seconds: float, *, has_begun: bool) -> str:
+    if has_begun:
+        return f"the repository was not read within {seconds:g} seconds: its server hangs, or it is too large"
+    return (
+        f"the process that reads repositories did not start within {seconds:g} seconds, so that the server of this one "
+        "was not asked: this machine has too much to do; try again when it has less"
+    )
 
 
 async def _end(process: Process) -> None:

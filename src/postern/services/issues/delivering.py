@@ -46,6 +46,10 @@ def _uncounted(_outcome: str) -> None:
     """Where nobody watches."""
 
 
+class _NotThere(Exception):
+    """It was looked for, and is made no more."""
+
+
 @dataclass(slots=True)
 class _Desk:
     """What is done for one organisation, by these settings."""
@@ -163,12 +167,17 @@ class Delivering:
 
     async def _tried(self, tracker: Tracker, one: SessionIssue) -> None:
         again: float | None = delay(one.attempts + 1, LONGEST_DELAY)
+        uncertain, maybe = False, one.issue is None and one.attempts > 0
         try:
             issue = await self._asked(tracker, one)
         except TimeoutError:
             why, again = f"the tracker did not answer in {DEADLINE:g} seconds", max(again or 0, tracker.lag)
+            uncertain = True
         except Uncertain as error:
             why, again = error.message, max(again or 0, tracker.lag, error.retry_after or 0)
+            uncertain = True
+        except _NotThere:
+            why, again, maybe = f"{one.error}; it was looked for in the tracker, and is not there", None, False
         except (Denied, NotFound, Invalid) as error:
             why, again = error.message, None
         except PosternError as error:
@@ -179,11 +188,15 @@ class Delivering:
         else:
             await self._done(one, issue)
             return
+        if self._is_too_late(one, uncertain=uncertain):
+            again = None
+        if again is None and maybe and one.new is not None:
+            why = f"it may be there, from an attempt before (look for {one.new.marker}): {why}"
         await self._failed(one, why, again)
 
     async def _asked(self, tracker: Tracker, one: SessionIssue) -> Issue | None:
         """The issue, made or closed; None for one that was withdrawn and is not there. Raises what the tracker does,
-        and TimeoutError."""
+        TimeoutError, and _NotThere."""
         if one.issue is not None:
             await _in_time(tracker.transition(one.issue, one.transition))
             return one.issue
@@ -191,6 +204,8 @@ class Delivering:
         found = await _in_time(tracker.find(one.new)) if one.attempts else None
         if found is not None or one.state is IssueState.WITHDRAWN:
             return found
+        if one.error and self._is_too_late(one):
+            raise _NotThere
         return await _in_time(tracker.create(one.new))
 
     async def _done(self, one: SessionIssue, issue: Issue | None) -> None:
@@ -206,12 +221,7 @@ class Delivering:
 
     async def _failed(self, one: SessionIssue, why: str, again: float | None) -> None:
         """`again`: in how many seconds; None for never."""
-        at = self._now()
-        if one.issue is not None:
-            what, too_long = "closed", one.attempts >= TRIES_TO_CLOSE
-        else:
-            what, too_long = "made", one.created_at is not None and at - one.created_at > KEPT_TRYING
-        again = None if too_long else again
+        at, what = self._now(), "made" if one.issue is None else "closed"
         if again is None:
             log.warning("the issue of session %s is given up, and not %s: %s", one.session_id, what, one_line(why))
         elif not one.attempts:
@@ -219,6 +229,14 @@ class Delivering:
         self._count("given_up" if again is None else "failed")
         next_at = None if again is None else at + timedelta(seconds=again)
         await self._store.failed(one.session_id, one_line(why), next_at, at)
+
+    def _is_too_late(self, one: SessionIssue, *, uncertain: bool = False) -> bool:
+        """To try again by itself. What somebody had tried anew, which begins without an error, and what may be there
+        since then, is looked for once more, so that it is not made twice by whoever tries it next."""
+        if one.issue is not None:
+            return one.attempts >= TRIES_TO_CLOSE
+        is_old = one.created_at is not None and self._now() - one.created_at > KEPT_TRYING
+        return is_old and not (uncertain and not one.error)
 
 
 async def _in_time(question: Awaitable[T]) -> T:

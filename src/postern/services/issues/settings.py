@@ -82,15 +82,18 @@ class TrackerDesk:
         return replace(settings, token=Secret(""))
 
     async def replace(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
-        """A token is never sent to another place than it was given for. Raises Denied, Invalid, NotFound."""
+        """A token is never sent to another place than it was given for, and one that was changed meanwhile does not
+        come back. Raises Denied, Invalid, NotFound, Conflict."""
         require_admin(principal, _DEED)
-        current = await self._existing(principal)
+        stored = await self._stored(principal)
+        current = _settings_of(stored)
         if not given.token and _place(given) != _place(current):
             raise Invalid(
                 "token: this tracker would be another one, and the token would go there; give it again", field="token"
             )
         settings = await self._checked(given, given.token or current.token)
-        await self._store.put(principal.org_id, SETTING, _stored(settings), self._now())
+        if not await self._store.change(principal.org_id, SETTING, stored, _stored(settings), self._now()):
+            raise Conflict("the tracker was changed or removed meanwhile; look at it, and try again")
         await self._tell(principal, current, settings)
         return replace(settings, token=Secret(""))
 
@@ -124,7 +127,10 @@ class TrackerDesk:
             return await tracker.objects(object_type, query, page)
 
     async def _existing(self, principal: Principal) -> TrackerSettings:
-        found = await self._read(principal.org_id)
+        return _settings_of(await self._stored(principal))
+
+    async def _stored(self, principal: Principal) -> Mapping[str, Any]:
+        found = await self._store.get(principal.org_id, SETTING)
         if found is None:
             raise NotFound("no tracker is set up; an administrator can (postern admin tracker set)")
         return found

@@ -59,6 +59,11 @@ class SettingStore(Protocol):
     async def add(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> bool:
         """False, and nothing is changed, where there is one."""
 
+    async def change(
+        self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
+    ) -> bool:
+        """False, and nothing is changed, where it is not as it was `read` any more."""
+
     async def remove(self, org_id: UUID, name: str) -> None: ...
 
 

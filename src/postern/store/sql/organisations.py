@@ -81,18 +81,12 @@ class SqlSettings:
         self._encryption = encryption
 
     async def get(self, org_id: UUID, name: str) -> Mapping[str, Any] | None:
-        wanted = select(org_settings.c.value).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
-        async with self._database.statement() as connection:
-            sealed = (await connection.execute(wanted)).scalar_one_or_none()
-        if sealed is None:
-            return None
-        clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
-        value: dict[str, Any] = json.loads(clear)
-        return value
+        sealed = await self._sealed(org_id, name)
+        return None if sealed is None else await self._opened(org_id, name, sealed)
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
         sealed = await self._seal(org_id, name, value)
-        changed = update(org_settings).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
+        changed = update(org_settings).where(*_this(org_id, name))
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
             if (await transaction.execute(changed.values(value=sealed, updated_at=at))).rowcount == 0:
@@ -106,10 +100,31 @@ class SqlSettings:
             added = await connection.execute(upsert(org_settings).values(row).on_conflict_do_nothing())
         return added.rowcount == 1
 
-    async def remove(self, org_id: UUID, name: str) -> None:
-        own = (org_settings.c.org_id == org_id, org_settings.c.name == name)
+    async def change(
+        self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
+    ) -> bool:
+        """The same settings are sealed in other bytes each time, so that these tell what is there."""
+        sealed = await self._sealed(org_id, name)
+        if sealed is None or await self._opened(org_id, name, sealed) != read:
+            return False
+        same = (*_this(org_id, name), org_settings.c.value == sealed)
+        values = {"value": await self._seal(org_id, name, value), "updated_at": at}
         async with self._database.statement() as connection:
-            await connection.execute(delete(org_settings).where(*own))
+            return (await connection.execute(update(org_settings).where(*same).values(values))).rowcount == 1
+
+    async def remove(self, org_id: UUID, name: str) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(org_settings).where(*_this(org_id, name)))
+
+    async def _sealed(self, org_id: UUID, name: str) -> bytes | None:
+        async with self._database.statement() as connection:
+            found = await connection.execute(select(org_settings.c.value).where(*_this(org_id, name)))
+            return found.scalar_one_or_none()
+
+    async def _opened(self, org_id: UUID, name: str, sealed: bytes) -> dict[str, Any]:
+        clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
+        value: dict[str, Any] = json.loads(clear)
+        return value
 
     async def _seal(self, org_id: UUID, name: str, value: Mapping[str, Any]) -> bytes:
         clear = json.dumps(dict(value)).encode()
@@ -144,6 +159,10 @@ async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: 
             user_groups.c.name == old, user_groups.c.source == GroupSource.MANUAL, user_groups.c.user_id.in_(own)
         )
     )
+
+
+def _this(org_id: UUID, name: str) -> tuple[ColumnElement[bool], ...]:
+    return org_settings.c.org_id == org_id, org_settings.c.name == name
 
 
 def _row(org_id: UUID, name: str) -> str:

@@ -156,6 +156,8 @@ class SqlSessionIssues:
                 return {"ended": True, **_closing(row, at)}
             if row["state"] == IssueState.WANTED and row["attempts"]:
                 return {"ended": True, "state": IssueState.WITHDRAWN}
+            if row["state"] == IssueState.GIVEN_UP and row["attempts"] > 1:  # it may be there: whoever tries anew looks
+                return {"ended": True}
             if row["key"] is None and row["state"] != IssueState.WITHDRAWN:
                 connection.execute(delete(session_issues).where(_columns.session_id == session_id))
             return None
