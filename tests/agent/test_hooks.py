@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -16,8 +17,9 @@ from uuid import UUID, uuid4
 import pytest
 from tests.agent.test_command import Go, go
 from tests.agent.test_secrets import order
-from tests.support.promises import within
+from tests.support.promises import PATIENT, within
 
+from postern.agent import ending
 from postern.agent.ending import processes
 from postern.agent.hooks import Hooks
 from postern.agent.policy import ANYTHING, NO_COMMANDS, LocalPolicy
@@ -185,3 +187,31 @@ async def test_who_takes_the_wish_back_ends_it_with_all_its_processes(tmp_path: 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert alive(one.id) == set()
+
+
+async def test_attack_one_that_heeds_no_signal_does_not_outlive_who_cannot_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that stops ends the hooks of its own agent, and goes. What left the session would stay."""
+    monkeypatch.setattr(ending, "STAGES", ((0.0, signal.SIGHUP), (3_600.0, signal.SIGKILL)))
+    there = tmp_path / "there"
+    one = hook(f"""
+        import os, signal, time
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if os.fork() == 0:
+            os.setsid()
+            open({str(there)!r}, "w")
+        time.sleep(120)
+    """)
+    task = asyncio.ensure_future(Hooks(ANYTHING, ENVIRON).run(one))
+    async with asyncio.timeout(PATIENT):
+        while not there.exists():  # noqa: ASYNC110 - files tell nobody
+            await asyncio.sleep(0.02)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.wait([task], timeout=0.2)
+    assert task.cancelled()
+    async with asyncio.timeout(PATIENT):
+        while alive(one.id):  # noqa: ASYNC110 - nor do processes of others
+            await asyncio.sleep(0.02)

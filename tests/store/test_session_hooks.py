@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,7 +16,7 @@ from tests.store.test_runbook_repositories import SNAPSHOT, failed, put, reposit
 from tests.support.sessions import add_session
 from tests.support.world import World
 
-from postern.domain.hook import HookKind, HookOutcome, HookRun
+from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
 from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
@@ -44,6 +47,26 @@ async def test_hooks_are_those_of_repositories_that_have_them_switched_on(world:
         RepositoryHooks("git.example.com/a/without", 5, SNAPSHOT.commit, {}),
         RepositoryHooks("git.example.com/a/zz-unread", 7, "", {}),
     ]
+
+
+async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker asks for those of up to twenty repositories as often as their organisation likes, beside its sessions:
+    written as JSON each took milliseconds of its event loop."""
+    repository = repository_of(world, hook_ttl=1)
+    await world.stores.runbook_repositories.add(repository, 5)
+    texts = {OPEN_HOOK: "\n" * MAX_HOOK, CLOSE_HOOK: "\U0001f600" * (MAX_HOOK // 4)}
+    await put(world, repository, replace(SNAPSHOT, hooks=texts))
+    read: list[int] = []
+
+    def loads(text: bytes) -> Any:
+        read.append(len(text))
+        return json.loads(text)
+
+    monkeypatch.setattr("postern.store.sql.runbook_repositories.json", SimpleNamespace(loads=loads))
+    assert [one.texts for one in await hooks(world)] == [texts]
+    assert sum(read) < 1_000
 
 
 async def test_a_failed_attempt_leaves_hooks_and_other_settings_have_none_yet(world: World) -> None:

@@ -33,8 +33,8 @@ class Hooks:
         self._base = base_environment(environ)
 
     async def run(self, hook: Hook) -> HookOutcome:
-        """To its end, or to the end of its time; cancelled, it is ended. Raises Denied by the policy, Unavailable where
-        there is no Python."""
+        """To its end, or to the end of its time; cancelled, it is ended, and by a second time at once. Raises Denied by
+        the policy, Unavailable where there is no Python."""
         self._policy.check_hooks()
         if shutil.which(PYTHON, path=self._base["PATH"]) is None:
             raise Unavailable(f"{PYTHON!r} is not there, or may not be run, on the agent's machine")
@@ -52,7 +52,11 @@ class Hooks:
             reason = f"it did not end within {hook.seconds:g} seconds, and was ended"
         finally:
             transport.close()
-            await printed.lost.wait()
+            try:
+                await printed.lost.wait()
+            except asyncio.CancelledError:  # a second time: by a process that ends, and waits no longer
+                transport.abort()
+                raise
         return HookOutcome(None if reason else printed.exit_code, printed.text(), reason)
 
 

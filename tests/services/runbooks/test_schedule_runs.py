@@ -35,12 +35,16 @@ SCHEMA = jsonschema_rs.Draft202012Validator(event_schemas()["schedule.failed"], 
 
 @pytest.fixture
 async def desk(world: World) -> Desk:
-    """With a sink, and an outcome of each run counted."""
     desk = await stocked(world)
+    await listening(desk)
+    return desk
+
+
+async def listening(desk: Desk) -> None:
+    """A sink is, from now on."""
     given = SinkFields("siem", SinkKind.WEBHOOK, ADDRESS, (EventKind.SCHEDULE_FAILED,))
     await desk.services.sinks.create(desk.root, given)
-    world.clock.forward(seconds=1)
-    return desk
+    desk.world.clock.forward(seconds=1)
 
 
 async def events(desk: Desk) -> list[dict[str, Any]]:

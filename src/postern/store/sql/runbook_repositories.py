@@ -207,11 +207,11 @@ class SqlSnapshots:
         except Misconfigured as problem:
             log.warning("hooks of %s do not run: %s", row["name"], problem)
             return {}
-        told = json.loads(clear)
-        if told["commit"] != row["commit_id"]:
+        commit, texts = _unpacked_hooks(clear)
+        if commit != row["commit_id"]:
             log.warning("hooks of %s do not run: they are of another commit than its row says", row["name"])
             return {}
-        return dict(told["texts"])
+        return texts
 
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
@@ -220,7 +220,7 @@ class SqlSnapshots:
         sealed = await self._encryption.seal(packed, row=_content_row(org_id, repository_id), org_id=org_id)
         hooks = b""
         if snapshot.hooks:
-            told = json.dumps({"commit": snapshot.commit, "texts": dict(snapshot.hooks)}).encode()
+            told = _packed_hooks(snapshot)
             hooks = await self._encryption.seal(told, row=_hooks_row(org_id, repository_id), org_id=org_id)
         values = {"content": sealed, "hooks": hooks, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
         return await self._tried(org_id, repository_id, values, settings_at, at)
@@ -286,6 +286,23 @@ def _packed(snapshot: Snapshot) -> bytes:
     if len(text) > MAX_SNAPSHOT:
         raise Invalid(f"its runbooks have more than {MAX_SNAPSHOT // 1_000_000} MB together; keep fewer in it")
     return zstandard.ZstdCompressor(write_content_size=True).compress(text)
+
+
+def _packed_hooks(snapshot: Snapshot) -> bytes:
+    """A line of JSON, and the texts as they are: workers read them on the event loop of their sessions, where JSON of
+    as many line ends as a hook may have takes hundreds of times as long."""
+    texts = {name: text.encode() for name, text in snapshot.hooks.items()}
+    about = {"commit": snapshot.commit, "bytes": {name: len(text) for name, text in texts.items()}}
+    return json.dumps(about).encode() + b"\n" + b"".join(texts.values())
+
+
+def _unpacked_hooks(clear: bytes) -> tuple[str, dict[str, str]]:
+    """The commit, and its hooks."""
+    about, _, rest = clear.partition(b"\n")
+    told, texts = json.loads(about), {}
+    for name, size in told.get("bytes", {}).items():
+        texts[name], rest = rest[:size].decode(), rest[size:]
+    return told["commit"], texts
 
 
 def _unpacked(packed: bytes) -> Snapshot:
