@@ -74,12 +74,7 @@ def check_address(
     address = _inner(ipaddress.ip_address(text.partition("%")[0]))
     if address.is_loopback:
         fine = loopback
-    elif (
-        any(address in network for network in _METADATA)
-        or address.is_link_local
-        or address.is_multicast
-        or address.is_unspecified
-    ):
+    elif _is_special(address):
         fine = False
     else:
         fine = address.is_global or any(address in network for network in allowed)
