@@ -35,6 +35,11 @@ def refused_or(text: str, target: Target, **values: str) -> str | None:
         return None
 
 
+def literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return '{{ "' + escaped + '" }}'
+
+
 @pytest.mark.parametrize(
     "value",
     ["{{ .secret }}", "{{ printf `%s` . }}", "%s%n", "{0.__class__}", "${7*7}", "<%= 7*7 %>", "{% for %}", "$x", "{{"],
@@ -91,6 +96,27 @@ def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: st
 def test_attack_a_runbook_cannot_run_away(text: str) -> None:
     with pytest.raises(TemplateError):
         parse(text).render({one.name: "a" * 500_000 for one in parse(text).parameters}, Target.OTHER)
+
+
+@pytest.mark.parametrize("target", [Target.SHELL, Target.POSTGRES, Target.PYTHON])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ range 200 }}{{ $.a | squote }} ; {{ end }}",
+        literal(" '' ; " * 2_000) + "{{ .a | squote }}",
+        "{{ range 2000 }}{{ len $.a }}{{ end }}",
+    ],
+)
+def test_attack_a_rendering_lets_others_have_their_turn_and_ends_when_it_is_told(target: Target, text: str) -> None:
+    turns: list[None] = []
+    parse(text).render({"a": "a b"}, target, rest=lambda: turns.append(None))
+    assert len(turns) > 100
+
+    def enough() -> None:
+        raise RenderError("enough")
+
+    with pytest.raises(RenderError, match="enough"):
+        parse(text).render({"a": "a b"}, target, rest=enough)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +219,6 @@ SHELL_PIECES = [
 ]
 
 
-def literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return '{{ "' + escaped + '" }}'
-
-
 def around(chance: random.Random, pieces: Sequence[str], function: str) -> str:
     before = "".join(chance.choice(pieces) for _ in range(chance.randint(0, 8)))
     behind = "".join(chance.choice(pieces) for _ in range(chance.randint(0, 5)))
@@ -291,6 +312,8 @@ ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
         ("y[1|", "]=1", ARITHMETIC),
         ("y[z[1]+", "]=1", ARITHMETIC),
         ("y[ ", " ]=1", ARITHMETIC),
+        ("eval $( (x))", "", COMMAND),
+        ("eval $(x=(y))", "", COMMAND),
         ("echo x >& ", "", f"$({HIT})"),  # bash expands what stands there twice
         ("echo x >&1", "", f"`{HIT}`"),
         ("echo x >& a$(y z)", "", f"$({HIT})"),

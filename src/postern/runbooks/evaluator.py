@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.formatting import kind_of, shown
 from postern.runbooks.functions import FUNCTIONS, is_true, text_of
@@ -34,6 +35,7 @@ from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quote
 MAX_OUTPUT = 1_000_000  # bytes of the script
 MAX_STEPS = 200_000  # nodes that are evaluated
 MAX_WORK = 10_000_000  # characters that functions read and write
+_LONG = 10_000  # characters of a text that take so long that it is time to look at the clock
 MAX_DEPTH = 60  # blocks and templates within each other
 MAX_ENVIRONMENT = 100_000  # bytes of one variable: what Linux takes, with room for its name
 
@@ -53,6 +55,7 @@ class Machine:
     defaults: Mapping[str, str]
     own: Mapping[int, str]
     target: Target
+    effort: Effort
     is_shown: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     size: int = 0
@@ -64,7 +67,7 @@ class Machine:
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = Places(self.target)
+        self.places = Places(self.target, self.effort)
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
@@ -281,6 +284,7 @@ class Machine:
 
     def _step(self, at: int) -> None:
         self.steps += 1
+        self.effort.step()
         if self.steps > MAX_STEPS:
             raise Fault(f"the runbook takes more than {MAX_STEPS:,} steps", at)
 
@@ -290,6 +294,8 @@ class Machine:
             if length > MAX_OUTPUT:
                 raise Fault(f"a text becomes longer than {MAX_OUTPUT:,} characters", at)
             self.work += length
+            if length > _LONG:
+                self.effort.check()
         if self.work > MAX_WORK:
             raise Fault(f"functions read and write more than {MAX_WORK:,} characters", at)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import Target, is_plain, quoted
 from postern.runbooks.scanners import Program, Scanner, Sql, State, Unknown
@@ -32,9 +33,10 @@ _NOT_WHOLE = (
 class Places:
     """Reads a script while it is written."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, effort: Effort) -> None:
         self._target = target
-        self._scanner = scanner_of(target)
+        self._effort = effort
+        self._scanner = scanner_of(target, effort)
         self._unread: list[str] = []
         self._is_delicate = False  # a value could be more than itself
         self._is_open = False  # what stands behind the last value may still make something else of it
@@ -46,6 +48,7 @@ class Places:
         """The value between quotes, as it can stand here; `text` is how it would stand where quotes are read as such.
         Raises Fault where it could be read as anything else."""
         scanner = self._scanner
+        self._effort.check()
         self._read_on()
         self._is_delicate = self._is_delicate or not is_plain(self._target, value)
         if scanner.is_lost or scanner.state is State.QUOTED:
@@ -101,9 +104,9 @@ class Places:
             )
 
 
-def scanner_of(target: Target) -> Scanner:
+def scanner_of(target: Target, effort: Effort) -> Scanner:
     if target is Target.SHELL:
-        return Shell()
+        return Shell(effort)
     if target.is_sql:
-        return Sql(target)
-    return Unknown() if target is Target.OTHER else Program(target)
+        return Sql(target, effort)
+    return Unknown(effort) if target is Target.OTHER else Program(target, effort)

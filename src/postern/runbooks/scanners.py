@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import Target
 
@@ -26,7 +27,8 @@ class State(Enum):
 class Scanner:
     """`tail` is the end of what was read."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
+        self.effort = effort
         self.tail = ""
         self.skips = False  # a backslash was the last character, and takes the next one
         self.is_lost = False
@@ -64,6 +66,7 @@ class Scanner:
 
     def _count(self) -> None:
         self._signs += 1
+        self.effort.step()
         self.is_lost = self.is_lost or self._signs > MAX_SIGNS
 
     def _before(self, text: str, at: int, count: int = 3) -> str:
@@ -95,8 +98,8 @@ _BEYOND = r"[\x80-\U0010ffff]"  # letters to PostgreSQL
 
 
 class Sql(Scanner):
-    def __init__(self, target: Target) -> None:
-        super().__init__()
+    def __init__(self, target: Target, effort: Effort) -> None:
+        super().__init__(effort)
         self._target = target
         self._mode = ""  # code; else what ends it, behind "\" where a backslash escapes
         self._tags: list[str] = []
@@ -265,8 +268,8 @@ _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 class Program(Scanner):
     """Python and JavaScript."""
 
-    def __init__(self, target: Target) -> None:
-        super().__init__()
+    def __init__(self, target: Target, effort: Effort) -> None:
+        super().__init__(effort)
         self._is_python = target is Target.PYTHON
         self._mode = ""  # code; else what ends it
         self._braces: list[int] = []  # open ones of each ${ that code stands in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, State
 
@@ -35,7 +36,7 @@ _DOUBLES = _IN_ARITHMETIC | {'"', "text"}  # in these an expansion reads its quo
 # What may stand in front of the name of a command; "[[ ;" since sh knows no [[.
 _FIRST = (
     r"(?:\[\[ ;)?(?:[\s!{]|(?:if|then|elif|else|while|until|do|time|command|builtin)\s|function\s+\S+\s"
-    r"|coproc\s(?:\s*\w+\s+(?=\{))?|-\S*(?:\s|$)|\w+(?:\[[^\]]*\])?\+?=\S*(?:\s|$)|\d*&?[<>]+[&|]?\s*[^\s<>]+(?:\s|$))*"
+    r"|coproc\s(?:\s*\w+\s+(?=\{))?|-\S*(?:\s|$)|\w+(?:\[[^\]]*\])?\+?=\S*(?:\s|$)|\d*&?[<>]+[&|]?\s*[^\s<>]+(?:\s|$))*+"
 )
 _BEGINS = re.compile(_FIRST)
 _AGAIN = re.compile(
@@ -75,8 +76,8 @@ class Shell(Scanner):
     `within`: it reads what stands in another script, "`" or "text", the body of a here-document.
     """
 
-    def __init__(self, within: str = "") -> None:
-        super().__init__()
+    def __init__(self, effort: Effort, within: str = "") -> None:
+        super().__init__(effort)
         self._open: list[str] = ["text"] if within == "text" else []
         self._is_nested = bool(within)
         self._inner: list[str] = []  # what stands between backquotes, or in a line of a here-document
@@ -261,7 +262,7 @@ class Shell(Scanner):
             self._inner.append(taken if taken in ("`", "\\", "$") else "\\" + taken)
             return found.end() + 1
         self._open.pop()
-        within = Shell("`")
+        within = Shell(self.effort, "`")
         self._read_within(within, "".join(self._inner))
         self._inner.clear()
         self.is_lost |= not within.is_whole()
@@ -290,7 +291,7 @@ class Shell(Scanner):
             self._begin_document()
         elif sign in (")", "))", "}"):
             return self._shut(found, mode)
-        elif sign == mode:
+        elif sign == mode == '"':
             self._open.pop()
         elif sign in ("'", '"', "$'") and self._is_in_double():
             harmless = _HARMLESS.match(text, found.start())
@@ -357,7 +358,7 @@ class Shell(Scanner):
 
     def _next_document(self) -> None:
         self._line = ""
-        self._body = Shell("text") if self._announced[0][2] else None
+        self._body = Shell(self.effort, "text") if self._announced[0][2] else None
 
     def _shut(self, found: re.Match[str], mode: str) -> int:
         sign = found[0]

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from postern.domain.runbook import Parameter
 from postern.domain.text import one_line
+from postern.runbooks.effort import Effort
 from postern.runbooks.evaluator import Machine
 from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
 from postern.runbooks.inputs import problem_of
@@ -45,22 +46,32 @@ class Template:
     _tree: Tree = field(repr=False)
     _survey: Survey = field(repr=False)
 
-    def render(self, values: Mapping[str, str], target: Target, *, masked: bool = False) -> Rendered:
+    def render(
+        self,
+        values: Mapping[str, str],
+        target: Target,
+        *,
+        masked: bool = False,
+        rest: Callable[[], None] | None = None,
+    ) -> Rendered:
         """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one.
 
         `masked`: everything is checked as it was given, and the answer is what it would be if each hidden parameter
-        were `***`: for readers. Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
+        were `***`: for readers. `rest` is called now and then, so that others have their turn; what it
+        raises ends it. Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
         """
         given = self._checked(values)
-        made = self._run(given, target, is_shown=False)
+        effort = Effort(rest)
+        made = self._run(given, target, effort, is_shown=False)
         hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
         if not masked or not hidden:
             return made
-        return self._run({name: MASK if name in hidden else given[name] for name in given}, target, is_shown=True)
+        shown = {name: MASK if name in hidden else given[name] for name in given}
+        return self._run(shown, target, effort, is_shown=True)
 
-    def _run(self, given: Mapping[str, str], target: Target, *, is_shown: bool) -> Rendered:
+    def _run(self, given: Mapping[str, str], target: Target, effort: Effort, *, is_shown: bool) -> Rendered:
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, target, is_shown)
+        machine = Machine(self._tree, given, defaults, self._survey.own, target, effort, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:

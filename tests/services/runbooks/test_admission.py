@@ -20,7 +20,8 @@ from postern.domain.review import ReviewStatus
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookPattern, RunbookRef, RunbookRule
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
-from postern.errors import Denied, Invalid, NotFound
+from postern.errors import Denied, Invalid, Malformed, NotFound
+from postern.services.runbooks import runs
 from postern.services.runbooks.runs import RunRequest
 from postern.store.ports import SessionFilter, Topic
 
@@ -275,6 +276,13 @@ async def test_attack_a_connection_that_changes_while_a_runbook_is_filled_in(
     with pytest.raises(Denied, match=r"leads elsewhere since 'echo\.runbook\.sql' was filled in"):
         await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
     assert await desk.services.sessions.waiting() == []
+
+
+async def test_attack_a_rendering_has_only_so_much_processor_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await shelve(desk.world.stores, desk.world.org_id, ECHO, at=desk.world.clock())
+    monkeypatch.setattr(runs, "SECONDS", -1.0)
+    with pytest.raises(Malformed, match="processor time"):
+        await desk.services.runbook_runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
 
 
 async def test_a_permit_to_run_a_runbook_costs_no_statement_more(desk: Desk) -> None:

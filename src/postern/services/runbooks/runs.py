@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -18,11 +19,12 @@ from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError
 from postern.services.access import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
-from postern.services.runbooks.turns import Turns
+from postern.services.runbooks.turns import Slices, Turns
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
 _SHORTEST_HASH = 7
+SECONDS = 1.0  # of processor time for one rendering: steps cost different amounts, and others wait for them
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
 
 
@@ -146,12 +148,25 @@ class Runs:
         target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
             return await self._turns.take(
-                connection.org_id, lambda _: parse(text).render(values, target, masked=masked)
+                connection.org_id,
+                lambda slices: parse(text).render(values, target, masked=masked, rest=_resting(slices)),
             )
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
         except TemplateError as error:
             raise _unusable(found, error.message) from None
+
+
+def _resting(slices: Slices) -> Callable[[], None]:
+    """What a rendering calls now and then. It raises RenderError when it has taken too long."""
+    began = time.thread_time()
+
+    def rest() -> None:
+        slices.rest()
+        if time.thread_time() - began > SECONDS:
+            raise RenderError(f"filling the runbook in takes more than {SECONDS:g} second of processor time; give less")
+
+    return rest
 
 
 def _unusable(found: Runbook, why: str) -> Malformed:
