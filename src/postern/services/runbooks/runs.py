@@ -24,7 +24,7 @@ from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
 _SHORTEST_HASH = 7
-SECONDS = 1.0  # of processor time for one rendering: steps cost different amounts, and others wait for them
+SECONDS = 2.0  # of processor time for one rendering: steps cost different amounts, and others wait for them
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
 
 
@@ -164,7 +164,7 @@ def _resting(slices: Slices) -> Callable[[], None]:
     def rest() -> None:
         slices.rest()
         if time.thread_time() - began > SECONDS:
-            raise RenderError(f"filling the runbook in takes more than {SECONDS:g} second of processor time; give less")
+            raise RenderError(f"filling it in takes more than {SECONDS:g} seconds of processor time; give less")
 
     return rest
 
