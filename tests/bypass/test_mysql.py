@@ -48,7 +48,7 @@ def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: MyS
     assert len(cases_mysql.ORDINARY) >= 150
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_the_server_does_what_the_cases_say(observer: MariaDbObserver) -> None:
     wrong = []
     for case in cases_mysql.CASES:

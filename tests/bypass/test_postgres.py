@@ -64,7 +64,7 @@ def test_the_server_does_what_the_cases_say(observer: PostgresObserver) -> None:
     assert len(cannot) <= 2, cannot  # what needs XML, in a server without
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_postgresqls_own_regression_statements_are_read(tmp_path: Path) -> None:
     try:
         archive = fetch(tmp_path)

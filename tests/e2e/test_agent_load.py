@@ -44,7 +44,7 @@ def agent(gateway: Gateway, big: PostgresServer) -> Iterator[AgentProcess]:
     made.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_a_thousand_idle_sessions_through_one_agent(gateway: Gateway, agent: AgentProcess) -> None:
     """The figure is reported; the limit here only finds what is grossly wrong."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -83,7 +83,9 @@ def doctor(gateway: Gateway) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["refusing", "full", "hanging", "slow"])
+@pytest.mark.parametrize(
+    "mode", ["refusing", "full", *(pytest.param(mode, marks=pytest.mark.huge) for mode in ("hanging", "slow"))]
+)
 def test_sessions_go_on_while_there_is_room_and_nothing_is_lost(
     mode: str, away: tuple[Gateway, Disk], store: Misbehaving, tmp_path: Path
 ) -> None:

@@ -219,6 +219,7 @@ def test_an_issue_that_was_made_for_a_session_that_was_refused_is_closed(desk: D
     wait_until(lambda: desk.jira.issues[orphan].status == "Done", 180)
 
 
+@pytest.mark.huge
 def test_killed_while_the_tracker_is_asked_it_is_made_once(quiet: Desk) -> None:
     """`kill -9` right after the tracker has made the issue, whose session goes on."""
     gateway, jira = quiet.gateway, quiet.jira

@@ -100,7 +100,7 @@ def kill_and_account(engine: str, target: PostgresServer, folder: Path, kills: i
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_nothing_shown_is_lost_by_kill_9(engine: str, target: PostgresServer, tmp_path: Path) -> None:
-    kill_and_account(engine, target, tmp_path, kills=8, witnesses=4)
+    kill_and_account(engine, target, tmp_path, kills=4, witnesses=4)
 
 
 @pytest.mark.huge

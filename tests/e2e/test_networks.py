@@ -92,7 +92,7 @@ def answer_of(client: psycopg.Connection[tuple[object, ...]]) -> str:
     return "" if value is None else value.decode()
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None:
     frozen, others = sites[1], [sites[0], sites[2]]
     url = url_of(frozen.gateway, frozen.name)
@@ -174,7 +174,7 @@ def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None
         wait_until(lambda: agent.files <= files, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away() -> None:
     """One stream is not held to its first window a round trip, which is 10 MB/s at most."""
     rows = 80_000

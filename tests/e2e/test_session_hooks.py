@@ -191,6 +191,7 @@ def switch(gateway: Gateway, books: Books, seconds: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.huge
 def test_attack_a_hook_that_hangs_and_forks_holds_up_nobody(gateway: Gateway, key: str, books: Books) -> None:
     books.push(STUBBORN)
     with agent(gateway, key):
