@@ -12,7 +12,7 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 # Whole files go to each core, as the tests of most share a gateway or a server. A failure is told where it happens, and
 # a test that hangs fails, so that a run that is cut short has still said what was wrong.
 PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
-SELECT := not slow and not huge
+FAST := not slow and not huge
 
 .DEFAULT_GOAL := help
 .PHONY: help up test test-all bench lint format services proto docs clean test-compiled
@@ -24,7 +24,7 @@ up: $(VENV)/.installed ## install, and run the gateway with its demo database (C
 	@exec $(BIN)/postern up
 
 test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests
-	@$(PYTEST) -m "$(SELECT)" $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
+	@$(PYTEST) -m "$(FAST)" $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
 test-all: lint services $(VENV)/.installed ## everything, the slow and the huge tests too
@@ -34,7 +34,7 @@ test-all: lint services $(VENV)/.installed ## everything, the slow and the huge 
 	@$(BIN)/pytest -q -m huge
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
-	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(SELECT)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
+	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
 
 lint: $(VENV)/.installed-dev ## style and types
 	@$(BIN)/ruff check .
