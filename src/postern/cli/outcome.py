@@ -26,17 +26,15 @@ _OF_VALUES = ("json", "csv")
 def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
     """As `carry_out`, of a script that was put up before."""
     with client() as api:
-        require_values(form, lambda: api.sessions.get(session_id)["connection_subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execution(session_id, wait=0)
 
-        carry_out(api, begin, waits, form, as_json=as_json)
+        carry_out(api, begin, waits, form, lambda: api.sessions.get(session_id)["connection_subtype"], as_json=as_json)
 
 
-def require_values(form: str | None, subtype: Callable[[], str]) -> None:
-    """Before anything runs. `subtype`: of the connection, asked for only where it matters. Raises UsageError where the
-    output could not be printed in that form."""
+def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
+    """Before anything runs. Raises UsageError where the output could not be printed in that form."""
     if form in _OF_VALUES and (found := subtype()) not in SPOKEN:
         raise click.UsageError(
             f"--format {form} is for values, and what runs on a connection of subtype {one_line(found)} prints text; "
@@ -49,10 +47,13 @@ def carry_out(
     begin: Callable[[int], ExecResult],
     waits: reviewed.Patience,
     form: str | None,
+    subtype: Callable[[], str],
     *,
     as_json: bool,
 ) -> None:
-    """Waits for the end, prints what came of it, and ends the program with the exit code."""
+    """Waits for the end, prints what came of it, and ends the program with the exit code. `subtype`: of the connection,
+    asked for only where it matters."""
+    _require_values(form, subtype)
     with Progress("starting", quiet=as_json) as progress:
         result = execution.wait(api, begin, progress, waits)
     code = reviewed.exit_code(result)

@@ -31,6 +31,10 @@ class Moment:
     reason: EndReason = EndReason.COMPLETED
     exit_code: int | None = None
 
+    @property
+    def org_id(self) -> UUID:
+        return self.permit.connection.org_id
+
 
 def context(run_id: UUID, moment: Moment) -> str:
     """In base64."""

@@ -99,7 +99,7 @@ class SessionHooks:
     def closed(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
         self._open -= 1
         self._start(Moment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
-        self._look()
+        self._note_quiet()
 
     async def stop(self, grace: float) -> None:
         """Lets sessions end, and what runs or waits, by themselves for `grace` seconds; then ends what runs, and
@@ -114,7 +114,7 @@ class SessionHooks:
                 await asyncio.wait(self._tasks, timeout=LAST)
 
     def _start(self, moment: Moment) -> asyncio.Task[None] | None:
-        org_id = moment.permit.connection.org_id
+        org_id = moment.org_id
         if self._source.is_none(org_id, moment.kind):
             return None
         share = self._shares.setdefault(org_id, _Share())
@@ -133,9 +133,9 @@ class SessionHooks:
         share.moments -= 1
         if not share.moments:
             del self._shares[org_id]
-        self._look()
+        self._note_quiet()
 
-    def _look(self) -> None:
+    def _note_quiet(self) -> None:
         if not self._tasks and not self._open:
             self._quiet.set()
 
@@ -143,7 +143,7 @@ class SessionHooks:
         try:
             if before is not None:
                 await asyncio.wait([before])
-            for script in await self._source.of(moment.permit.connection.org_id, moment.kind):
+            for script in await self._source.of(moment.org_id, moment.kind):
                 await self._one(moment, share, script)
         except PosternError as error:
             log.error("session %s: which hooks it has is not known: %s", moment.session_id, error.message)
@@ -167,9 +167,16 @@ class SessionHooks:
         finally:
             self._running.discard(task)
         seconds = time.monotonic() - began
-        org_id = moment.permit.connection.org_id
         run = HookRun(
-            run_id, org_id, moment.session_id, script.kind, script.repository, script.commit, started, seconds, outcome
+            run_id,
+            moment.org_id,
+            moment.session_id,
+            script.kind,
+            script.repository,
+            script.commit,
+            started,
+            seconds,
+            outcome,
         )
         self._tell(run)
         await self._keep(run)
@@ -194,7 +201,7 @@ class SessionHooks:
     async def _still(self, moment: Moment, script: HookScript) -> HookScript:
         """As it is by now: it may have waited for long. Raises _NotRun."""
         try:
-            found = await self._source.of(moment.permit.connection.org_id, script.kind)
+            found = await self._source.of(moment.org_id, script.kind)
         except PosternError as error:
             raise _NotRun(f"whether it is still to run is not known: {error.message}") from None
         for one in found:

@@ -168,7 +168,7 @@ class Sql(Scanner):
             if found is None:
                 break
             at = found.end()
-            if found.re.groups and found.lastgroup:
+            if found.lastgroup:
                 self._command(text, found)
             elif found[0].startswith("$"):
                 if not re.search(rf"(?:[\w$]|{_BEYOND})$", self._before(text, found.start())):

@@ -25,9 +25,9 @@ _DOCUMENT = re.compile(
 _HARMLESS = re.compile(r"'[\w ./:@,+%=-]*'|\"(?:[\w ./:@,+%=-]|\$\{[\w*?!:./%#\[\]-]+\})*\"")
 _OPENS = {"$(": "(", "${": "{"}  # the others are called as they are written
 _PAIRS = {("))", "(("), ("))", "$(("), (")", "("), (")", "s"), (")", "e"), (")", "a"), ("}", "{")}
-_CODE_MODES = frozenset({"", "(", "s", "e", "a"})
+_LEVELS = ("(", "s", "e", "a")  # code within another
+_CODE_MODES = frozenset({"", *_LEVELS})
 _NO_LIST = re.compile(r"[;&|<>]")
-_LEVELS = ("(", "s", "e", "a")
 _IN_ARITHMETIC = frozenset({"((", "$((", "p", "$p"})
 _OPAQUE = _IN_ARITHMETIC | {"`", "{"}
 _DOUBLES = _IN_ARITHMETIC | {'"', "text"}  # in these an expansion reads its quotes in ways of each shell
@@ -282,7 +282,7 @@ class Shell(Scanner):
         if sign == "case":
             self.is_lost |= "(" in self._open  # its patterns end with parentheses that nothing opened
         elif sign == "$[":
-            self.is_lost |= True  # arithmetic in bash, and nothing in other shells
+            self.is_lost = True  # arithmetic in bash, and nothing in other shells
         elif sign == "#":
             self._comment(self._before(text, found.start())[-1:])
         elif sign == "<<":
@@ -327,7 +327,7 @@ class Shell(Scanner):
 
     def _comment(self, before: str) -> None:
         if self._mode in _IN_ARITHMETIC:
-            self.is_lost |= True
+            self.is_lost = True
         elif not before or before in " \t\n;&|()<>":
             self._open.append("#")
             self.is_lost |= self._mode_below() == "e"  # not everywhere in patterns
@@ -366,7 +366,7 @@ class Shell(Scanner):
             self._open.pop()
             return found.start() + 1
         if sign == ")" and mode in ("((", "$(("):
-            self.is_lost |= True  # it was no arithmetic
+            self.is_lost = True  # it was no arithmetic
         elif (sign, mode) in _PAIRS:
             self._open.pop()
         return found.end()
@@ -374,7 +374,7 @@ class Shell(Scanner):
     def _announce(self, text: str, found: re.Match[str]) -> int:
         document = _DOCUMENT.match(text, found.start())
         if document is None or self._is_nested or self._mode not in _CODE_MODES - {"e", "a"}:
-            self.is_lost |= True
+            self.is_lost = True
             return found.end()
         word = re.sub(r"\\(.)|['\"]", r"\1", document[2])
         self._announced.append((word, bool(document[1]), word == document[2], self._open.count("(")))

@@ -71,14 +71,13 @@ def execute(
     text, variables = _read(script, file, arguments), script_options.variables_of(environment)
     named = script_options.fields_of(fields)
     with client() as api:
-        outcome.require_values(form, lambda: api.connections.get(name)["subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execute(
                 name, text, arguments, variables, reason=reason, tracker_fields=named, wait=seconds
             )
 
-        outcome.carry_out(api, begin, waits, form, as_json=as_json)
+        outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(name)["subtype"], as_json=as_json)
 
 
 def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) -> str:

@@ -82,12 +82,11 @@ def run(
         if dry_run:
             emit(api.runbook_runs.render(wanted), as_json, _show)
             return
-        outcome.require_values(form, lambda: api.connections.get(connection)["subtype"])
 
         def begin(seconds: int) -> ExecResult:
             return api.runbook_runs.run(wanted, batch=batch, reason=reason, tracker_fields=named, wait=seconds)
 
-        outcome.carry_out(api, begin, waits, form, as_json=as_json)
+        outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(connection)["subtype"], as_json=as_json)
 
 
 def _asked(api: Client, wanted: RunbookRun) -> RunbookRun:

@@ -35,6 +35,7 @@ _CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabl
 _SEALED = ("parameters", "tracker_fields")
 _KEPT = ("org_id", "owner_id", "owner", "connection_id", "connection", "repository", "file")  # of a run
 _TOLD = ("last_at", "last_session_id", "last_error")
+_SHOWN = (*_FIXED, *_CHOSEN, *_TOLD)  # all but what is sealed
 _NAMED = (
     select(
         *runbook_schedules.c,
@@ -69,7 +70,7 @@ class SqlRunbookSchedules:
         return None if row is None else await self._named(row)
 
     async def add(self, schedule: Schedule, most: int) -> None:
-        values = _values(schedule, (*_FIXED, *_CHOSEN, *_TOLD)) | await self._sealed(schedule)
+        values = _values(schedule, _SHOWN) | await self._sealed(schedule)
         own = runbook_schedules.c.org_id == schedule.org_id
         try:
             async with self._database.transaction() as transaction:
@@ -101,11 +102,10 @@ class SqlRunbookSchedules:
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
         columns = runbook_schedules.c
         # What is sealed is opened for each run by itself: one that cannot be must not hold up the others.
-        shown = (*_FIXED, *_CHOSEN, *_TOLD)
         turn = func.row_number().over(partition_by=columns.org_id, order_by=(columns.next_at, columns.id)).label("turn")
         mine = (columns.enabled, columns.next_at <= now)
-        ranked = select(*(columns[name] for name in shown), turn).where(*mine).subquery().c
-        wanted = select(*(ranked[name] for name in shown)).where(ranked.turn <= most_each)
+        ranked = select(*(columns[name] for name in _SHOWN), turn).where(*mine).subquery().c
+        wanted = select(*(ranked[name] for name in _SHOWN)).where(ranked.turn <= most_each)
         async with self._database.statement() as connection:
             rows = await connection.execute(wanted.order_by(ranked.turn, ranked.next_at).limit(most))
             return [Schedule(**row) for row in rows.mappings()]
@@ -173,7 +173,7 @@ class SqlRunbookSchedules:
         except Misconfigured as error:
             log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
             problem = _SHUT
-        schedule = Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, **given)
+        schedule = Schedule(**{name: row[name] for name in _SHOWN}, **given)
         return NamedSchedule(schedule, row["connection"], row["owner"], problem)
 
 
