@@ -11,7 +11,9 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 
 # Whole files go to each core, as the tests of most share a gateway or a server. A failure is told where it happens, and
 # a test that hangs fails, so that a run that is cut short has still said what was wrong.
-PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
+# Gateways of tests are processes of their own, which would each compile all of the source anew where the environment says
+# that no bytecode is kept.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
 FAST := not slow and not huge
 
 .DEFAULT_GOAL := help
@@ -34,7 +36,7 @@ test-all: lint services $(VENV)/.installed ## everything, the slow and the huge 
 	@$(BIN)/pytest -q -m huge
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
-	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
+	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(FAST)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
 
 lint: $(VENV)/.installed-dev ## style and types
 	@$(BIN)/ruff check .
@@ -46,7 +48,7 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 	@$(BIN)/ruff format .
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
-	@scripts/install-services postgresql pgbench mariadbd xmlsec1 faketime git sshd
+	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git sshd ssh sshpass rsync sysbench
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
@@ -67,9 +69,11 @@ $(VENV)/.made: scripts/make-venv
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES)
+	@echo "Installing into $(VENV); with a C compiler the hot path is compiled, which takes minutes (POSTERN_COMPILE=0 leaves it out)."
 	@$(PIP) .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml setup.py constraints.txt
+	@echo "Installing what tests need into $(VENV); with a C compiler the hot path is compiled, which takes minutes."
 	@$(PIP) '.[dev]'
 	@touch $(VENV)/.installed $@

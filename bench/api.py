@@ -110,6 +110,7 @@ def _gateway() -> Iterator[list[Route]]:
             "POSTERN_HOME": f"{folder}/home",
             "POSTERN_API_PORT": str(port),
             "POSTERN_POSTGRES_PORT": str(free_port()),
+            "POSTERN_MYSQL_PORT": str(free_port()),
             "POSTERN_TUNNEL_PORT": str(free_port()),
             "POSTERN_CONTROL_PORT": str(free_port()),
             "POSTERN_DEMO": "no",

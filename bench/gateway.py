@@ -34,7 +34,8 @@ class BenchGateway:
     def __init__(self, **settings: str) -> None:
         # Short, since a Unix socket's path lies in it.
         self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
-        ports = {f"{name}_port": free_port() for name in ("api", "postgres", "tunnel", "control")}
+        names = ("api", "postgres", "mysql", "ssh", "tunnel", "control")
+        ports = {f"{name}_port": free_port() for name in names}
         self.settings: Settings = load(
             {}, home=str(self.home / "home"), demo=False, log_level="warning", **ports, **settings
         )
@@ -88,9 +89,14 @@ class BenchGateway:
 
     def url(self, connection: str, database: str, *, sslmode: str = "disable", port: int | None = None) -> str:
         """With a new credential; names and passwords of credentials need no quoting in a URL."""
+        username, password = self.credential(connection)
+        host = f"127.0.0.1:{port or self.settings.postgres_port}"
+        return f"postgresql://{username}:{password}@{host}/{database}?sslmode={sslmode}"
+
+    def credential(self, connection: str) -> tuple[str, str]:
+        """A new one: user name and password."""
         issued = self._client.credentials.issue(connection)
-        login = f"{issued['username']}:{issued['password']}"
-        return f"postgresql://{login}@127.0.0.1:{port or self.settings.postgres_port}/{database}?sslmode={sslmode}"
+        return issued["username"], issued["password"]
 
     def stop(self) -> None:
         self._http.__exit__(None, None, None)

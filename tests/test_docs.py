@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from scripts import generate_docs
+from tests.support.features import ADVISORY, COLUMNS, ENFORCED, HOLDS, NOT_YET, REFUSED, ROW_OF
 
 from postern.cli.main import COMMANDS
+from postern.domain.connection import SUBTYPES, protocol_of
 from postern.domain.review import TRANSITIONS, ReviewStatus
 from postern.settings import AgentSettings, Settings
+from postern.wiring.app import ENFORCEABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -77,3 +80,32 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for target in re.findall(r"`make ([a-z-]+)", text):
         assert target in targets, f"{page.name} names `make {target}`"
+
+
+def test_the_table_of_protocols_says_what_the_tests_of_features_hold_them_to() -> None:
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## What holds for which protocol") : text.index("## Honest limits")]
+    head, _, *rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")]
+    assert tuple(head) == COLUMNS
+    assert [row[0] for row in rows] == list(HOLDS)
+    words = re.compile(rf"\b({ENFORCED}|{ADVISORY}|{REFUSED}|{NOT_YET})\b")
+    for name, *cells in rows:
+        said = {column: frozenset(words.findall(cell)) for column, cell in zip(COLUMNS, cells, strict=True)}
+        assert said == HOLDS[name], f"{name}: README says one thing, and tests/support/features.py another"
+
+
+def test_every_subtype_of_a_connection_has_a_row_that_says_whether_it_can_be_opened() -> None:
+    assert ROW_OF.keys() == {subtype for kinds in SUBTYPES.values() for subtype in kinds}
+    for subtype, row in ROW_OF.items():
+        assert (HOLDS[row]["recording"] == {NOT_YET}) == (protocol_of(subtype, ()) not in ENFORCEABLE)
+
+
+def test_the_page_about_protocols_names_every_contract_and_files_that_are_there() -> None:
+    source, text = ROOT / "src" / "postern", (ROOT / "docs" / "how-to" / "add-a-protocol.md").read_text()
+    contracts = [
+        name for file in (source / "testing").glob("*.py") for name in re.findall(r"def (check_\w+)", file.read_text())
+    ]
+    assert sorted(re.findall(r"`(?:\w+\.)?(check_\w+)`", text)) == sorted(contracts)
+    for file in re.findall(r"`((?:\w+/)*\w+\.py)`", text.replace("NAME", "mysql")):
+        places = (source, source / "protocols" / "mysql", ROOT, ROOT / "tests" / "protocols")
+        assert any((place / file).exists() for place in places), file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +110,38 @@ def test_protocols_do_not_know_each_other() -> None:
             parts = name.split(".")
             if parts[:2] == ["postern", "protocols"] and len(parts) > 2 and parts[2] in folders:
                 assert parts[2] == own, f"{path}:{line} imports {name}; a protocol never imports another"
+
+
+# What belongs to one protocol outside of `protocols/`, and the rooms that are told of protocols by name: docs/how-to/
+# add-a-protocol.md. Everything else is there once for all of them, so that protocols × features stays a sum.
+OWN = re.compile(r"(protocols|gateway|agent|testing)/(postgres|mysql|ssh|terminal|command)(/|\.py$)")
+TOLD = {
+    "gateway/spoken.py",
+    "agent/reach.py",
+    "wiring/worker.py",
+    "wiring/app.py",
+    # Commands came before there were seats for protocols: their frames and processes are on the tunnel's own road.
+    "agent/framed.py",
+    "agent/hooks.py",
+    "agent/process.py",
+    "cli/terminal.py",
+    "gateway/door.py",
+    "wiring/declared.py",
+    # Rows of held statements are counted by what PostgreSQL's catalogue tells (docs/decisions/0046-row-counts.md).
+    "gateway/estimates.py",
+}
+
+
+def test_protocols_are_known_by_name_in_these_files_alone() -> None:
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        relative = str(path.relative_to(SOURCE))
+        if OWN.match(relative):
+            continue
+        for _, name in imports(path):
+            if OWN.match("/".join(name.split(".")[1:]) + "/"):
+                found.add(relative)
+    assert found == TOLD
 
 
 def test_only_the_access_service_makes_permits() -> None:

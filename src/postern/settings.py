@@ -24,6 +24,16 @@ def _setting(default: Any, meaning: str) -> Any:
     return field(default=default, metadata={"meaning": meaning})
 
 
+PORTS = (
+    "api_port",
+    "postgres_port",
+    "mysql_port",
+    "ssh_port",
+    "tunnel_port",
+    "control_port",
+)  # all that a gateway listens on
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations are in seconds, sizes in bytes. Port 0 means: pick a free one."""
@@ -33,6 +43,11 @@ class Settings:
     public_host: str = _setting("", "name that clients use to reach this machine; localhost when bound to loopback")
     api_port: int = _setting(7480, "port of the HTTP API; 0 picks a free one")
     postgres_port: int = _setting(7432, "port for PostgreSQL clients; 0 picks a free one")
+    mysql_port: int = _setting(7306, "port for MySQL and MariaDB clients; 0 picks a free one")
+    mysql_version: str = _setting(
+        "8.0.11-Postern", "version that MySQL clients are greeted with, before their target is known"
+    )
+    ssh_port: int = _setting(7422, "port for SSH clients; 0 picks a free one")
     tunnel_port: int = _setting(7443, "port for tunnels of the CLI and of agents; 0 picks a free one")
     control_port: int = _setting(7444, "port where agents enrol (gRPC over TLS); 0 picks a free one")
     demo: bool = _setting(True, "whether `postern up` runs the demo database")

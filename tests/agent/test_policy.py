@@ -95,6 +95,18 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
         found.check_reference(Reference.read("_envjson:SHOP:pass"))
 
 
+@pytest.mark.parametrize("text", ["", "ssh_agents = []", 'ssh_agents = ["/run/keys/*"]'])
+def test_an_ssh_agent_must_be_listed_as_it_is(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(text)
+    with pytest.raises(Denied):
+        policy.read(file).check_ssh_agent("/run/keys/agent")
+    file.write_text('ssh_agents = ["/run/keys/agent"]')
+    policy.read(file).check_ssh_agent("/run/keys/agent")
+    with pytest.raises(Denied):
+        ANYTHING.check_ssh_agent("/run/keys/agent")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,6 +119,7 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
         'targets = ["db.internal"]',
         'targets = ["db.internal:http"]',
         'references = "_aws"',
+        'ssh_agents = "/run/agent"',
         'references = ["vaultkv2:kv/shop/*"]',
         'references = ["*"]',
         'references = ["_vaultkv2:"]',

@@ -32,6 +32,7 @@ INFO = ServerInfo(
     tunnel_url="wss://localhost:7443",
     grpc_url="grpcs://localhost:7444",
     ca_certificate="-----BEGIN CERTIFICATE-----",
+    ssh_host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 )
 PASSWORD = "a long enough password"
 

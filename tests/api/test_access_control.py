@@ -32,6 +32,7 @@ OPEN = {
     ("POST", "/api/login/device"),
     ("POST", "/api/login/device/token"),
     ("GET", "/api/login/device"),  # a page: it leads to login
+    ("GET", "/api/login/ssh"),  # the same
     ("GET", "/api/reviews/page/{id}"),  # a page: it leads to login
     ("POST", "/api/localauth/register"),
     ("POST", "/api/localauth/second-factor"),

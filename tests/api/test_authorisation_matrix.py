@@ -43,6 +43,8 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAVsI/8KYdbW2MFt1cN27vxkoUBnHcZEM5m+NzEIkaPm"
+OTHER_SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBVsI/8KYdbW2MFt1cN27vxkoUBnHcZEM5m+NzEIkaPm"
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 REPOSITORY, RUNBOOKS = "https://git.example.com/acme/ops", {"a.runbook.sh": "echo"}
 TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann@example.com", "token": "x"}
@@ -59,6 +61,7 @@ _IDS = {
     "/reviews": "review",
     "/runbooks/configurations": "repository",
     "/integrations": "issue_template",
+    "/sshkeys": "ssh_key",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
@@ -132,6 +135,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
+    ("POST", "/sshauthorities"): {"name": "new", "public_key": OTHER_SSH_KEY},
+    ("POST", "/sshlogins/confirm"): {"code": "AAAA-BBBB", "answer": "deny"},
+    ("POST", "/sshkeys"): {"name": "new", "public_key": OTHER_SSH_KEY},
     ("POST", "/users"): {"email": "new@example.com"},
     ("POST", "/users/groups"): {"name": "new"},
     ("PUT", "/users/groups/{name}"): {"name": "renamed"},
@@ -147,6 +153,8 @@ QUERIES = {
     ("GET", "/integrations/tracker/assets/objects"): "?object_type=Server",
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
+    ("GET", "/login/ssh"): "?user_code=AAAA-BBBB",
+    ("GET", "/sshlogins"): "?code=AAAA-BBBB",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
     ("GET", "/runbooks/file"): "?name=a.runbook.sh",
 }
@@ -195,6 +203,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
     ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",
     ("POST", "/connections/{nameOrID}/credentials/{credential_id}/revoke"): "404 204 404 204 404 404 204 404",
+    ("GET", "/connections/{nameOrID}/hostkeys"):                            "403 403 200 200 403 200 200 404",
+    ("DELETE", "/connections/{nameOrID}/hostkeys"):                         "403 403 403 204 403 403 204 404",
     ("GET", "/feature-flags"):                                              "200 200 200 200 200 200 200 200",
     ("PUT", "/feature-flags/{name}"):                                       "403 403 403 200 403 403 200 200",
     ("GET", "/datamasking-rules"):                                          "403 403 200 200 403 200 200 200",
@@ -348,6 +358,14 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/sessions/{session_id}/purge"):                               "404 403 403 409 404 403 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
+    ("GET", "/sshauthorities"):                                             "403 403 200 200 403 200 200 200",
+    ("POST", "/sshauthorities"):                                            "403 403 403 201 403 403 403 201",
+    ("DELETE", "/sshauthorities/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
+    ("GET", "/sshkeys"):                                                    "200 200 200 200 200 200 200 200",
+    ("POST", "/sshkeys"):                                                   "201 201 403 201 403 403 403 201",
+    ("DELETE", "/sshkeys/{id}"):                                            "404 204 404 204 404 404 204 404",
+    ("GET", "/sshlogins"):                                                  "404 404 404 404 403 403 403 404",
+    ("POST", "/sshlogins/confirm"):                                         "404 404 404 404 403 403 403 404",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
     ("GET", "/events/schemas"):                                             "200 200 200 200 200 200 200 200",
     ("GET", "/chat/accounts"):                                              "200 200 200 200 200 200 200 200",
@@ -380,6 +398,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/users/{emailOrID}/logins"):                                   "403 403 200 200 403 200 200 404",
     ("DELETE", "/users/{emailOrID}/logins"):                                "403 403 403 200 403 403 200 404",
     ("DELETE", "/users/{emailOrID}/second-factors"):                        "403 403 403 204 403 403 403 404",
+    ("GET", "/users/{emailOrID}/sshkeys"):                                  "403 403 200 200 403 200 200 404",
     ("POST", "/users/{emailOrID}/setup-link"):                              "403 403 403 201 403 403 403 404",
 }
 OPEN: Mapping[tuple[str, str], int] = {
@@ -396,6 +415,8 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("POST", "/login/device/confirm"): 401,
     ("POST", "/login/device/token"): 401,
     ("POST", "/login/exchange"): 401,
+    ("GET", "/login/ssh"): 200,
+    ("POST", "/login/ssh/confirm"): 401,
     ("GET", "/publicserverinfo"): 200,
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
@@ -466,6 +487,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
         ("/runbooks/rules", {**RUNBOOK_RULE, "name": "deploys"}),
         ("/runbooks/configurations", {"git_url": REPOSITORY}),
+        ("/sshauthorities", {"name": "people", "public_key": SSH_KEY}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -483,6 +505,7 @@ async def _things(api: Api) -> dict[str, str]:
     await api.world.stores.session_issues.add(given_up)
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
     factor = (await api.as_ann.post("/users/self/second-factors", json=enrol)).json()
+    ssh_key = (await api.as_ann.post("/sshkeys", json={"name": "laptop", "public_key": SSH_KEY})).json()
     login = (await api.as_ann.get("/logins")).json()["data"][0]
     entry = (await api.as_admin.get("/audit/logs")).json()["data"][0]
     groups = {group["name"]: group["id"] for group in (await api.as_admin.get("/users/groups")).json()["data"]}
@@ -493,6 +516,7 @@ async def _things(api: Api) -> dict[str, str]:
         "credential_id": credential["id"],
         "session_id": session["session_id"],
         "factor_id": factor["id"],
+        "ssh_key": ssh_key["id"],
         "login_id": login["id"],
         "entry": entry["id"],
         "group": groups["crew"],
@@ -576,6 +600,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/runbooks/schedules/": "nightly",
         "/sessions/": "case A",
         "/sinks/": "siem",
+        "/sshauthorities/": "people",
         "/users/groups/": "crew",
     }
     name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")

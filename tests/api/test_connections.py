@@ -17,6 +17,10 @@ from postern.store.sql.rows import connection_values
 SECRET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}
 SHOWN = dict.fromkeys(SECRET) | {"envvar:PASS": "_envjson:DB:password"}  # a reference is no secret
 
+SWITCHES = {
+    **dict.fromkeys(("access_forward_local", "access_forward_remote", "access_forward_agent"), "disabled"),
+    "access_file_transfer": "enabled",
+}
 MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 
 
@@ -38,7 +42,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     made = await api.as_admin.post("/connections", json=body)
     assert made.status_code == 201
     shown = made.json()
-    assert shown == body | {
+    assert shown == body | SWITCHES | {
         "id": shown["id"],
         "tracker_issue_template_id": None,
         "guardrails_advisory": False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ from tests.api.conftest import PASSWORD, Api, message
 
 from postern.domain.principal import Account, PrincipalStatus
 from postern.domain.secret import Secret
+from postern.domain.server import NATIVE
 
 
 async def as_other(api: Api, name: str = "acme", **more: object) -> httpx.AsyncClient:
@@ -97,7 +99,7 @@ async def test_attack_049_another_organisations_admin_finds_and_runs_nothing_her
 
 async def test_features_over_http(api: Api) -> None:
     listed = (await api.as_ann.get("/feature-flags?limit=2")).json()
-    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 7)
+    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 8)
     await api.make_connection()
     put = await api.as_admin.put("/feature-flags/script-runs", json={"enabled": False})
     assert (put.json()["name"], put.json()["enabled"]) == ("script-runs", False)
@@ -127,8 +129,11 @@ async def test_server_configuration_over_http(api: Api) -> None:
     before = (await api.as_admin.get("/serverconfig/misc")).json()
     assert before == {
         "postgres_server_config": {"enabled": True, "listen_address": "127.0.0.1:7432"},
+        "mysql_server_config": {"enabled": True, "listen_address": "127.0.0.1:7306"},
+        "ssh_server_config": {"enabled": True, "listen_address": "127.0.0.1:7422"},
         "public_host": "",
         "api_url": "http://localhost:7480",
+        "ssh_host_key_fingerprint": "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk",
     }
     changed = before | {"postgres_server_config": {"enabled": True, "listen_address": "0.0.0.0:7000"}}
     changed |= {"public_host": "db.example"}
@@ -145,6 +150,24 @@ async def test_server_configuration_over_http(api: Api) -> None:
     assert (entry["before"]["postgres_server_config"]["enabled"], entry["after"]["public_host"]) == (True, "db.example")
     for client in (api.as_ann, api.as_auditor):
         message(await client.get("/serverconfig/misc"), 403)
+
+
+@pytest.mark.parametrize("pair", list(permutations(NATIVE, 2)), ids="-at-".join)
+async def test_two_protocols_on_one_port_are_a_conflict(api: Api, pair: tuple[str, str]) -> None:
+    """At whatever addresses, whether one goes to the other's port or both meet at a third."""
+    moved, there = (f"{name}_server_config" for name in pair)
+    before = (await api.as_admin.get("/serverconfig/misc")).json()
+    port = before[there]["listen_address"].rpartition(":")[2]
+    for host in ("127.0.0.1", "0.0.0.0", "[::1]"):
+        taken = {moved: {"enabled": True, "listen_address": f"{host}:{port}"}}
+        said = message(await api.as_admin.put("/serverconfig/misc", json=taken), 409)
+        assert f"port {port} is the one of" in said
+    both = {
+        moved: {"enabled": True, "listen_address": "127.0.0.1:7000"},
+        there: {"enabled": False, "listen_address": "[::1]:7000"},
+    }
+    message(await api.as_admin.put("/serverconfig/misc", json=both), 409)
+    assert (await api.as_admin.get("/serverconfig/misc")).json() == before
 
 
 async def test_login_settings_over_http(api: Api) -> None:

@@ -72,6 +72,14 @@ async def test_server_info(api: Api) -> None:
         "postgres_host": "localhost",
         "postgres_port": 7432,
         "postgres_proxy_enabled": True,
+        "mysql_host": "localhost",
+        "mysql_port": 7306,
+        "mysql_proxy_enabled": True,
+        "ssh_host": "localhost",
+        "ssh_port": 7422,
+        "ssh_proxy_enabled": True,
+        "ssh_host_key": INFO.ssh_host_key,
+        "ssh_host_key_fingerprint": "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk",
         "tunnel_url": "wss://localhost:7443",
         "grpc_url": "grpcs://localhost:7444",
         "ca_certificate": INFO.ca_certificate,
@@ -84,6 +92,7 @@ async def test_server_info(api: Api) -> None:
             "script-runs": True,
             "self-review": False,
             "session-download": True,
+            "ssh-keys": True,
         },
     }
 

@@ -8,10 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.served import PASSWORD, ROOT, Served
+from tests.support.served import PASSWORD, ROOT, SSH_HOST_KEY, Served
 
 from postern.domain.agent import AgentKey
 from postern.domain.secret import Secret
+from postern.domain.ssh_key import public_key
 
 
 @pytest.fixture
@@ -184,7 +185,9 @@ def test_settings_of_login_keep_what_is_left_out(root: Served) -> None:
 def test_server_and_features(root: Served) -> None:
     assert root.json("admin", "server", "config")["api_url"] == root.url
     root.ok("admin", "server", "set-addresses", "--public-host", "gateway.example.com")
-    assert "gateway.example.com" in root.ok("admin", "server", "config").stdout
+    shown = root.ok("admin", "server", "config").stdout
+    assert "gateway.example.com" in shown
+    assert public_key(SSH_HOST_KEY).fingerprint in shown
     assert root.cli("admin", "server", "set-listener").exit_code == 2
     name = root.json("admin", "features", "list")["data"][0]["name"]
     root.ok("admin", "features", "disable", name)

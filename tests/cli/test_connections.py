@@ -109,6 +109,14 @@ def test_values_come_from_everywhere(known: Served, tmp_path: Path) -> None:
     }
 
 
+def test_a_key_of_several_lines_is_one_answer(known: Served) -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nbGluZQ==\n-----END PRIVATE KEY-----\n"
+    known.ok("connections", "update", "shop", "--env", "K=-", "--env", "PASS=-", stdin=f"{key}word\n")
+    found = stored(known, "shop")
+    assert (found["envvar:K"], found["envvar:PASS"]) == (encoded(key.encode()), encoded(b"word"))
+    known.ok("connections", "update", "shop", "--unset-env", "K", "--unset-env", "PASS")
+
+
 def test_a_name_is_a_variable_or_a_file_and_the_last_word_counts(known: Served) -> None:
     known.ok("connections", "update", "shop", "--secret-file", "DB=-", stdin="content\n")
     assert stored(known, "shop")["filesystem:DB"] == encoded(b"content\n")

@@ -20,6 +20,7 @@ KEY = AgentKey("web", make_secret(), "gate.example", 7444, AgentMode.EMBEDDED)
 ENVIRON = {
     "POSTERN_KEY": KEY.text().reveal(),
     "DATABASE_URL": "postgres://app:planted@db.example/orders",
+    "MYSQL_URL": "mysql://app:planted@db.example/orders",
     "APP_TOKEN": "t",
 }
 
@@ -53,7 +54,16 @@ def test_a_command(served: list[Declaration]) -> None:
 
 def test_a_database(served: list[Declaration]) -> None:
     assert run("--name", "orders", "--postgres", "DATABASE_URL").exit_code == 0
-    assert served == [Declaration("orders", ConnectionType.DATABASE, "postgres", default_database="orders")]
+    assert run("--name", "orders", "--mysql", "MYSQL_URL").exit_code == 0
+    assert served == [
+        Declaration("orders", ConnectionType.DATABASE, kind, default_database="orders")
+        for kind in ("postgres", "mysql")
+    ]
+
+
+def test_a_server_of_databases(served: list[Declaration]) -> None:
+    assert run("--name", "orders", "--mysql", "MYSQL_URL", MYSQL_URL="mariadb://app@db.example").exit_code == 0
+    assert served == [Declaration("orders", ConnectionType.DATABASE, "mysql")]
 
 
 def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +81,9 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
     [
         ((), 2, "give a command"),
         (("--postgres", "DATABASE_URL", "--", "sh"), 2, "and not both"),
+        (("--postgres", "DATABASE_URL", "--mysql", "MYSQL_URL"), 2, "and not both"),
+        (("--mysql", "mysql://app:planted@db.example/orders"), 2, "type --mysql DATABASE_URL"),
+        (("--mysql", "DATABASE_URL"), 1, "holds no URI such as mysql://"),
         (("--postgres", "postgres://app:planted@db.example/orders"), 2, "everybody on this machine sees"),
         (("--postgres", "app:planted"), 2, "takes the name of a variable"),
         (("--postgres", "NONE"), 1, "variable NONE is not set"),

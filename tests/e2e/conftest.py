@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from tests.support.gateway import Gateway
+from tests.support.mariadb import MariaDbServer
+from tests.support.mysql import running_mariadb
+from tests.support.mysql_gateway import mysql_connection, set_up
 from tests.support.postgres import PostgresServer, running_server
+from tests.support.ssh_clients import Clients
 
 from postern.domain.connection import Connection
+from postern.services.credentials import Issued
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +49,24 @@ def guarded(gateway: Gateway, target: PostgresServer) -> Connection:
     connection = gateway.connection("guarded", target)
     gateway.guardrail("no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
     return connection
+
+
+@pytest.fixture(scope="session")
+def maria() -> Iterator[MariaDbServer]:
+    """The MySQL target of most tests, whose statements may take their time."""
+    with running_mariadb("--max-statement-time=0", "--local-infile=1", "--max-allowed-packet=64M") as server:
+        set_up(server)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shop(gateway: Gateway, maria: MariaDbServer) -> Issued:
+    """A credential of the connection `shop`, which has no rule."""
+    mysql_connection(gateway, "shop", maria)
+    return gateway.credential("shop")
+
+
+@pytest.fixture(scope="module")
+def clients(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Clients:
+    """OpenSSH's, at the port of the gateway that the module has."""
+    return Clients(gateway, tmp_path_factory.mktemp("home"))

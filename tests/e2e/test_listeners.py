@@ -10,7 +10,7 @@ from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import within
 
-from postern.services.server.server_configs import ServerFields
+from postern.services.server.server_configs import ListenerFields, ServerFields
 
 
 @pytest.fixture
@@ -22,6 +22,10 @@ def moving(target: PostgresServer) -> Iterator[Gateway]:
         yield running
     finally:
         running.stop()
+
+
+def listening(enabled: bool | None = None, listen_address: str | None = None) -> ServerFields:
+    return ServerFields({"postgres": ListenerFields(enabled, listen_address)})
 
 
 def connects(url: str) -> bool:
@@ -37,22 +41,22 @@ def test_a_moved_listener_is_there_within_a_second_and_sessions_live_on(moving: 
     old, new = moving.url("target"), moving.url("target", port=port)
     configs = moving.services.server_configs
     with psycopg.connect(old) as session:
-        moving.call(configs.put(moving.admin, ServerFields(postgres_listen_address=f"127.0.0.1:{port}")))
+        moving.call(configs.put(moving.admin, listening(listen_address=f"127.0.0.1:{port}")))
         wait_until(lambda: connects(new), timeout=within(1))
         wait_until(lambda: not connects(old), timeout=within(1))
         assert session.execute("select 2").fetchone() == (2,)
-    moving.call(configs.put(moving.admin, ServerFields(postgres_enabled=False)))
+    moving.call(configs.put(moving.admin, listening(enabled=False)))
     wait_until(lambda: not connects(new), timeout=within(1))
     restarted = moving.add_worker("w3")  # comes up without a listener, too
     assert restarted.running
-    moving.call(configs.put(moving.admin, ServerFields(postgres_enabled=True, postgres_listen_address="")))
+    moving.call(configs.put(moving.admin, listening(enabled=True, listen_address="")))
     wait_until(lambda: connects(old), timeout=within(1))
 
 
 def test_beyond_loopback_a_moved_listener_takes_nobody_without_tls(moving: Gateway) -> None:
     port = free_port()
     configs = moving.services.server_configs
-    moving.call(configs.put(moving.admin, ServerFields(postgres_listen_address=f"0.0.0.0:{port}")))
+    moving.call(configs.put(moving.admin, listening(listen_address=f"0.0.0.0:{port}")))
     wait_until(lambda: connects(moving.url("target", port=port, sslmode="require")), timeout=within(1))
     with pytest.raises(psycopg.OperationalError, match=r"(?i)tls|ssl|encrypt"):
         psycopg.connect(moving.url("target", port=port, sslmode="disable"))

@@ -33,11 +33,11 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agents import RemoteAgents
-from postern.gateway.door import Carry, Run, TunnelDoor
+from postern.gateway.door import Run, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
-from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.asking import TargetRefused
 from postern.relay.target import Start, Target
 from postern.services.identity.authentication import Authentication
 from postern.transport import certificates, websocket
@@ -72,9 +72,9 @@ class Worker:
 
     async def start(self, port: int = 0) -> None:
         logins = Logins(timeout=60, most=100, most_per_address=100)
-        nobody, nothing, links = cast("Authentication", None), cast("Carry", None), cast("LiveLinks", None)
+        nobody, links = cast("Authentication", None), cast("LiveLinks", None)
         none = cast("Run", None)
-        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, nothing, none, links, logins)
+        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, {}, none, links, logins)
         context = self.material.server_context()
         self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)
         self.port = int(self.server.sockets[0].getsockname()[1])
@@ -175,7 +175,7 @@ async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
 ) -> None:
     with pytest.raises(TargetRefused, match="nowhere") as refused:
         await dial(worker, permit_for(postgres_server, DB="nowhere"))
-    assert refused.value.report.code == "3D000"
+    assert refused.value.code == "3D000"
     with pytest.raises(Unavailable, match="cannot be reached"):
         await dial(worker, permit_for(postgres_server, PORT="1"))
     with pytest.raises(Unavailable, match="no secret 'envvar:USER'"):

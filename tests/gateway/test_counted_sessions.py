@@ -14,8 +14,8 @@ from postern.domain.row_count import RowCount
 from postern.gateway.estimates import Asked, Estimates
 from postern.inspection.sql.postgres.counting import PostgresCounter
 from postern.protocols.base import Standing
-from postern.protocols.postgres.messages import SQL_ASCII
 from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.texts import SQL_ASCII
 from postern.testing import postgres as pg
 
 DEFINITIONS = """

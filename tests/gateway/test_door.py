@@ -68,7 +68,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     people = People()
     logins = Logins(timeout=60, most=100, most_per_address=100)
     authentication, enrolment = cast("Authentication", people), cast("Enrolment", None)
-    carry, run, links = cast("Carry", None), cast("Run", None), cast("LiveLinks", None)
+    carry = {"postgres": cast("Carry", None)}
+    run, links = cast("Run", None), cast("LiveLinks", None)
     door = TunnelDoor("one", authentication, enrolment, Tunnels(wait=1), carry, run, links, logins)
     server = await websocket.serve(door.opened, "127.0.0.1", 0, material.server_context())
     authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)

@@ -32,7 +32,7 @@ class Gateway:
         self.listener = Listener(True, Endpoint("127.0.0.1", free_port()))
         self.signals = LocalSignals()
         self.accepted: list[Endpoint] = []
-        self.native = NativeListener(self._wanted, self._accept, self.signals)
+        self.native = NativeListener("postgres", self._wanted, self._accept, self.signals)
 
     async def _wanted(self) -> Listener:
         return self.listener
@@ -116,12 +116,12 @@ async def test_a_start_fails_for_the_machines_own_port_only() -> None:
 
 
 async def test_a_port_is_probed_as_workers_would_bind_it(gateway: Gateway) -> None:
-    probe(gateway.listener.endpoint)  # workers share it
-    probe(Endpoint("127.0.0.1", free_port()))
+    probe(gateway.listener.endpoint, "listen")  # workers share it
+    probe(Endpoint("127.0.0.1", free_port()), "listen")
     with socket.create_server(("127.0.0.1", 0)) as other:
         with pytest.raises(Conflict, match="in use"):
-            probe(Endpoint("127.0.0.1", other.getsockname()[1]))
+            probe(Endpoint("127.0.0.1", other.getsockname()[1]), "listen")
         with pytest.raises(Conflict, match="in use"):
-            probe(Endpoint("0.0.0.0", other.getsockname()[1]))
+            probe(Endpoint("0.0.0.0", other.getsockname()[1]), "listen")
     with pytest.raises(Invalid, match="cannot be listened on"):
-        probe(Endpoint("192.0.2.1", 7000))  # an address that is not ours (RFC 5737)
+        probe(Endpoint("192.0.2.1", 7000), "listen")  # an address that is not ours (RFC 5737)

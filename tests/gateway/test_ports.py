@@ -9,9 +9,9 @@ import pytest
 
 from postern.errors import Misconfigured
 from postern.gateway.ports import settle
-from postern.settings import Settings
+from postern.settings import PORTS, Settings
 
-FREE: dict[str, Any] = {"api_port": 0, "postgres_port": 0, "tunnel_port": 0, "control_port": 0, "demo_port": 0}
+FREE: dict[str, Any] = dict.fromkeys((*PORTS, "demo_port"), 0)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def taken() -> Iterator[int]:
 def test_zero_becomes_a_free_port_and_each_another() -> None:
     settled = settle(Settings(home=Path("/x"), **FREE))
     ports = {getattr(settled, name) for name in FREE}
-    assert len(ports) == 5
+    assert len(ports) == len(FREE)
     assert all(port > 1023 for port in ports)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scramp import ScramClient, ScramException, ScramMechanism
 from tests.support.world import World
 
-from postern.domain.credential import Verifier
+from postern.domain.credential import Verifier, is_username
 from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -91,6 +91,7 @@ async def test_user_names_say_who_and_where(
     assert username.startswith(begins)
     assert len(username.encode()) <= 63
     assert len(username) == len(begins) + 6
+    assert is_username(username)
 
 
 async def test_life(world: World, credentials: Credentials, ann: Principal) -> None:

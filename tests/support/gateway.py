@@ -156,7 +156,8 @@ class Gateway:
 
     def __init__(self, *, store: str | None = None, **settings: object) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="postern-e2e-", dir="/tmp"))
-        given = {"postgres_port": free_port(), "tunnel_port": free_port(), **settings}
+        own = ("postgres_port", "mysql_port", "ssh_port", "tunnel_port")
+        given = {**{name: free_port() for name in own}, **settings}
         self.settings = load({}, home=str(self.home), database_url=store, **given)
         self.workers: dict[str, WorkerProcess] = {}
         self._loop = asyncio.new_event_loop()
@@ -220,7 +221,13 @@ class Gateway:
     # What an administrator sets up
 
     def connection(
-        self, name: str, server: PostgresServer | None = None, *, secret: Mapping[str, str] | None = None, **more: Any
+        self,
+        name: str,
+        server: PostgresServer | None = None,
+        *,
+        secret: Mapping[str, str] | None = None,
+        subtype: str = "postgres",
+        **more: Any,
     ) -> Connection:
         """A connection to `server` as its superuser, but for what `secret` (plain text) and `more` say."""
         values = {"HOST": "127.0.0.1", "USER": "postgres", "PASS": "", "DB": "postgres"}
@@ -229,7 +236,7 @@ class Gateway:
         fields = ConnectionFields(
             name=name,
             type=ConnectionType.DATABASE,
-            subtype="postgres",
+            subtype=subtype,
             agent_id=self._agent.id,
             access_mode_connect=Toggle.ENABLED,
             access_mode_exec=Toggle.ENABLED,

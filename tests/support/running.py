@@ -23,7 +23,7 @@ from tests.support.processes import descendants, words
 from postern.cli.main import cli
 from postern.demo.server import place_for
 
-PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
+PORTS = ("API", "POSTGRES", "MYSQL", "SSH", "TUNNEL", "CONTROL", "DEMO")
 START_TIMEOUT = 300.0
 
 

@@ -37,7 +37,8 @@ from postern.services.server.server_configs import ServerFields
 from postern.store.database import Database
 
 T = TypeVar("T")
-INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
+SSH_HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None, ssh_host_key=SSH_HOST_KEY)
 ROOT, ANN = "root@example.com", "ann@example.com"  # an administrator and a user of the group dba
 PASSWORD = "a long enough password"  # of both
 

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,8 +59,27 @@ def public(path: Path) -> str:
 
 
 @contextmanager
-def sshd(folder: Path) -> Iterator[Sshd]:
-    server, port = program(), free_port()
+def ssh_agent(socket: Path, *keys: Path) -> Iterator[Path]:
+    """One that holds these keys, at `socket`."""
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + PATIENT
+        while not socket.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        environment = {"SSH_AUTH_SOCK": str(socket), "PATH": "/usr/bin:/bin"}
+        for key in keys:
+            subprocess.run(["ssh-add", "-q", key], env=environment, check=True, stdin=subprocess.DEVNULL)
+        yield socket
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def sshd(folder: Path, more: Mapping[str, object] | None = None, account: str | None = None) -> Iterator[Sshd]:
+    """`more` are settings beside or in the place of the usual ones. It runs as `account`, which may enter `folder`;
+    None is our own."""
+    server, port = program(), int(str((more or {}).get("Port", 0))) or free_port()
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where it puts its unprivileged part
     make_key(folder / "host")
@@ -79,14 +98,19 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         "StrictModes": "no",
         "PasswordAuthentication": "no",
         "PermitRootLogin": "prohibit-password",
+        **(more or {}),
     }
     configuration = folder / "sshd_config"
     configuration.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
-    process = subprocess.Popen([server, "-D", "-q", "-f", str(configuration)], stdin=subprocess.DEVNULL)
+    if account is not None:
+        for file in (folder, *folder.iterdir()):
+            shutil.chown(file, account)
+    words = [server, "-D", "-q", "-f", str(configuration)]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, user=account)
     line = f"[localhost]:{port} {public(folder / 'host')}"
     try:
         _wait(port, process)
-        yield Sshd(port, getpass.getuser(), line, keys["key"], keys["locked"], keys["other"], process)
+        yield Sshd(port, account or getpass.getuser(), line, keys["key"], keys["locked"], keys["other"], process)
     finally:
         process.terminate()
         process.wait()

@@ -30,6 +30,7 @@ from postern.domain.tracing import NO_TRACER
 from postern.errors import Invalid, NotFound, PosternError
 from postern.gateway.command import CommandGate
 from postern.gateway.engine import Engine
+from postern.gateway.fronts import Fronts
 from postern.gateway.held_logins import HeldLogins
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.wanted import Wanted
@@ -218,8 +219,9 @@ class Place:
             ),
         )
         access = cast("Access", SimpleNamespace(admit_principal=self._admit))
-        self.postgres = PostgresGate(access, engine, self.held, self.signals, decoy_secret=b"")
-        self.commands = CommandGate(access, engine, self.held)
+        fronts = Fronts(access, engine, self.held)
+        self.postgres = PostgresGate(fronts, self.signals, decoy_secret=b"")
+        self.commands = CommandGate(fronts)
 
     async def _admit(self, principal: Principal, connection: str, **_: object) -> Permit:
         return await self.table.admit(principal, self.connection)

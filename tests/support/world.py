@@ -48,7 +48,9 @@ from postern.wiring.parsers import PARSED, Judge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
-MACHINE = Machine(ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), api_url=API_URL))
+_PORTS = {"postgres": 7432, "mysql": 7306, "ssh": 7422}
+_LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", port)) for name, port in _PORTS.items()}
+MACHINE = Machine(ServerConfig(_LISTENERS, api_url=API_URL))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.support.links import interpreted_only
 
+from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Piece, Request, Side
 from postern.protocols.postgres.wire import PostgresWire
 from postern.testing import postgres as pg
-from postern.testing.contracts import check_wire
+from postern.testing.contracts import check_masking, check_wire
 
 SIMPLE = [
     (Side.CLIENT, pg.query("select 1") + pg.query("select 2")),
@@ -70,3 +71,47 @@ def test_a_wire_that_never_thinks_it_is_done_is_found_out() -> None:
 def test_what_is_no_garbage_is_found_out() -> None:
     with pytest.raises(AssertionError, match="closed the link"):
         check_wire(PostgresWire, SIMPLE, garbage=[(Side.CLIENT, pg.query("select 1"))])
+
+
+SECRET = b"secret-4711"
+TOLD = [
+    (Side.CLIENT, pg.query("select a")),
+    (Side.TARGET, pg.row_description("a") + pg.data_row(SECRET) + pg.data_row("b") + pg.command_complete("SELECT 2")),
+    (Side.TARGET, pg.ready()),
+]
+
+
+def test_a_conversation_without_a_secret_is_found_out() -> None:
+    check_masking(PostgresWire, TOLD, secret=SECRET)
+    with pytest.raises(AssertionError, match="does not say the secret"):
+        check_masking(PostgresWire, SIMPLE, secret=SECRET)
+
+
+@interpreted_only
+def test_a_wire_that_shows_what_was_masked_is_found_out() -> None:
+    class Shows(PostgresWire):
+        def render(self, event: Rows | Output) -> bytes:
+            return super().render(event) + pg.data_row(SECRET)
+
+    with pytest.raises(AssertionError, match="shown in clear"):
+        check_masking(Shows, TOLD, secret=SECRET)
+
+
+@interpreted_only
+def test_a_wire_that_changes_more_than_the_secret_is_found_out() -> None:
+    class Changes(PostgresWire):
+        def render(self, event: Rows | Output) -> bytes:
+            return super().render(event) + pg.notice("this was masked")
+
+    with pytest.raises(AssertionError, match="not b'T"):
+        check_masking(Changes, TOLD, secret=SECRET)
+
+
+@interpreted_only
+def test_a_wire_that_shows_what_was_refused_is_found_out() -> None:
+    class Leaks(PostgresWire):
+        def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+            return super().cut(event, refusal) + pg.notice(SECRET.decode())
+
+    with pytest.raises(AssertionError, match="though it was refused"):
+        check_masking(Leaks, TOLD, secret=SECRET)

@@ -69,4 +69,9 @@ class CommandTargets:
 def _terminal(terminal: Terminal | None) -> dict[str, str]:
     if terminal is None:
         return {}
-    return {"TERM": terminal.name if _TERM.fullmatch(terminal.name) else "dumb"}
+    return {"TERM": kind_of(terminal)}
+
+
+def kind_of(terminal: Terminal) -> str:
+    """Its name, where it is one."""
+    return terminal.name if _TERM.fullmatch(terminal.name) else "dumb"

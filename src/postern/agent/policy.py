@@ -6,8 +6,10 @@
     hooks = false                                 # whether session hooks may be; as `commands` where it is left out
     variables = ["SHOP_*"]                        # environment variables that _envjson references may name
     references = ["_vaultkv2:kv/shop/*"]          # what secrets may refer to: PROVIDER[:NAME[:KEY]]
+    ssh_agents = ["/run/keys/agent.sock"]         # sockets of ssh-agents that connections may log in with
 
-What is left out is not limited. A file that cannot be read stops the agent: it never means that all is allowed.
+What is left out is not limited; but without `ssh_agents` no ssh-agent is used. A file that cannot be read stops the
+agent: it never means that all is allowed.
 """
 
 from __future__ import annotations
@@ -64,6 +66,7 @@ class LocalPolicy:
     hooks: bool | None = None  # as `commands`
     variables: tuple[str, ...] | None = None
     references: tuple[ReferencePattern, ...] | None = None
+    ssh_agents: tuple[str, ...] | None = None  # None: none at all
 
     def check_connection(self, name: str) -> None:
         """Raises Denied."""
@@ -96,6 +99,14 @@ class LocalPolicy:
         if self.references is not None and not any(pattern.fits(reference) for pattern in self.references):
             raise Denied(f"the agent's own policy does not let it resolve {reference}; ask who runs the agent")
 
+    def check_ssh_agent(self, socket: str) -> None:
+        """`socket` as the connection's secret has it; one of the list, letter by letter. Raises Denied."""
+        if socket not in (self.ssh_agents or ()):
+            raise Denied(
+                "the agent's own policy does not let it use the ssh-agent that the connection's secret SSH_AUTH_SOCK "
+                "names; ask who runs the agent, whose policy file may list it under ssh_agents"
+            )
+
     def shows(self, variable: str) -> bool:
         """Whether references may name this variable of the agent's environment."""
         return self.variables is None or _fits_any(variable, self.variables)
@@ -122,6 +133,7 @@ def read(path: Path) -> LocalPolicy:
         hooks=_flag(path, given, "hooks"),
         variables=_texts(path, given, "variables"),
         references=_references(path, _texts(path, given, "references")),
+        ssh_agents=_texts(path, given, "ssh_agents"),
     )
 
 

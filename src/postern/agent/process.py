@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from postern.agent import ending
 from postern.agent.feed import Feed
+from postern.agent.framed import FramedTransport
 from postern.errors import ProtocolViolation
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Terminal
@@ -48,58 +48,26 @@ class Program:
     mark: bytes
 
 
-class CommandTransport(asyncio.Transport):
+class CommandTransport(FramedTransport):
     def __init__(self, program: Program) -> None:
-        super().__init__()
+        super().__init__("a command")
         self._program = program
-        self._loop = asyncio.get_running_loop()
-        self._protocol: asyncio.Protocol | None = None
-        self._frames = m.FrameReader()
         self._process: subprocess.Popen[bytes] | None = None
         self._input: Feed | None = None
         self._outputs: dict[int, int] = {}  # file descriptors that are still open, and the kind of their frames
         self._watched: set[int] = set()
         self._throttled = False
         self._input_ended = False
-        self._paused = False
         self._exit: m.Exit | None = None
         self._told = False  # EXIT was sent
-        self._closing = False
         self._ending: asyncio.Task[None] | None = None
         self._exit_fd = -1
         self._left: dict[int, int] = {}  # bytes that may still be read of each output once the program has ended
 
     # asyncio.Transport
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self._protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        assert self._protocol is not None
-        return self._protocol
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return default
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closing:
-            return
-        try:
-            for kind, payload in self._frames.feed(bytes(data)):
-                self._take(kind, payload)
-        except ProtocolViolation as error:
-            log.warning("a command was ended: %s", error.message)
-            self.close()
-
-    def can_write_eof(self) -> bool:
-        return False  # the end of input is a frame; the end of the stream is the end of the command
-
     def get_write_buffer_size(self) -> int:
         return 0 if self._input is None else self._input.waiting
-
-    def is_reading(self) -> bool:
-        return not self._paused
 
     def pause_reading(self) -> None:
         self._paused = True
@@ -111,9 +79,6 @@ class CommandTransport(asyncio.Transport):
         if self._paused:
             self._paused = False
             self._loop.call_soon(self._watch)
-
-    def is_closing(self) -> bool:
-        return self._closing
 
     def close(self) -> None:
         if not self._closing:

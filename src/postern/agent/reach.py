@@ -9,10 +9,12 @@ from typing import Protocol
 
 from postern.agent.command import CommandTargets
 from postern.agent.hooks import Hooks
+from postern.agent.mysql import MysqlTargets
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
 from postern.agent.secrets import Resolved, Resolver
-from postern.domain.connection import TERMINAL, protocol_of
+from postern.agent.ssh.targets import SshTargets
+from postern.domain.connection import SSH, TERMINAL, protocol_of
 from postern.domain.hook import HookOutcome
 from postern.domain.tracing import part
 from postern.errors import Unavailable
@@ -21,6 +23,8 @@ from postern.relay.orders import Order
 from postern.relay.target import Target
 
 log = logging.getLogger(__name__)
+
+_END_WITH_THEIR_STREAM = frozenset({TERMINAL, SSH})
 
 
 class Targets(Protocol):
@@ -43,6 +47,8 @@ class Reach:
         self._hooks = Hooks(policy, environ or {})
         self._kinds: dict[str, Targets] = {
             "postgres": PostgresTargets(policy),
+            SSH: SshTargets(policy),
+            "mysql": MysqlTargets(policy),
             TERMINAL: CommandTargets(policy, environ or {}),
         }
 
@@ -59,8 +65,9 @@ class Reach:
             raise Unavailable(f"the target of {order.connection!r} closed the connection during login") from error
 
     async def _dial(self, kind: Targets, order: Order) -> Target:
+        needs_files = protocol_of(order.subtype, order.command) != SSH  # whose private keys are better on no disk
         with part("agent.secrets"):
-            secrets = await self._resolver.resolve(order)
+            secrets = await self._resolver.resolve(order, files=needs_files)
         try:
             target = await kind.dial(order, secrets)
         except BaseException:
@@ -72,8 +79,8 @@ class Reach:
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         """Asks the target to stop what runs on it. Never raises."""
-        if protocol_of(order.subtype, order.command) == TERMINAL:
-            return  # it ends with its stream, and needs no secrets for that
+        if protocol_of(order.subtype, order.command) in _END_WITH_THEIR_STREAM:
+            return  # which needs no secrets
         try:
             async with asyncio.timeout(order.timeout):
                 secrets = await self._resolver.resolve(order, files=False)

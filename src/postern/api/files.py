@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any
 
 from postern.api import casts, csv_lines, timelines
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.recorded import SIZE, Missing, Moment
 from postern.domain.session import Session
 from postern.errors import Invalid
@@ -109,7 +109,7 @@ def _pieces(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[by
         return timelines.lines(recordings.exchanges(session, wanted.start, timelines.OUTPUT), wanted.start, wanted.end)
     moments = _between(recordings.moments(session, wanted.start), wanted.start, wanted.end)
     if wanted.form is not Form.FILE:
-        if recordings.protocol(session) != TERMINAL:
+        if recordings.protocol(session) not in TEXTUAL:
             raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
         return casts.lines(moments, session, version=2 if wanted.form is Form.ASCIICAST else 3)
     kinds = wanted.kinds.replace(SIZE, "")

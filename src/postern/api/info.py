@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,27 +15,36 @@ from postern.api.depends import services_of
 class ServerInfo:
     """What stays as it is while the server runs. `host` is the name of this machine for clients; `ca_certificate` is
     PEM text, None when certificates are publicly trusted; `gateway_commands` whether the gateway's own agent runs
-    commands, of the default organisation's connections."""
+    commands, of the default organisation's connections. `ssh_host_key` is public, in OpenSSH's form."""
 
     host: str
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
     gateway_commands: bool = False
+    ssh_host_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NativePort:
+    """Where native clients of one protocol are listened for."""
+
+    enabled: bool
+    host: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`api_url` is without `/api`."""
+    """`api_url` is without `/api`; `native` by the names of domain.server.NATIVE."""
 
     api_url: str
-    postgres_enabled: bool
-    postgres_host: str
-    postgres_port: int
+    native: Mapping[str, NativePort]
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
     gateway_commands: bool
+    ssh_host_key: str = ""
 
 
 async def info_of(request: Request) -> Told:
@@ -43,13 +53,15 @@ async def info_of(request: Request) -> Told:
     config = await services_of(request).server_configs.current()
     return Told(
         api_url=config.api_url,
-        postgres_enabled=config.postgres.enabled,
-        postgres_host=config.told_host(info.host),
-        postgres_port=config.postgres.endpoint.port,
+        native={
+            name: NativePort(listener.enabled, config.told_host(name, info.host), listener.endpoint.port)
+            for name, listener in config.listeners.items()
+        },
         tunnel_url=info.tunnel_url,
         grpc_url=info.grpc_url,
         ca_certificate=info.ca_certificate,
         gateway_commands=info.gateway_commands,
+        ssh_host_key=info.ssh_host_key,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from postern.api.schemas.sessions import StreamFormat, Triple
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.recorded import INPUT, SIZE, Missing, Moment, Place
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Invalid
@@ -108,7 +108,7 @@ def _moments(sessions: Sessions, session: Session, kinds: frozenset[str], window
 def _queries(sessions: Sessions, session: Session, window: Window) -> Part[Moment]:
     if never_recorded(session):
         return Part([], None)
-    if sessions.recordings.protocol(session) == TERMINAL:
+    if sessions.recordings.protocol(session) in TEXTUAL:
         raise Invalid(
             "event_stream: raw-queries is for sessions of databases; this one has its input as `i` events",
             field="event_stream",

@@ -46,6 +46,8 @@ _LISTS = {
     "service_accounts": ("/serviceaccounts", ("subject",), False),
     "sessions": ("/sessions", ("id",), False),
     "sinks": ("/sinks", ("name",), False),
+    "ssh_authorities": ("/sshauthorities", ("name",), False),
+    "ssh_keys": ("/sshkeys", ("name",), False),
     "tags": ("/connection-tags", ("key", "value"), False),
     "users": ("/users", ("email",), False),
 }
@@ -83,6 +85,8 @@ second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")
 sessions = _completion("sessions")
 sinks = _completion("sinks")
+ssh_authorities = _completion("ssh_authorities")
+ssh_keys = _completion("ssh_keys")
 tags = _completion("tags")
 users = _completion("users")
 

@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 class Reached:
     """What is reached, and as whom. `authority` is PEM text; empty for the system's CAs. `reason` and `duration`, in
     seconds, are for those who have to agree, if anybody does; `tracker_fields` are for the issue that a session opens,
-    if it opens one."""
+    if it opens one. `protocol` is what its native clients speak."""
 
     url: str
     token: Secret
@@ -31,10 +31,13 @@ class Reached:
     reason: str = ""
     duration: int | None = None
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
+    protocol: str = "postgres"
 
     def wish(self) -> dict[str, Any]:
         """What a stream to it is opened with."""
         wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
+        if self.protocol != "postgres":  # which gateways that are older know of
+            wanted["protocol"] = self.protocol
         if self.reason:
             wanted["reason"] = self.reason
         if self.duration is not None:

@@ -45,6 +45,8 @@ COMMANDS = {
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
+    "ssh-keys": Lazy("postern.cli.commands.ssh_keys:ssh_keys", "List, add and remove your SSH keys."),
+    "ssh-login": Lazy("postern.cli.commands.ssh_login:ssh_login", "Let an SSH client in that waits for you."),
     "chat": Lazy("postern.cli.commands.chat:chat", "Decide reviews from a chat: whose account there is yours."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
     "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine.", profile=False),

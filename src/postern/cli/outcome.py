@@ -16,7 +16,7 @@ from postern.cli.output import emit
 from postern.cli.progress import Progress, counted
 from postern.client.client import Client
 from postern.client.shapes import EventTriple, ExecResult, Session
-from postern.domain.connection import SPOKEN
+from postern.domain.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
 
@@ -35,7 +35,7 @@ def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_js
 
 def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
     """Before anything runs. Raises UsageError where the output could not be printed in that form."""
-    if form in _OF_VALUES and (found := subtype()) not in SPOKEN:
+    if form in _OF_VALUES and (found := subtype()) not in OF_VALUES:
         raise click.UsageError(
             f"--format {form} is for values, and what runs on a connection of subtype {one_line(found)} prints text; "
             "nothing was run: leave --format out"

@@ -1,7 +1,7 @@
 """Secrets of a connection as they are given on the command line, and as the API wants them.
 
     --env KEY                  from the environment variable KEY
-    --env KEY=-                a line of standard input; asked for at a terminal
+    --env KEY=-                a line of standard input, or a key in PEM's form; asked for at a terminal
     --env KEY=file://PATH      a file's text, without its last line end
     --env KEY=base64://…       decoded
     --env KEY=_provider:…:…    a reference: the agent asks the provider
@@ -127,9 +127,18 @@ def _from_environment(key: str) -> str:
 
 def _asked(key: str) -> str:
     if not sys.stdin.isatty():
-        return stdin_line().reveal()
+        line = stdin_line().reveal()
+        return _block(line) if line.startswith("-----BEGIN ") else line
     answer: str = click.prompt(key, hide_input=True, err=True)
     return answer
+
+
+def _block(first: str) -> str:
+    """The rest of a key whose first line was read, up to its last."""
+    lines = [first]
+    while not lines[-1].startswith("-----END ") and (line := sys.stdin.readline(HELD)):
+        lines.append(line.rstrip("\r\n"))
+    return "\n".join(lines) + "\n"
 
 
 def _reference(option: str, key: str, value: str) -> str:

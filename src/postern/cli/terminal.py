@@ -66,7 +66,7 @@ class Ends(asyncio.Protocol):
         self._stream: asyncio.Transport | None = None
         self._room = threading.Event()  # the stream takes more input
         self._room.set()
-        self._unwritten: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
+        self._unwritten: asyncio.Queue[tuple[int, bytes | None] | None] = asyncio.Queue()
         self._size = 0
         self._code: int | None = None
         self._waits = False  # for people
@@ -89,6 +89,9 @@ class Ends(asyncio.Protocol):
         try:
             while (next_one := await self._unwritten.get()) is not None:
                 fd, data = next_one
+                if data is None:
+                    _finish(fd)
+                    continue
                 try:
                     await asyncio.to_thread(_write, fd, data)
                 except BrokenPipeError:
@@ -119,6 +122,8 @@ class Ends(asyncio.Protocol):
                 fd = sys.stdout.fileno() if kind == m.STDOUT else sys.stderr.fileno()
                 self._unwritten.put_nowait((fd, payload))
                 self._size += len(payload)
+            elif kind == m.OUTPUT_END:
+                self._unwritten.put_nowait((sys.stdout.fileno(), None))
             elif kind == m.WAITS:
                 self._waits = payload != b"\0"
         if self._size > _MOST_UNWRITTEN and self._stream is not None:
@@ -178,3 +183,12 @@ def _size() -> os.terminal_size:
 def _write(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
+
+
+def _finish(fd: int) -> None:
+    """Who reads from our pipe knows that there is no more, though the command goes on."""
+    if os.isatty(fd):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, fd)
+    os.close(nowhere)

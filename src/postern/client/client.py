@@ -19,6 +19,7 @@ from postern.client.resources import (
     Runbooks,
     SecondFactors,
     Sessions,
+    SshLogins,
 )
 from postern.client.runbook_runs import RunbookRuns
 from postern.client.shapes import ServerInfo, User
@@ -43,6 +44,7 @@ class Client:
         self.runbook_runs = RunbookRuns(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
+        self.ssh_logins = SshLogins(http)
 
     def login(self, email: str, password: Secret, ask_code: Callable[[], Secret] | None = None) -> Secret:
         """The access token. `ask_code` is asked for a code of an authenticator app, or a recovery code, where the

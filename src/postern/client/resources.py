@@ -76,6 +76,12 @@ class Connections:
         query = {"table": table, "database": database, "schema": schema}
         return cast(Row, self._http.call("GET", _path("connections", name, "columns"), query=query))
 
+    def host_keys(self, name: str) -> builtins.list[Row]:
+        return cast("builtins.list[Row]", self._http.all(_path("connections", name, "hostkeys")))
+
+    def forget_host_keys(self, name: str) -> None:
+        self._http.call("DELETE", _path("connections", name, "hostkeys"))
+
     def create(self, body: dict[str, Any]) -> Connection:
         return cast(Connection, self._http.call("POST", "/connections", body=body))
 
@@ -380,6 +386,22 @@ class SecondFactors:
     def renew_codes(self, proof: dict[str, str]) -> builtins.list[str]:
         answer = self._http.call("POST", "/users/self/second-factors/recovery-codes", body=proof)
         return list(answer["recovery_codes"])
+
+
+class SshLogins:
+    """SSH clients that wait for the caller."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def look(self, code: str) -> Row:
+        """Raises NotFound."""
+        return cast(Row, self._http.call("GET", "/sshlogins", query={"code": code}))
+
+    def decide(self, code: str, answer: str, number: str = "") -> Row:
+        """`answer` is allow or deny. Raises NotFound, Denied."""
+        body = {"code": code, "answer": answer, "number": number}
+        return cast(Row, self._http.call("POST", "/sshlogins/confirm", body=body))
 
 
 class Collection:

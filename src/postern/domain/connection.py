@@ -26,6 +26,15 @@ class Toggle(StrEnum):
     DISABLED = "disabled"
 
 
+class Extra(StrEnum):
+    """What an SSH client may ask for besides a shell and commands; the connection's field `access_…` is its switch."""
+
+    FORWARD_LOCAL = "forward_local"
+    FORWARD_REMOTE = "forward_remote"
+    FORWARD_AGENT = "forward_agent"
+    FILE_TRANSFER = "file_transfer"
+
+
 class ConnectionStatus(StrEnum):
     ONLINE = "online"
     OFFLINE = "offline"
@@ -44,8 +53,11 @@ _SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
 MAX_TAGS = 10
 MAX_LIST, MAX_TEXT = 100, 1_000  # entries, and characters of each
 # The subtypes whose own protocol is spoken, and what is spoken with any other that has a command.
-SPOKEN = frozenset({"postgres"})
+SPOKEN = frozenset({"postgres", "mysql", "ssh"})
 TERMINAL = "terminal"
+SSH = "ssh"
+TEXTUAL = frozenset({TERMINAL, SSH})  # what is shown there is text without rows, and a shell may read what is asked
+OF_VALUES = SPOKEN - TEXTUAL
 OWN_PREFIX = "POSTERN_"
 
 
@@ -170,6 +182,10 @@ class Connection:
     access_mode_exec: Toggle = Toggle.ENABLED
     access_mode_runbooks: Toggle = Toggle.ENABLED
     access_schema: Toggle = Toggle.ENABLED
+    access_forward_local: Toggle = Toggle.DISABLED
+    access_forward_remote: Toggle = Toggle.DISABLED
+    access_forward_agent: Toggle = Toggle.DISABLED
+    access_file_transfer: Toggle = Toggle.ENABLED
     access_max_duration: int | None = None
     command: tuple[str, ...] = ()
     connection_tags: Mapping[str, str] = field(default_factory=dict)
@@ -210,7 +226,12 @@ class Connection:
     def guardrails_advisory(self) -> bool:
         """Whether it has guard rails whose input rules cannot hold against somebody who tries: what a shell makes of a
         line cannot be known."""
-        return self.protocol == TERMINAL and bool(self.guardrail_rules)
+        return self.protocol in TEXTUAL and bool(self.guardrail_rules)
+
+    def allows(self, extra: Extra) -> bool:
+        """Whether its own switch is on; who may use the connection at all is another question."""
+        switch: Toggle = getattr(self, f"access_{extra}")
+        return switch is Toggle.ENABLED
 
     @property
     def default_database(self) -> str | None:

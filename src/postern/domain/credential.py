@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from postern.domain.connection import Connection
 from postern.domain.principal import Principal
+
+_USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # who, where, and what nobody guesses
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,3 +55,8 @@ class Grant:
     connection: Connection
     expires_at: datetime | None
     revoked_at: datetime | None
+
+
+def is_username(text: str) -> bool:
+    """Whether credentials are called so; it says nothing of whether there is one."""
+    return _USERNAME.fullmatch(text) is not None

@@ -22,6 +22,7 @@ class Feature(StrEnum):
     SCRIPT_RUNS = "script-runs"
     SELF_REVIEW = "self-review"
     SESSION_DOWNLOAD = "session-download"
+    SSH_KEYS = "ssh-keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +49,6 @@ FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
             "reviewers may approve what they have asked for themselves, which is marked", default=False
         ),
         Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions may be downloaded as files"),
+        Feature.SSH_KEYS: FeatureSpec("users may log in by SSH with public keys that they have added themselves"),
     }
 )

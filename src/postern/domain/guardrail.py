@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.guarded_objects import guarded
 from postern.domain.statement import Effect
 from postern.errors import Invalid
@@ -119,8 +119,11 @@ def unenforceable(rail: GuardRail, protocol: str, parsed: frozenset[str]) -> str
             f"guard rail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
             "there is no parser for it; use rules about text there"
         )
-    if rail.counts_rows and protocol == TERMINAL:
-        return f"guard rail {rail.name!r} counts rows, and what a command prints has none; use rules about text there"
+    if rail.counts_rows and protocol in TEXTUAL:
+        return (
+            f"guard rail {rail.name!r} counts rows, and what a command or a shell prints has none; "
+            "use rules about text there"
+        )
     return None
 
 

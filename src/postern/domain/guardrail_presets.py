@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import SSH, TERMINAL
 from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
@@ -110,7 +110,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "private-keys",
         "Refuses answers that hold a private key: PEM, OpenSSH, PGP, SSH2 or PuTTY.",
-        (*_SQL, TERMINAL),
+        (*_SQL, TERMINAL, SSH),
         output=(
             _pattern("private key", r"-{4,5} ?BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)? ?-{4,5}"),
             _pattern("PuTTY key", r"PuTTY-User-Key-File-[0-9]"),
@@ -119,7 +119,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "destructive-commands",
         "Advice at a shell, and no wall: refuses lines that remove, overwrite or power off by their usual spelling.",
-        (TERMINAL,),
+        (TERMINAL, SSH),
         input=(
             _pattern(
                 "removes",

@@ -17,11 +17,13 @@ class LoginMethod(StrEnum):
 
 
 class ClientKind(StrEnum):
-    """WEB holds its token in a cookie that scripts cannot read; the others send it themselves."""
+    """WEB holds its token in a cookie that scripts cannot read; SSH has none, and its login ends with its connection;
+    the others send it themselves."""
 
     WEB = "web"
     CLI = "cli"
     API = "api"
+    SSH = "ssh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class VoucherPurpose(StrEnum):
     SAML_REQUEST = "saml-request"  # between /saml/login and /saml/callback
     EXCHANGE = "exchange"  # between the callback and a client that fetches its token
     DEVICE = "device"  # a command line that waits for somebody at a browser
+    SSH_LOGIN = "ssh-login"  # an SSH client that waits for somebody at a browser
     SETUP = "setup"  # a first password, or a new one, set by who has the link
     SECOND_FACTOR = "second-factor"  # the password was right; the second factor is missing
     WEBAUTHN = "webauthn"  # a challenge that an authenticator signs

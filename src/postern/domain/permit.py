@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.connection import Connection
+from postern.domain.connection import Connection, Extra
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookRef
@@ -23,7 +23,8 @@ _SEAL = object()
 class Permit:
     """`expires_at` is when the right ends, with any session under it; None when it is open-ended. `review_id` is the
     review that gave it, and `session_id` the session that waited for that, if none has run it yet. `means` is what was
-    logged in with. `runbook`: to run that, and no script of one's own."""
+    logged in with, and `means_until` when that ends, unless it is a credential. `runbook`: to run that, and no script
+    of one's own. `extra`: for that and nothing else, on a connection of SSH."""
 
     principal: Principal
     connection: Connection
@@ -37,6 +38,8 @@ class Permit:
     review_id: UUID | None = None
     session_id: UUID | None = None
     runbook: RunbookRef | None = None
+    extra: Extra | None = None
+    means_until: datetime | None = None
 
     def __post_init__(self) -> None:
         if self._seal is not _SEAL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -30,6 +31,10 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+# What native clients speak on ports of their own, and what people call it.
+NATIVE: Mapping[str, str] = {"postgres": "PostgreSQL", "mysql": "MySQL", "ssh": "SSH"}
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     enabled: bool
@@ -39,15 +44,15 @@ class Listener:
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """`public_host` is the name that native clients are told, `api_url` where the API is, without `/api`; empty where
-    the environment's hold."""
+    the environment's hold. `listeners` has one for each of NATIVE."""
 
-    postgres: Listener
+    listeners: Mapping[str, Listener]
     public_host: str = ""
     api_url: str = ""
 
-    def told_host(self, default: str) -> str:
-        """The host that PostgreSQL clients are told; `default` is the environment's."""
-        endpoint = self.postgres.endpoint
+    def told_host(self, protocol: str, default: str) -> str:
+        """The host that native clients are told; `default` is the environment's."""
+        endpoint = self.listeners[protocol].endpoint
         if self.public_host:
             return self.public_host
         return default if endpoint.is_loopback or endpoint.is_everywhere else endpoint.host

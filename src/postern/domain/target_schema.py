@@ -27,7 +27,7 @@ class Relation:
     relation, `column_tags` of single columns. `parents` are the tables that it is a partition of, or inherits from, by
     (schema, name). `generated` are the columns that are computed from others, and their
     expressions. `types` are the target's own numbers of the columns' types, in their order; of a domain that of what it
-    is made of.
+    is made of. `hidden` are columns that an asterisk does not stand for (MySQL and MariaDB: INVISIBLE).
     """
 
     schema: str
@@ -40,6 +40,7 @@ class Relation:
     parents: tuple[tuple[str, str], ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
     types: tuple[int, ...] = ()
+    hidden: frozenset[str] = frozenset()
 
     def type_of(self, column: str) -> int:
         """The target's number of a column's type; 0 where it is not known."""

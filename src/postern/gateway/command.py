@@ -15,19 +15,13 @@ from typing import TypeGuard
 from postern.domain.command import check_arguments, check_variables
 from postern.domain.connection import TERMINAL, Connection
 from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.engine import Engine
-from postern.gateway.held_logins import Asked, HeldLogins
-from postern.gateway.traces import decided, session_span
+from postern.gateway.fronts import Client, Fronts
 from postern.gateway.wanted import Wanted
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import said
 from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start, Terminal
-from postern.services.access import Access
-from postern.services.reviews.asking import ReviewRequired
+from postern.relay.target import Start, Target, Terminal
 from postern.transport.mux import Message
 
 log = logging.getLogger(__name__)
@@ -41,60 +35,32 @@ _SIGNALS = frozenset({"HUP", "INT", "QUIT", "TERM"})
 
 
 class CommandGate:
-    def __init__(self, access: Access, engine: Engine, held: HeldLogins) -> None:
-        self._access = access
-        self._engine = engine
-        self._held = held
+    def __init__(self, fronts: Fronts) -> None:
+        self._fronts = fronts
 
     async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None:
         """A client behind the tunnel, whose principal is known."""
-        try:
-            with session_span(self._engine.tracer, Verb.CONNECT):
-                return await self._open(stream, wanted, start)
-        except PosternError as error:
-            self._engine.turned_away(error)
-            log.info("client %s was turned away: %s", stream.peer, error.message)
-            stream.write(said(error.message, terminal=start.terminal is not None) + m.exit_frame(m.ENDED))
-            return None
-
-    async def _open(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None]:
-        def admit(who: Principal) -> Awaitable[Permit]:
-            return self._access.admit_principal(
-                who, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
-            )
-
-        async def again() -> Permit:
-            return await admit(await wanted.standing())
-
-        metadata = {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
-        try:
-            permit = await decided(admit(wanted.principal))
-        except ReviewRequired as required:
-            await self._engine.check_issue(required.wish.connection, wanted.tracker_fields)
-            asked = Asked(metadata, wanted.reason, wanted.duration)
-            client = _Client(stream, is_terminal=start.terminal is not None)
-            permit = await self._held.wait(required, client, asked, again, _check)
-            stream.write(m.waits(False))
-        _check(permit.connection)
-        stream.on_known()
-        session, target = await self._engine.open(
-            permit, start, metadata, since=wanted.since, tracker_fields=wanted.tracker_fields
-        )
-        return self._engine.run(session, stream, target, since=wanted.since)
+        return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
 
 
-class _Client:
-    """One that waits for its command to be started. What it sends is kept for the command; it is looked through for
+class CommandClient(Client):
+    """One that may wait for its command to be started. What it sends is kept for the command; it is looked through for
     what says that nobody waits any more."""
 
-    def __init__(self, stream: StreamHandshake, *, is_terminal: bool) -> None:
-        self.stream = stream
-        self._is_terminal = is_terminal
+    def __init__(
+        self, stream: StreamHandshake, since: int, start: Start, wanted: Wanted | None = None, **metadata: str
+    ) -> None:
+        metadata |= {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
+        super().__init__(stream, since, metadata, wanted)
+        self._start = start
+        self._is_terminal = start.terminal is not None
+        self._waited = False
         self._reader = m.FrameReader()
         self._seen = 0  # bytes
 
     def tell(self, text: str, hint: str) -> None:
         self.stream.write(said(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
+        self._waited = True
 
     def check(self) -> None:
         data = self.stream.unread(self._seen)
@@ -104,10 +70,21 @@ class _Client:
             if typed or (kind == m.SIGNAL and m.read_signal(payload) in _SIGNALS):
                 raise Denied("you no longer wait; the review stays, and who connects again goes on with it")
 
+    def fits(self, connection: Connection) -> None:
+        if connection.protocol != TERMINAL:
+            raise Denied(f"connection {connection.name!r} has no command; reach it with its own client")
 
-def _check(connection: Connection) -> None:
-    if connection.protocol != TERMINAL:
-        raise Denied(f"connection {connection.name!r} has no command; reach it with its own client")
+    def start(self, permit: Permit) -> Start:
+        if self._waited:
+            self.stream.write(m.waits(False))
+        return self._start
+
+    def welcome(self, target: Target) -> bytes:
+        return b""
+
+    def turn_away(self, error: PosternError) -> None:
+        log.info("client %s was turned away: %s", self.stream.peer, error.message)
+        self.stream.write(said(error.message, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
 
 
 def start_of(request: Message) -> Start | None:

@@ -2,7 +2,8 @@
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
-                         and with "terminal" for each run of a command (gateway/command.py); with "reason" and
+                         and "protocol", what its client speaks there (postgres where it is left out); with "terminal"
+                         for each run of a command (gateway/command.py); with "reason" and
                          "duration", in seconds, for those who have to agree (gateway/held_logins.py), and with
                          "tracker_fields", texts by name, for the issue that the session opens
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -66,7 +67,7 @@ class TunnelDoor:
         authentication: Authentication,
         agents: Enrolment,
         tunnels: Tunnels,
-        carry: Carry,
+        carry: Mapping[str, Carry],
         run: Run,
         links: LiveLinks,
         logins: Logins,
@@ -149,9 +150,19 @@ class TunnelDoor:
         if rest:
             mux.data_received(rest)
 
+    def _carry_of(self, request: Message) -> Carry:
+        protocol = request.get("protocol", "postgres")
+        carry = self._carry.get(protocol) if isinstance(protocol, str) else None
+        if carry is None:
+            raise ProtocolViolation(
+                f"this gateway carries no clients of {protocol!r}; is it older than the command line?"
+            )
+        return carry
+
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         connection, bearer = _wish(incoming.request, token)
         start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
+        carry = self._carry_of(incoming.request)
         fields = fields_of(incoming.request)
         since = self._links.changes
         caller = await self._authentication.caller(bearer, address=address)
@@ -163,7 +174,7 @@ class TunnelDoor:
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
                 return await self._run(client, wanted, start)
-            return await self._carry(client, wanted)
+            return await carry(client, wanted)
 
         self._logins.start(client, login)
 

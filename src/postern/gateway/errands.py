@@ -9,15 +9,13 @@ import time
 from collections.abc import Coroutine, Mapping
 from uuid import UUID, uuid4
 
-from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, Failure
+from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
 from postern.domain.permit import Permit
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
-from postern.protocols.postgres.catalogue import QUESTIONS
-from postern.protocols.postgres.login import TargetRefused
-from postern.protocols.postgres.messages import Report
-from postern.protocols.postgres.query import Query, Row
+from postern.gateway.spoken import SPOKEN
+from postern.protocols.asking import Catalogue, Row, TargetRefused
 from postern.relay.target import Dialer, Start, Target
 from postern.services.errands import RUN, Errands
 from postern.store.ports import Signals, Topic
@@ -108,19 +106,22 @@ class ErrandRuns:
         except TimeoutError:
             return _failed(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
         except TargetRefused as refused:
-            return _failed(f"the target of {name!r} refused: {_told(refused.report)}")
+            return _failed(f"the target of {name!r} refused: {refused.told}")
         except PosternError as error:
             return _failed(error.message)
         except ConnectionError:
             return _failed(f"the target of {name!r} closed the connection")
 
     async def _ask(self, errand: Errand, permit: Permit) -> ErrandAnswer:
-        parameters = {"application_name": f"postern {errand.kind}", "client_encoding": "UTF8"}
-        start = Start(database=errand.arguments.get("database"), parameters=parameters)
+        spoken = SPOKEN.get(permit.connection.protocol)
+        by_login = spoken is not None and spoken.tested_by_login and errand.kind is ErrandKind.TEST
+        if spoken is None or (spoken.catalogue is None and not by_login):
+            return _failed(f"targets of subtype {permit.connection.subtype!r} cannot be asked what they have")
+        start = Start(errand.arguments.get("database"), spoken.parameters(f"postern {errand.kind}"))
         target = await self._dialer.dial(permit, start, uuid4())
         finished = False
         try:
-            answer = await self._question(errand, target)
+            answer = await self._answer_of(spoken.catalogue, errand, target)
             finished = True
             return answer
         finally:
@@ -129,9 +130,11 @@ class ErrandRuns:
             target.stream.close()
             target.release()
 
-    async def _question(self, errand: Errand, target: Target) -> ErrandAnswer:
-        question = QUESTIONS[errand.kind]
-        query = Query(question.statement, [errand.arguments.get(name) for name in question.values])
+    async def _answer_of(self, catalogue: Catalogue | None, errand: Errand, target: Target) -> ErrandAnswer:
+        if catalogue is None:
+            return ErrandAnswer({"success": True})
+        question = catalogue.errands[errand.kind]
+        query = catalogue.query(question.statement, [errand.arguments.get(name) for name in question.values])
         rows: list[Row] = []
         left, truncated = MAX_ANSWER - _ENVELOPE, False
         async for row in answered(target.stream, query):
@@ -140,7 +143,7 @@ class ErrandRuns:
             if not truncated:
                 rows.append(row)
         if query.error is not None:
-            return _failed(f"the target says: {_told(query.error)}")
+            return _failed(f"the target says: {query.error.told}")
         if not rows and question.missing:
             return ErrandAnswer({}, failure=Failure.MISSING, reason=question.missing)
         return ErrandAnswer(question.shape(rows), truncated)
@@ -148,7 +151,3 @@ class ErrandRuns:
 
 def _failed(reason: str) -> ErrandAnswer:
     return ErrandAnswer({}, failure=Failure.FAILED, reason=reason)
-
-
-def _told(report: Report) -> str:
-    return f"{report.text} ({report.code})" + (f"; {report.hint}" if report.hint else "")

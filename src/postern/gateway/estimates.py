@@ -19,11 +19,11 @@ from postern.domain.permit import Permit
 from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
+from postern.protocols.asking import Row, TargetRefused
 from postern.protocols.base import Standing
 from postern.protocols.postgres import counting
-from postern.protocols.postgres.login import TargetRefused
-from postern.protocols.postgres.messages import SQL_ASCII
-from postern.protocols.postgres.query import Query, Row
+from postern.protocols.postgres.query import Query
+from postern.protocols.texts import SQL_ASCII
 from postern.relay.target import Dialer, Start, Target
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ class Estimates:
         except TimeoutError:
             return counting.why("57014")
         except TargetRefused as refused:
-            log.warning("rows could not be counted: the target refused the login: %s", refused.report.text)
+            log.warning("rows could not be counted: the target refused the login: %s", refused.message)
         except (PosternError, OSError) as error:
             log.warning("rows could not be counted: %s", error)
         finally:

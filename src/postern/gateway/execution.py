@@ -14,17 +14,17 @@ from contextlib import suppress
 from uuid import UUID
 
 from postern.domain.command import Invocation
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.opening import EndedEarly, Opening
+from postern.gateway.spoken import SPOKEN
 from postern.gateway.traces import about, over, session_span
 from postern.interception.events import Note
-from postern.protocols.postgres.script import Script
-from postern.protocols.terminal.script import Script as CommandScript
+from postern.protocols.asking import Script
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.sessions import Sessions
@@ -39,7 +39,7 @@ _LOOK_EVERY = 10.0  # seconds: a signal may be missed
 class _ScriptClient(asyncio.Protocol):
     """Feeds the script with what the link shows, and the link with what the script sends."""
 
-    def __init__(self, script: Script | CommandScript) -> None:
+    def __init__(self, script: Script) -> None:
         self._script = script
         self.transport = MemoryTransport(self)
 
@@ -47,7 +47,7 @@ class _ScriptClient(asyncio.Protocol):
         reply = self._script.feed(data)
         if reply:
             self._send(reply)
-        elif isinstance(self._script, CommandScript) and self._script.finished:
+        elif self._script.leaves:
             self.transport.close()
 
     def start(self) -> None:
@@ -150,8 +150,7 @@ class Executions:
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return
-        text = session.script or ""
-        script = CommandScript(text) if permit.connection.protocol == TERMINAL else Script(text)
+        script = SPOKEN[permit.connection.protocol].script(session.script or "")
         client = _ScriptClient(script)
         stream = StreamHandshake()
         stream.connection_made(client.transport)
@@ -160,7 +159,7 @@ class Executions:
 
 
 def _start(permit: Permit, invocation: Invocation) -> Start:
-    if permit.connection.protocol == TERMINAL:
+    if permit.connection.protocol in TEXTUAL:
         environment = {name: value.reveal() for name, value in invocation.environment.items()}
         return Start(arguments=invocation.arguments, environment=environment)
-    return Start(parameters={"application_name": f"postern {permit.principal.email}", "client_encoding": "UTF8"})
+    return Start(parameters=SPOKEN[permit.connection.protocol].parameters(f"postern {permit.principal.email}"))

@@ -19,7 +19,7 @@ from postern.gateway.parsing import Busy, ParseThreads
 from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.protocols.base import Standing
-from postern.protocols.postgres.messages import text_of
+from postern.protocols.texts import text_of
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked

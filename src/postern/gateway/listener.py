@@ -17,6 +17,27 @@ log = logging.getLogger(__name__)
 Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
 
 
+class Places:
+    """How many may be somewhere at a time, over all and for each address."""
+
+    def __init__(self, *, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._taken: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """False where all are taken; else it is left once."""
+        if self._taken.total() >= self._most or self._taken[address] >= self._most_per_address:
+            return False
+        self._taken[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self._taken[address] -= 1
+        if not self._taken[address]:
+            del self._taken[address]
+
+
 class Logins:
     """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
     before by `stream.on_known`, since a client must not pay for a target that is slow.
@@ -27,9 +48,7 @@ class Logins:
 
     def __init__(self, *, timeout: float, most: int, most_per_address: int) -> None:
         self._timeout = timeout
-        self._most = most
-        self._most_per_address = most_per_address
-        self._waiting: Counter[str] = Counter()
+        self._places = Places(most=most, most_per_address=most_per_address)
         self._tasks: set[asyncio.Task[None]] = set()
         self._logged_in: set[asyncio.Task[None]] = set()
         self.begun = 0
@@ -38,11 +57,10 @@ class Logins:
     def start(self, stream: StreamHandshake, serve: Serve) -> None:
         self.begun += 1
         address = stream.peer
-        if self._waiting.total() >= self._most or self._waiting[address] >= self._most_per_address:
+        if not self._places.take(address):
             log.warning("too many clients at login; the one from %s is turned away", address)
             stream.close()
             return
-        self._waiting[address] += 1
         task = asyncio.get_running_loop().create_task(self._run(stream, serve, address))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,7 +73,7 @@ class Logins:
             nonlocal counted
             if counted:
                 counted = False
-                self._leave(address)
+                self._places.leave(address)
 
         try:
             async with asyncio.timeout(self._timeout) as deadline:
@@ -77,11 +95,6 @@ class Logins:
         if rest is not None:
             self.succeeded += 1
             await self._stay(rest, address)
-
-    def _leave(self, address: str) -> None:
-        self._waiting[address] -= 1
-        if not self._waiting[address]:
-            del self._waiting[address]
 
     async def _stay(self, session: Awaitable[None], address: str) -> None:
         task = asyncio.current_task()

@@ -144,6 +144,17 @@ class LiveLinks:
         link.driver.cancel()
         return True
 
+    def kill(self, key: bytes, by: UUID, *, query: bool) -> bool:
+        """As `cancel`, where keys can be guessed: of a link of that principal. Without `query` the link ends."""
+        link = self._by_key.get(key)
+        if link is None or link.permit.principal.id != by:
+            return False
+        if query:
+            link.driver.cancel()
+        else:
+            link.driver.end(EndReason.KILLED, _REASONS[EndReason.KILLED])
+        return True
+
     def cancelling(self, work: Coroutine[None, None, None]) -> asyncio.Future[None]:
         """`work` asks a target to stop what it runs for a link, which may be gone before that is done."""
         task = asyncio.get_running_loop().create_task(work)
@@ -205,7 +216,11 @@ class LiveLinks:
                 opening.end(reason, _REASONS[reason])
 
     def _on_cancel(self, payload: Mapping[str, str]) -> None:
-        self.cancel(bytes.fromhex(payload.get("key", "")))
+        key, by = bytes.fromhex(payload.get("key", "")), payload.get("by")
+        if by:
+            self.kill(key, UUID(by), query=bool(payload.get("query")))
+        else:
+            self.cancel(key)
 
     def _on_revoked(self, payload: Mapping[str, str]) -> None:
         credential = payload.get("credential_id")

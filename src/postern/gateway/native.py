@@ -1,4 +1,5 @@
-"""The port for native PostgreSQL clients of one worker: opened, moved and closed as the server's configuration says.
+"""The port for native clients of one protocol at one worker: opened, moved and closed as the server's configuration
+says.
 
 A new listener is opened before the old one is closed, and clients that are there stay. What cannot be opened leaves
 the old one as it is, and is tried again.
@@ -11,7 +12,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from postern.domain.server import Endpoint, Listener
+from postern.domain.server import NATIVE, Endpoint, Listener
 from postern.errors import Misconfigured, PosternError
 from postern.store.ports import Signals, Topic
 
@@ -24,9 +25,11 @@ Accept = Callable[[Endpoint], asyncio.Protocol]
 
 
 class NativeListener:
-    """`wanted` says what should be open now; `accept` makes what serves a client that came in at an endpoint."""
+    """`name` is that of domain.server.NATIVE. `wanted` says what should be open now; `accept` makes what serves a
+    client that came in at an endpoint."""
 
-    def __init__(self, wanted: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals) -> None:
+    def __init__(self, name: str, wanted: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals) -> None:
+        self._name = name
         self._wanted = wanted
         self._accept = accept
         self._endpoint: Endpoint | None = None
@@ -47,7 +50,7 @@ class NativeListener:
             if listener.endpoint == own:
                 raise Misconfigured(
                     f"port {own.port} on {own.host} cannot be used ({error.strerror}); "
-                    "set POSTERN_POSTGRES_PORT to another one"
+                    f"set POSTERN_{self._name.upper()}_PORT to another one"
                 ) from error
             log.error("%s cannot be listened on (%s); it is tried again", listener.endpoint, error.strerror)
 
@@ -70,7 +73,7 @@ class NativeListener:
     async def _apply(self, listener: Listener) -> None:
         if not listener.enabled:
             if self._server is not None:
-                log.info("clients are no longer listened for on %s", self._endpoint)
+                log.info("%s clients are no longer listened for on %s", NATIVE[self._name], self._endpoint)
             self.close()
             return
         if listener.endpoint == self._endpoint:
@@ -87,7 +90,7 @@ class NativeListener:
         )
         self.close()
         self._server, self._endpoint = opened, endpoint
-        log.info("clients are listened for on %s", endpoint)
+        log.info("%s clients are listened for on %s", NATIVE[self._name], endpoint)
 
     def _look(self, _payload: Mapping[str, str]) -> None:
         self._changed.set()

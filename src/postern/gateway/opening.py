@@ -17,9 +17,10 @@ def time_is_over(permit: Permit, now: datetime) -> str | None:
     """What who has this permit is told then; None before."""
     if permit.expires_at is None or now < permit.expires_at:
         return None
-    if permit.review_id is None:
-        return "this session's access has expired; issue a new credential"
-    return "the access that was approved has ended"
+    if permit.review_id is not None:
+        return "the access that was approved has ended"
+    again = "log in again" if permit.credential_id is None else "issue a new credential"
+    return f"this session's access has expired; {again}"
 
 
 class EndedEarly(PosternError):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from postern.domain.server import Endpoint
 from postern.errors import Conflict, Invalid, Misconfigured
-from postern.settings import Settings
+from postern.settings import PORTS, Settings
 
 LOOPBACK = "127.0.0.1"
 
@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 def settle(settings: Settings) -> Settings:
     """The same settings with a free port in place of each 0. Raises Misconfigured, naming the setting, when a port
     is in use or not allowed."""
-    wanted = dict.fromkeys(("api_port", "postgres_port", "tunnel_port", "control_port"), settings.host)
+    wanted = dict.fromkeys(PORTS, settings.host)
     if settings.demo:
         wanted["demo_port"] = LOOPBACK
     with ExitStack() as held:  # all held until all are known, so that no free port is picked twice
@@ -26,14 +26,13 @@ def settle(settings: Settings) -> Settings:
     return replace(settings, **found)  # type: ignore[arg-type]
 
 
-def probe(endpoint: Endpoint) -> None:
-    """Whether relay workers could listen there now. Raises Conflict when another program does, Invalid when this
-    machine does not allow it or has no such address.
+def probe(endpoint: Endpoint, field: str) -> None:
+    """Whether relay workers could listen there now; `field` says what asks. Raises Conflict when another program does,
+    Invalid when this machine does not allow it or has no such address.
 
     Bound as workers bind, and not listened on, so that no client ends up here.
     """
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-    field = "postgres_server_config.listen_address"
     with socket.socket(family, socket.SOCK_STREAM) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

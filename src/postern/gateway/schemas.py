@@ -16,14 +16,12 @@ from postern.domain.policy import needs_schema
 from postern.domain.target_schema import TargetSchema
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
-from postern.protocols.postgres.login import TargetRefused
-from postern.protocols.postgres.query import Query, Row
-from postern.protocols.postgres.schema import QUESTIONS, target_schema
+from postern.gateway.spoken import SPOKEN, catalogue_of
+from postern.protocols.asking import Row, TargetRefused
 from postern.relay.target import Dialer, Start, Target
 
 log = logging.getLogger(__name__)
 
-SUBTYPE = "postgres"
 AGE = 300.0  # seconds
 SECONDS = 10.0  # that a login waits for a reading
 READING = 60.0  # seconds, all of one: sessions that did not wait for its end get it later
@@ -75,7 +73,7 @@ class TargetSchemas:
             self._kept.move_to_end(key)
         if kept is None:
             return None
-        return kept.pathless if asks_for_path(start) else kept.schema
+        return kept.pathless if _asks_for_path(permit, start) else kept.schema
 
     async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
         """None where it is not there in time."""
@@ -104,7 +102,7 @@ class TargetSchemas:
         except TimeoutError:
             reason = f"it did not answer within {self._reading:g} seconds"
         except TargetRefused as refused:
-            reason = f"it refused the login: {refused.report.text}"
+            reason = f"it refused the login: {refused.message}"
         except PosternError as error:
             reason = error.message
         except ConnectionError:
@@ -120,14 +118,17 @@ class TargetSchemas:
         return _Kept(None, None, time.monotonic() + _AGAIN, 0)
 
     async def _ask(self, permit: Permit, start: Start) -> tuple[TargetSchema, int]:
-        parameters = {"application_name": "postern schema", "client_encoding": "UTF8"}
-        target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
+        spoken = SPOKEN[permit.connection.protocol]
+        catalogue = spoken.catalogue
+        assert catalogue is not None  # `asks` has looked
+        own = Start(start.database, spoken.parameters("postern schema"))
+        target = await self._dialer.dial(permit, own, uuid4())
         finished = False
         try:
             answers: list[list[Row]] = []
             size = 0
-            for question in QUESTIONS:
-                query = Query(question)
+            for question in catalogue.schema:
+                query = catalogue.query(question, ())
                 rows: list[Row] = []
                 async for row in answered(target.stream, query):
                     size += sum(len(cell) for cell in row if cell is not None)
@@ -135,14 +136,14 @@ class TargetSchemas:
                         raise Unavailable(f"it is larger than {_SIZE >> 20} MiB")
                     rows.append(row)
                 if query.error is not None:
-                    raise Unavailable(f"it says: {query.error.text} ({query.error.code})")
+                    raise Unavailable(f"it says: {query.error.told}")
                 answers.append(rows)
             finished = True
         finally:
             if not finished:  # else the target would go on with what nobody waits for
                 self._background(self._dialer.cancel(permit, target))
             _close(target)
-        return await asyncio.to_thread(target_schema, answers), size
+        return await asyncio.to_thread(catalogue.target_schema, answers), size
 
     def _background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -152,7 +153,7 @@ class TargetSchemas:
 
 def asks(permit: Permit) -> bool:
     """Whether rules of this permit want to know the target's catalogue."""
-    return permit.connection.protocol == SUBTYPE and needs_schema(permit.policy)
+    return catalogue_of(permit.connection.protocol) is not None and needs_schema(permit.policy)
 
 
 def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE) -> float:
@@ -161,9 +162,10 @@ def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE
     return time.monotonic() + (SOON if found is None and asks(permit) else age)
 
 
-def asks_for_path(start: Start) -> bool:
-    """Whether the client asks for a search_path, or for options that may hold one."""
-    return not {"search_path", "options"}.isdisjoint(name.lower() for name in start.parameters)
+def _asks_for_path(permit: Permit, start: Start) -> bool:
+    """Whether names may mean other tables to this client than to a login that asks for nothing."""
+    catalogue = catalogue_of(permit.connection.protocol)
+    return catalogue is not None and catalogue.own_path(start.parameters)
 
 
 def _close(target: Target) -> None:

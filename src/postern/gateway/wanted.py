@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from postern.domain.principal import Principal
 from postern.domain.review import MAX_REASON
@@ -18,7 +19,8 @@ class Wanted:
     """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
     the principal was known. `standing` asks who they are now, for who has waited: it raises Unauthenticated once what
     they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree;
-    `tracker_fields` go into the issue that the session opens, if it does."""
+    `tracker_fields` go into the issue that the session opens, if it does. `expires_at`: when what they logged in with
+    ends, and so their right."""
 
     principal: Principal
     means: str
@@ -28,6 +30,7 @@ class Wanted:
     reason: str = ""
     duration: int | None = None
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
+    expires_at: datetime | None = None
 
 
 def asked_for(request: Message) -> tuple[str, int | None]:

@@ -7,8 +7,9 @@ import functools
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from postern.domain.server import Endpoint, Listener
 from postern.gateway.door import TunnelDoor
@@ -19,7 +20,6 @@ from postern.gateway.hooks import SessionHooks
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
-from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.unclosed import Unclosed
@@ -39,14 +39,21 @@ CLOSE_GRACE = 2.0
 HOOK_GRACE = 2.0  # for the hooks of sessions that end with it, less what their clients took
 
 
+class Gate(Protocol):
+    """Logs native clients of one protocol in."""
+
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None: ...
+
+
 class Worker:
-    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
+    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open. `leave` ends
+    connections of clients that outlive their links; it is told why."""
 
     def __init__(
         self,
         settings: Settings,
         material: Material,
-        gate: PostgresGate,
+        gates: Mapping[str, Gate],
         links: LiveLinks,
         waiting: HeldLogins,
         unclosed: Unclosed,
@@ -61,9 +68,9 @@ class Worker:
         server_configs: ServerConfigs,
         signals: Signals,
         recover: Callable[[], Awaitable[None]],
+        leave: Callable[[str], None],
     ) -> None:
         self._settings = settings
-        self._gate = gate
         self._links = links
         self._waiting = waiting
         self._unclosed = unclosed
@@ -76,8 +83,14 @@ class Worker:
         self._logins = logins
         self._presence = presence
         self._server_configs = server_configs
-        self._native = NativeListener(self._wanted, self._accept, signals)
+        self._native = {
+            name: NativeListener(
+                name, functools.partial(self._wanted, name), functools.partial(self._accept, gate), signals
+            )
+            for name, gate in gates.items()
+        }
         self._recover = recover
+        self._leave = leave
         self._context = material.server_context()
         self._certificate = der(material.certificate.read_bytes())
         self._stopping = asyncio.Event()
@@ -89,14 +102,15 @@ class Worker:
         """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
         await self._recover()
         settings = self._settings
-        await self._native.start(Endpoint(settings.host, settings.postgres_port))
+        for name, listener in self._native.items():
+            await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
         tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
         await self._presence.start()
         await self._executions.take_waiting()
         work = (
             self._links.sweep(),
             self._presence.keep(),
-            self._native.follow(),
+            *(listener.follow() for listener in self._native.values()),
             self._executions.follow(),
             self._unclosed.forever(),
         )
@@ -109,7 +123,8 @@ class Worker:
             self._errands.take_no_more()
             for task in background:
                 task.cancel()
-            self._native.close()
+            for listener in self._native.values():
+                listener.close()
             tunnel.close()
             self._tunnels.drain()
             await self._presence.stop()
@@ -118,21 +133,26 @@ class Worker:
             await self._links.stop(STOP_GRACE)
             await self._hooks.stop(HOOK_GRACE - (time.monotonic() - began))
             self._door.close("the gateway is stopping")
+            self._leave("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
             await self._violations.once()
             await self._unclosed.once()
             await self._hooks.stop(0.0)  # of the sessions that ended last
 
-    def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
+    def _listener(self, name: str, gate: Gate, signals: Signals) -> NativeListener:
+        wanted, accept = functools.partial(self._wanted, name), functools.partial(self._accept, gate)
+        return NativeListener(name, wanted, accept, signals)
+
+    def _accept(self, gate: Gate, endpoint: Endpoint) -> asyncio.Protocol:
         """Beyond loopback nobody gets in without TLS."""
         stream = _Accepted(self._context, certificate=self._certificate)
-        serve = functools.partial(self._gate.native, require_tls=not endpoint.is_loopback)
+        serve = functools.partial(gate.native, require_tls=not endpoint.is_loopback)
         stream.accepted = lambda: self._logins.start(stream, serve)
         return stream
 
-    async def _wanted(self) -> Listener:
-        return (await self._server_configs.current()).postgres
+    async def _wanted(self, name: str) -> Listener:
+        return (await self._server_configs.current()).listeners[name]
 
 
 class _Accepted(StreamHandshake):

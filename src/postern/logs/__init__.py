@@ -26,7 +26,7 @@ LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
-_NOISY = ("asyncio", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
+_NOISY = ("asyncio", "asyncssh", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
 # At the level debug these write down what they sent and what was answered, secrets and all.
 _TELLING = ("apprise", "azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
 

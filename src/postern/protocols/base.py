@@ -33,10 +33,11 @@ class Handshake(Protocol):
 
     @property
     def buffered(self) -> int:
-        """Bytes received and not read yet. Anything here when TLS starts was stuffed in: refuse it."""
+        """Bytes received and not read yet. Anything here when TLS starts was stuffed in, where the peer has to wait for
+        an answer before it starts: refuse it."""
 
     async def start_tls(self) -> None:
-        """From here on TLS, with the context that the driver was made with."""
+        """From here on TLS, with the context that the driver was made with: what is buffered belongs to it."""
 
     @property
     def tls_offered(self) -> bool:
@@ -63,7 +64,25 @@ class Request:
         self.forced: Refuse | None = None
 
 
-Piece = bytes | Rows | Output | Completed
+class Carried:
+    """Bytes for the client that a recording names and does not hold: of a file. An event tells of them."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+class Reply:
+    """Bytes for the target, in answer to what it has said: the client is not asked."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+Piece = bytes | Carried | Rows | Output | Completed | Reply
 
 
 @dataclass(slots=True)
@@ -174,6 +193,10 @@ class Wire:
     def client_finished(self) -> bytes:
         """The client sends no more: bytes that tell the target so, in the protocol's own way."""
         raise NotImplementedError
+
+    def left_over(self) -> list[Completed]:
+        """What is to be recorded of what is under way when the link ends; asked once."""
+        return []
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
         """A last error for the client, before the link closes."""

@@ -60,6 +60,11 @@ class Intake:
         self.pos = 0
 
     @property
+    def lacking(self) -> int:
+        """Bytes that `wait` still waits for; 0 where it does not."""
+        return self._need - self._have
+
+    @property
     def waiting(self) -> int:
         """Bytes kept back so far."""
         return self._have + len(self.buf) - self.pos

@@ -266,11 +266,20 @@ class Driver:
         if self._closing is not None:
             return
         self._closing = reason
+        self._record_left_over(reason)
         for transport in (self._client, self._target):
             if transport is not None:
                 transport.close()
         self._after(FLUSH, self._abort)
         self._settle()
+
+    def _record_left_over(self, reason: EndReason) -> None:
+        left = [] if reason is EndReason.RECORDING_FAILED else self.link.left_over()
+        if left:
+            try:
+                self._record(left, self._clock())
+            except RecordingFailed as error:
+                log.error("what was under way could not be recorded: %s", error.message)
 
     def _abort(self) -> None:
         for transport in (self._client, self._target):

@@ -114,15 +114,24 @@ class StreamHandshake(asyncio.Protocol):
             self._stream().write(data)
 
     async def start_tls(self) -> None:
+        """What was received and not read is the beginning of the peer's TLS handshake."""
         if self._context is None:
             raise Unavailable("TLS is not set up here")
         loop = asyncio.get_running_loop()
         server = self._server_name is None
         name = None if server or not self._context.check_hostname else self._server_name
+        below = self._stream()
+        below.pause_reading()  # until TLS stands in our place, and reads on
+        begun = bytes(self._buffer)
+        self._buffer.clear()
+        starting = asyncio.ensure_future(
+            loop.start_tls(below, self, self._context, server_side=server, server_hostname=name)
+        )
         try:
-            transport = await loop.start_tls(
-                self._stream(), self, self._context, server_side=server, server_hostname=name
-            )
+            if begun:
+                await asyncio.sleep(0)  # from here on TLS stands in our place, and is told of its stream next
+                loop.call_soon(_feed, below.get_protocol(), begun)
+            transport = await starting
         except ssl.SSLError as error:
             raise Unavailable(f"the TLS handshake failed: {error.reason or error}") from error
         if transport is None:
@@ -184,6 +193,17 @@ class StreamHandshake(asyncio.Protocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
         self.on_heard()
+
+
+def _feed(tls: asyncio.BaseProtocol | None, data: bytes) -> None:
+    """The first bytes of a TLS handshake, which came together with the request for it."""
+    buffered = cast("asyncio.BufferedProtocol", tls)  # which it is in asyncio and in uvloop
+    while data:
+        room = memoryview(buffered.get_buffer(len(data)))
+        size = min(len(room), len(data))
+        room[:size] = data[:size]
+        buffered.buffer_updated(size)
+        data = data[size:]
 
 
 def end_point(certificate: bytes) -> bytes:

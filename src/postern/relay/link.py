@@ -24,7 +24,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.base import Request, Side, Standing, Wire
+from postern.protocols.base import Carried, Reply, Request, Side, Standing, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
@@ -193,6 +193,12 @@ class Link:
         reason = EndReason.CLIENT_CLOSED if self._wire.goodbye else EndReason.TARGET_CLOSED
         return self.end(reason, "the target closed the connection", "08006")
 
+    def left_over(self) -> list[Event]:
+        """What is to be recorded of what was under way; asked once, when the link has ended."""
+        left: list[Event] = []
+        left.extend(self._wire.left_over())
+        return left
+
     def end(self, reason: EndReason, message: str, code: str, hint: str = "") -> list[Effect]:
         """Ends the link from outside or inside: a last error in the client's own protocol, then Close."""
         if self._ended:
@@ -358,19 +364,32 @@ class Link:
     def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
         shown: list[bytes] = []
+        sent = shown  # another list as soon as something is sent that is not kept as it is
         kept: list[Event] = []
+        replies: list[bytes] = []
         try:
             while pieces := wire.poll_target():
                 for piece in pieces:
                     if isinstance(piece, bytes):
                         shown.append(piece)
+                        if sent is not shown:
+                            sent.append(piece)
+                    elif isinstance(piece, Carried):
+                        if sent is shown:
+                            sent = shown.copy()
+                        sent.append(piece.data)
                     elif isinstance(piece, Completed):
                         started = self._started.pop(piece.exchange, None)
                         if started is not None:
                             piece.micros = self.now - started
                         kept.append(piece)
+                    elif isinstance(piece, Reply):
+                        replies.append(piece.data)
                     else:
-                        shown.append(self._answer(piece, kept))
+                        answer = self._answer(piece, kept)
+                        shown.append(answer)
+                        if sent is not shown:
+                            sent.append(answer)
         finally:
             notes = self._pipeline.session.notes
             if notes:
@@ -381,8 +400,12 @@ class Link:
                 kept.insert(0, Shown(data))
             if kept:
                 effects.append(Record(kept, self.now))
+            if sent is not shown:
+                data = b"".join(sent)
             if data:
                 effects.append(Send(_CLIENT, data))
+            if replies:
+                effects.append(Send(_TARGET, b"".join(replies)))
         if not wire.busy:
             if self._started:
                 self._started.clear()  # exchanges that an earlier error ended

@@ -21,9 +21,8 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import Denied, PosternError, ProtocolViolation, Unavailable
-from postern.protocols.postgres.login import TargetRefused
-from postern.protocols.postgres.messages import Report
-from postern.relay.target import Start, Target, Terminal
+from postern.protocols.asking import TargetRefused
+from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 from postern.transport.mux import Refused
 
 DIAL, CANCEL = "dial", "cancel"
@@ -112,6 +111,7 @@ class Order:
 
 def _start(message: Mapping[str, Any]) -> Start:
     terminal = message["terminal"]
+    channel, host_keys = message.get("channel"), message.get("host_keys")  # which older gateways do not know
     return Start(
         database=None if message["database"] is None else str(message["database"]),
         parameters=_texts(message["parameters"]),
@@ -120,6 +120,10 @@ def _start(message: Mapping[str, Any]) -> Start:
         terminal=None
         if terminal is None
         else Terminal(int(terminal["columns"]), int(terminal["rows"]), str(terminal["name"])),
+        channel=None
+        if channel is None
+        else Channel(ChannelKind(channel["kind"]), str(channel["what"]), str(channel["login"])),
+        host_keys=None if host_keys is None else tuple(map(str, host_keys)),
     )
 
 
@@ -144,8 +148,7 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
 def refusal_of(error: PosternError) -> tuple[str, str, dict[str, str]]:
     """An agent's failure as it refuses a stream: code, message, details."""
     if isinstance(error, TargetRefused):
-        report = error.report
-        return "TargetRefused", report.text, {"sqlstate": report.code, "hint": report.hint}
+        return "TargetRefused", error.message, {"sqlstate": error.code, "hint": error.hint}
     return type(error).__name__, error.message, {}
 
 
@@ -153,9 +156,7 @@ def error_of(refused: Refused) -> PosternError:
     """What a gateway raises for it: as if it had dialled itself."""
     if refused.code == "TargetRefused":
         details = refused.details
-        return TargetRefused(
-            Report("FATAL", details.get("sqlstate", ""), refused.message, hint=details.get("hint", ""))
-        )
+        return TargetRefused(refused.message, details.get("sqlstate", ""), details.get("hint", ""))
     if refused.code == "Denied":
         return Denied(refused.message)
     return Unavailable(refused.message)

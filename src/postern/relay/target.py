@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 from uuid import UUID
 
@@ -21,12 +22,44 @@ class Terminal:
     name: str = "xterm-256color"
 
 
+class ChannelKind(StrEnum):
+    """What runs at the other end of a channel of an SSH connection (RFC 4254, 6.5 and 7). LISTEN waits for connections
+    to a port of the target, or to the client's agent that is lent there; ACCEPT takes one of those."""
+
+    SHELL = "shell"
+    EXEC = "exec"
+    SUBSYSTEM = "subsystem"
+    FORWARD = "forward"
+    LISTEN = "listen"
+    ACCEPT = "accept"
+
+    @property
+    def is_program(self) -> bool:
+        """Something runs at the target; otherwise somebody's TCP connections are carried."""
+        return self in (ChannelKind.SHELL, ChannelKind.EXEC, ChannelKind.SUBSYSTEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """`what` is the command's text, the subsystem's name, or `host:port` as seen from the target; nothing for a shell.
+    Where it listens, the host may be empty and the port 0, and `ssh-agent` is the client's agent, which is lent to what
+    runs by the same login; who is accepted is `NUMBER ORIGIN LISTENER`, with the number
+    that the listener told, and the last two for people. `login` is a UUID's text: channels with the same one share one
+    connection to the target."""
+
+    kind: ChannelKind
+    what: str
+    login: str
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """What a client wants of a target when it starts.
 
     Of a database: `database` and `parameters`. Of a command: `arguments` behind the connection's own, `environment`
-    beside its secrets, and the `terminal`, or None for plain pipes.
+    beside its secrets, and the `terminal`, or None for plain pipes. Of a server: the `channel`, with `environment` and
+    `terminal`; and `host_keys`, the public keys in OpenSSH's form that the server must have one of. () is a
+    server whose keys are not known yet: the one that is met is told in `Target.parameters["host_key"]`.
     """
 
     database: str | None = None
@@ -34,6 +67,8 @@ class Start:
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     terminal: Terminal | None = None
+    channel: Channel | None = None
+    host_keys: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.connection import Connection, Toggle
+from postern.domain.connection import Connection, Extra, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
 from postern.domain.guardrail import unenforceable
@@ -39,6 +39,13 @@ log = logging.getLogger(__name__)
 REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
 _AUDITOR = "auditors read what others did, and do not connect themselves"
 
+_EXTRAS = {
+    Extra.FORWARD_LOCAL: "forwarding of ports of the target's network (ssh -L, -W, -D)",
+    Extra.FORWARD_REMOTE: "forwarding of ports of the target (ssh -R)",
+    Extra.FORWARD_AGENT: "forwarding of the client's agent (ssh -A)",
+    Extra.FILE_TRANSFER: "file transfer (sftp, scp)",
+}
+
 # A safety net under the `policy.changed` signal, should one ever be lost.
 _RULES_STAY = timedelta(seconds=30)
 
@@ -49,6 +56,13 @@ class RunbookRules(Protocol):
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
         """Whether they may run any there. Raises as `allowed`."""
+
+
+class Proof(Protocol):
+    """What somebody has logged in with that may be taken back while they are here."""
+
+    async def ended(self, permit: Permit) -> str | None:
+        """Why it does not hold any more for who has this permit; None while it does. Raises Unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +88,12 @@ class Access:
         now: Clock,
         *,
         parsed: frozenset[str] = frozenset(),
+        proofs: Mapping[str, Proof] | None = None,
     ) -> None:
-        """`parsed` are the protocols that have a parser, without which some rules cannot hold."""
+        """`parsed` are the protocols that have a parser, without which some rules cannot hold. `proofs`: who knows
+        whether what is meant by the first word of a permit's `means` still stands."""
         self._parsed = parsed
+        self._proofs = proofs or {}
         self._runbooks = runbooks
         self._store = store
         self._control = control
@@ -123,14 +140,24 @@ class Access:
         source: str,
         means: str = "",
         runbook: RunbookRef | None = None,
+        expires_at: datetime | None = None,
     ) -> Permit:
         """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
-        Caller. Without it nobody is let in who needs a review. `runbook`: to run that.
+        Caller. Without it nobody is let in who needs a review. `runbook`: to run that. `expires_at`: when that ends
+        which they are logged in with, and so their right.
 
         Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
         """
         found, missing = await self._named(principal, connection)
-        return await self._admit(principal, found, verb, missing, source=source, means=means, runbook=runbook)
+        return await self._admit(
+            principal, found, verb, missing, source=source, means=means, expires_at=expires_at, runbook=runbook
+        )
+
+    def narrowed(self, permit: Permit, extra: Extra) -> Permit:
+        """The same right, for this alone, as long as the connection's switch for it is on. Raises Denied."""
+        if not permit.connection.allows(extra):
+            raise Denied(_extra_reason(permit.connection.name, extra))
+        return replace(permit, extra=extra)
 
     async def require_runbook(self, principal: Principal, connection: str, runbook: RunbookRef) -> Connection:
         """The connection on which they might run it, before it is read and anything is told of it: others may have to
@@ -217,6 +244,7 @@ class Access:
             ends(expires_at, review, self._now()),
             seal(),
             means=means,
+            means_until=None if credential_id is not None else expires_at,
             review_id=None if review is None else review.id,
             session_id=waited,
             runbook=runbook,
@@ -334,8 +362,15 @@ class Access:
             return f"connection {permit.connection.name!r} was deleted"
         mode_reason = _mode_reason(standing, permit.connection.name, permit.verb, permit.runbook)
         reason = _principal_reason(standing.principal_active) or mode_reason
+        if reason is None and permit.extra is not None and permit.extra not in standing.extras:
+            reason = _extra_reason(permit.connection.name, permit.extra)
         now = _as_now(permit, standing)
+        reason = reason or await self._proof_reason(permit)
         return reason or await self._rules_reason(now) or await self._asking.ended(now)
+
+    async def _proof_reason(self, permit: Permit) -> str | None:
+        proof = self._proofs.get(permit.means.partition(":")[0])
+        return None if proof is None else await proof.ended(permit)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
         """Why somebody who was let in may not go on, as role and rules are now."""
@@ -359,8 +394,8 @@ class Access:
         if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
             raise Denied(f"connection {connection.name!r} is of another type now; connect again")
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
-        # A credential that is being rotated has a new end; without one only a review gives a right an end.
-        expires_at = None if permit.credential_id is None else standing.credential_expires_at
+        # A credential that is being rotated has a new end; whatever else they logged in with has the one it had.
+        expires_at = permit.means_until if permit.credential_id is None else standing.credential_expires_at
         now = replace(_as_now(permit, standing), connection=connection)
         reason = await self._rules_reason(now)
         if reason is not None:
@@ -427,6 +462,10 @@ def _mode_reason(
     if runbook is not None:
         return f"{reason}, so its runbooks take no client_args or env_vars; leave them out, or ask an administrator"
     return f"{reason}; ask an administrator"
+
+
+def _extra_reason(connection: str, extra: Extra) -> str:
+    return f"{_EXTRAS[extra]} is disabled on connection {connection!r} (access_{extra}); ask an administrator"
 
 
 def _moment(at: datetime) -> str:

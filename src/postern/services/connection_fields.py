@@ -41,6 +41,10 @@ class ConnectionFields:
     access_mode_exec: Toggle
     access_mode_runbooks: Toggle
     access_schema: Toggle
+    access_forward_local: Toggle = Toggle.DISABLED
+    access_forward_remote: Toggle = Toggle.DISABLED
+    access_forward_agent: Toggle = Toggle.DISABLED
+    access_file_transfer: Toggle = Toggle.ENABLED
     subtype: str | None = None
     access_max_duration: int | None = None
     command: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
-from postern.domain.connection import TERMINAL, Connection
+from postern.domain.connection import TEXTUAL, Connection
 from postern.domain.guardrail import MAX_NAME, GuardRail, Rule, check_rules, unenforceable
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
@@ -110,7 +110,7 @@ class GuardRails:
 
     async def advice(self, guardrail: GuardRail) -> list[str]:
         """What whoever writes it should know of where it applies."""
-        shells = [one.name for one in await self._connections_of(guardrail) if one.protocol == TERMINAL]
+        shells = [one.name for one in await self._connections_of(guardrail) if one.protocol in TEXTUAL]
         return [ADVISORY.format(connections=", ".join(shells))] if shells and guardrail.input else []
 
     async def _connections_of(self, guardrail: GuardRail) -> list[Connection]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID, uuid4
 
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.lists import Listed, Page
 from postern.domain.masking import (
     DEFAULT_THRESHOLD,
@@ -194,7 +194,7 @@ class MaskingRules:
                     f"of connection {connection.name!r}",
                     field="connection_ids",
                 )
-            if connection.protocol == TERMINAL and not rule.finds:
+            if connection.protocol in TEXTUAL and not rule.finds:
                 raise Invalid(
                     f"connection_ids: what connection {connection.name!r} prints has no columns, so a rule for it "
                     "needs types to look for",

@@ -16,6 +16,9 @@ from postern.services.declarations import Declarations
 from postern.services.errands import Errands
 from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
+from postern.services.host_keys import HostKeys
+from postern.services.identity.ssh_logins import MEANS as SSH_LOGIN
+from postern.services.identity.ssh_logins import LoginProof
 from postern.services.issues.opening import Issues
 from postern.services.masking_rules import Engine, MaskingRules
 from postern.services.proxy_managers import ProxyManagers
@@ -31,6 +34,10 @@ from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
+from postern.services.ssh_authorities import MEANS as SSH_AUTHORITY
+from postern.services.ssh_authorities import SshAuthorities
+from postern.services.ssh_keys import MEANS as SSH_KEY
+from postern.services.ssh_keys import SshKeys
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
@@ -64,6 +71,7 @@ class TargetServices:
     declarations: Declarations
     errands: Errands
     guardrails: GuardRails
+    host_keys: HostKeys
     masking_rules: MaskingRules
     guardrail_trials: GuardRailTrials
     proxy_managers: ProxyManagers
@@ -75,6 +83,8 @@ class TargetServices:
     runbook_rights: RunbookRights
     runbook_rules: RunbookRules
     sessions: Sessions
+    ssh_authorities: SshAuthorities
+    ssh_keys: SshKeys
 
 
 def build_targets(
@@ -94,7 +104,20 @@ def build_targets(
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
     rights = RunbookRights(stores.runbook_rules, signals, now)
-    access = Access(stores.access, connections, control, asking, features, rights, signals, now, parsed=parsed)
+    ssh_keys = SshKeys(stores.ssh_keys, stores.principals, features, signals, now)
+    authorities = SshAuthorities(stores.ssh_authorities, stores.principals, signals, now)
+    access = Access(
+        stores.access,
+        connections,
+        control,
+        asking,
+        features,
+        rights,
+        signals,
+        now,
+        parsed=parsed,
+        proofs={SSH_KEY: ssh_keys, SSH_AUTHORITY: authorities, SSH_LOGIN: LoginProof(stores.logins, now)},
+    )
     reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
@@ -108,6 +131,7 @@ def build_targets(
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=rails,
+        host_keys=HostKeys(stores.host_keys, control, now),
         guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, able.judge, compiles, now),
         masking_rules=_masking_rules(stores, signals, now, able),
         proxy_managers=ProxyManagers(access, now),
@@ -132,6 +156,8 @@ def build_targets(
             now,
             executable=enforceable,
         ),
+        ssh_authorities=authorities,
+        ssh_keys=ssh_keys,
     )
 
 

@@ -1,14 +1,22 @@
-"""What every protocol must keep, as checks that a test calls with its own wire and its own conversations."""
+"""What every protocol must keep, as checks that a test calls with its own wire and its own conversations.
+
+check_wire     what passes, what is refused, what is garbage: every `protocols.base.Wire`
+check_masking  answers that are changed, refused, or looked at by something that breaks: the same
+The others: `testing/asking.py` (what the gateway says to targets), `testing/logins.py` (who comes in).
+
+Each raises AssertionError that says what is broken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 from postern.domain.session import EndReason
 from postern.interception.events import Event, Operation, Output, Refusal, Rows
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
-from postern.interception.verdicts import FORWARD, Refuse, Verdict
+from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
 from postern.testing.playbook import CHUNKS, Order, pieces
@@ -39,13 +47,14 @@ def check_wire(
     *,
     garbage: Conversation = (),
     injects: bool = False,
+    carries: bool = False,
 ) -> None:
     """Holds a protocol to the contract of `protocols.base.Wire`. Raises AssertionError that says what is broken.
 
     `conversation` is what the two sides say in turn, with at least one operation in it, and ends with nothing owed.
     Each of `garbage` is said by its side on a fresh link, and is nothing that the protocol allows there. A wire that
     `injects` asks the target for more than the client did when somebody looks at answers, so that its requests are
-    compared only while nobody does.
+    compared only while nobody does. One that `carries` sends files, which are not recorded as they are.
 
     1. Whoever looks and changes nothing, the bytes pass as they are, however the reads are cut.
     2. What is sent was recorded before.
@@ -56,20 +65,103 @@ def check_wire(
     watchers = [_Watcher(), _Watcher(Operation)] if injects else [_Watcher(), _Watcher(Operation, Rows, Output)]
     for watcher in watchers:
         for size in CHUNKS:
-            _check_passes(_link(make_wire, watcher), conversation, size)
+            _check_passes(_link(make_wire, watcher), conversation, size, Order(carries=carries))
     for size in CHUNKS:
         _check_refusal(_link(make_wire, _Watcher(Operation, verdict=Refuse("contract", "refused"))), conversation, size)
         for side, data in garbage:
             _check_garbage(_link(make_wire, _Watcher(Operation, Rows, Output)), side, data, size)
 
 
-def _link(make_wire: Callable[[], Wire], interceptor: Interceptor) -> Link:
-    view = SessionView(UUID(int=0), "contract@example.com", frozenset(), "contract", "database", "", {})
-    return Link(make_wire(), Pipeline([interceptor], view), lambda: 0)
+class _Covers:
+    """Puts a mask over a text in answers; or refuses those that hold it; or breaks at them."""
+
+    name = "contract"
+    wants: frozenset[type[Event]] = frozenset({Rows, Output})
+
+    def __init__(self, secret: bytes, mask: bytes, verdict: Verdict = REPLACE, *, breaks: bool = False) -> None:
+        self._secret = secret
+        self._mask = mask
+        self._verdict = verdict
+        self._breaks = breaks
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if isinstance(event, Rows):
+            found = [self._look(event.texts(at), partial(event.replace, at)) for at in range(len(event.columns))]
+        else:
+            assert isinstance(event, Output)
+            found = [self._look(event.texts(), event.replace)]
+        return self._verdict if any(found) else FORWARD
+
+    def _look(self, texts: list[bytes], replace: Callable[[list[bytes]], None]) -> bool:
+        if not any(self._secret in text for text in texts):
+            return False
+        if self._breaks:
+            raise RuntimeError("broken on purpose")
+        if self._verdict is REPLACE:
+            replace([text.replace(self._secret, self._mask) for text in texts])
+        return True
 
 
-def _say(link: Link, side: Side, data: bytes, size: int) -> list[Effect]:
+def check_masking(
+    make_wire: Callable[[], Wire],
+    conversation: Conversation,
+    *,
+    secret: bytes,
+    read: Callable[[bytes], bytes] = bytes,
+) -> None:
+    """Holds a protocol to what masking and guard rails on output rest on.
+
+    The target says `secret` somewhere in `conversation`, in an answer that can be masked; the conversation ends with
+    nothing owed. `read` makes of what a client is sent what it is shown: for protocols whose own messages may be cut
+    elsewhere, and the secret with them. However the reads are cut:
+
+    1. Masked by a text as long, the client is shown what the target said, the secret masked, and every other byte as
+       it was.
+    2. Where the answer is refused, or what looks at it breaks, a refusal is recorded, the client is told, and nothing
+       is owed: what was left of the answer went nowhere.
+    3. In no case does the secret reach the client, or the recording.
+    """
+    mask = b"*" * len(secret)
+    said = read(b"".join([data for side, data in conversation if side is Side.TARGET]))
+    assert secret in said, "the target does not say the secret"
+    for size in CHUNKS:
+        sent, _ = _shown(make_wire, _Covers(secret, mask), conversation, size)
+        expected, found = said.replace(secret, mask), read(sent)
+        assert secret not in found, f"cut in pieces of {size}, {secret!r} was shown in clear"
+        assert found == expected, f"cut in pieces of {size}, shown was {found!r}, not {expected!r}"
+        for covers in (_Covers(secret, mask, Refuse("contract", "withheld")), _Covers(secret, mask, breaks=True)):
+            sent, events = _shown(make_wire, covers, conversation, size)
+            assert secret not in read(sent), f"cut in pieces of {size}, {secret!r} was shown though it was refused"
+            assert any(isinstance(event, Refusal) for event in events), "an answer that was refused was not recorded so"
+            assert sent, "the client was not told that its answer was refused"
+
+
+def _shown(
+    make_wire: Callable[[], Wire], covers: _Covers, conversation: Conversation, size: int
+) -> tuple[bytes, list[Event]]:
+    """What the client is sent, which `Order` compares with what is recorded; and the events."""
+    link = new_link(make_wire(), covers)
     order = Order()
+    effects = [effect for side, data in conversation for effect in _say(link, side, data, size, order)]
+    if link.withholds:
+        left = link.release()
+        order.check(left)
+        effects += left
+    assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
+    return sent_to(Side.CLIENT, effects), events_of(effects)
+
+
+def new_link(wire: Wire, *interceptors: Interceptor) -> Link:
+    """A link whose clock stands still."""
+    view = SessionView(UUID(int=0), "contract@example.com", frozenset(), "contract", "database", "", {})
+    return Link(wire, Pipeline(list(interceptors), view), lambda: 0)
+
+
+def _link(make_wire: Callable[[], Wire], interceptor: Interceptor) -> Link:
+    return new_link(make_wire(), interceptor)
+
+
+def _say(link: Link, side: Side, data: bytes, size: int, order: Order) -> list[Effect]:
     effects: list[Effect] = []
     for piece in pieces(data, size):
         some = link.receive(side, piece)
@@ -78,19 +170,24 @@ def _say(link: Link, side: Side, data: bytes, size: int) -> list[Effect]:
     return effects
 
 
-def _sent(effects: list[Effect], side: Side) -> bytes:
+def sent_to(side: Side, effects: list[Effect]) -> bytes:
     return b"".join([effect.data for effect in effects if isinstance(effect, Send) and effect.side is side])
 
 
-def _check_passes(link: Link, conversation: Conversation, size: int) -> None:
+def events_of(effects: list[Effect]) -> list[Event]:
+    """All that is recorded."""
+    return [event for effect in effects if isinstance(effect, Record) for event in effect.events]
+
+
+def _check_passes(link: Link, conversation: Conversation, size: int, order: Order) -> None:
     operations = 0
     for side, data in conversation:
-        effects = _say(link, side, data, size)
+        effects = _say(link, side, data, size, order)
         other = Side.TARGET if side is Side.CLIENT else Side.CLIENT
-        sent = _sent(effects, other)
+        sent = sent_to(other, effects)
         assert sent == data, f"cut in pieces of {size}, the {side.value} said {data!r}; passed on was {sent!r}"
-        assert _sent(effects, side) == b"", f"the {side.value} was answered by the gateway itself"
-        events = [event for effect in effects if isinstance(effect, Record) for event in effect.events]
+        assert sent_to(side, effects) == b"", f"the {side.value} was answered by the gateway itself"
+        events = events_of(effects)
         operations += sum([isinstance(event, Operation) for event in events])
     assert operations, "the conversation holds no operation, or none was recorded"
     assert not link.busy, "the conversation is over, and the target is still thought to owe an answer"
@@ -98,20 +195,22 @@ def _check_passes(link: Link, conversation: Conversation, size: int) -> None:
 
 def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:
     """What the client says is refused; the target, which hears of nothing, says nothing."""
-    effects = [effect for side, data in conversation if side is Side.CLIENT for effect in _say(link, side, data, size)]
-    events = [event for effect in effects if isinstance(effect, Record) for event in effect.events]
+    effects = [
+        effect for side, data in conversation if side is Side.CLIENT for effect in _say(link, side, data, size, Order())
+    ]
+    events = events_of(effects)
     assert any(isinstance(event, Refusal) for event in events), "a refusal was not recorded"
-    assert _sent(effects, Side.CLIENT), "the client was not told of a refusal"
-    forwarded = _sent(effects, Side.TARGET)
+    assert sent_to(Side.CLIENT, effects), "the client was not told of a refusal"
+    forwarded = sent_to(Side.TARGET, effects)
     for event in events:
         if isinstance(event, Operation) and event.text:
             assert event.text.encode() not in forwarded, f"{event.text!r} was refused, and reached the target"
 
 
 def _check_garbage(link: Link, side: Side, data: bytes, size: int) -> None:
-    effects = _say(link, side, data, size)
+    effects = _say(link, side, data, size, Order())
     closes = [effect for effect in effects if isinstance(effect, Close)]
     assert [close.reason for close in closes] == [EndReason.PROTOCOL_VIOLATION], f"{data!r} closed the link {closes}"
     other = Side.TARGET if side is Side.CLIENT else Side.CLIENT
-    assert data not in _sent(effects, other), f"{data!r} was passed on"
+    assert data not in sent_to(other, effects), f"{data!r} was passed on"
     assert link.receive(side, data) == [], "a link that has ended still listens"

@@ -24,6 +24,7 @@ from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
+from postern.transport import ssh_host_keys
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
@@ -48,6 +49,7 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",
         ca_certificate=authority.read_text() if authority else None,
         gateway_commands=settings.gateway_commands,
+        ssh_host_key=ssh_host_keys.ensure(paths.ssh_host_key(settings)).public,
     )
     return create_app(app.services, info, trusted_proxies=settings.proxies)
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import SSH, TERMINAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
@@ -21,6 +21,9 @@ from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.trackers.trackers import tracker_of
+from postern.protocols.mysql.answers import MysqlAnswers
+from postern.protocols.mysql.lens import MysqlLens
+from postern.protocols.mysql.results import MysqlResults
 from postern.protocols.postgres.answers import PostgresAnswers
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
@@ -51,7 +54,7 @@ from postern.wiring.parsers import PARSED, Judge
 from postern.wiring.providers import Providers
 from postern.wiring.recordings import trouble_with_recordings
 
-ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
+ENFORCEABLE = frozenset({"postgres", "mysql", SSH, TERMINAL})  # the protocols that have a relay
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,11 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         held = stored(settings, stores.segments, encryption)
         recordings = Library(
             settings.home,
-            {"postgres": PostgresLens, TERMINAL: TerminalLens},
-            {"postgres": PostgresResults},
-            framed=(TERMINAL,),
+            {"postgres": PostgresLens, "mysql": MysqlLens, SSH: TerminalLens, TERMINAL: TerminalLens},
+            {"postgres": PostgresResults, "mysql": MysqlResults},
+            framed=(SSH, TERMINAL),
             stored=held,
-            answers={"postgres": PostgresAnswers},
+            answers={"postgres": PostgresAnswers, "mysql": MysqlAnswers},
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
@@ -128,12 +131,11 @@ def trackers(settings: Settings) -> Trackers:
 
 def machine_of(settings: Settings) -> Machine:
     """Raises Misconfigured."""
-    endpoint = Endpoint(settings.host, settings.postgres_port)
     reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels", settings.control_port: "agents"}
     if settings.demo:
         reserved[settings.demo_port] = "the demo database"
     return Machine(
-        config=ServerConfig(Listener(True, endpoint), settings.public_host, settings.api_url),
+        config=ServerConfig(own_listeners(settings), settings.public_host, settings.api_url),
         auth=default_auth(settings),
         control=Endpoint(settings.address, settings.control_port),
         authority=lambda: tls.authority_der(settings),
@@ -146,6 +148,12 @@ def machine_of(settings: Settings) -> Machine:
         metrics_token=settings.metrics_token,
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
     )
+
+
+def own_listeners(settings: Settings) -> dict[str, Listener]:
+    """Where native clients are listened for when nobody has chosen otherwise."""
+    ports = {"postgres": settings.postgres_port, "mysql": settings.mysql_port, "ssh": settings.ssh_port}
+    return {name: Listener(True, Endpoint(settings.host, port)) for name, port in ports.items()}
 
 
 def now() -> datetime:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from postern.agent.command import DEFAULT_PATH
+from postern.agent.database_uri import MYSQL, POSTGRES, DatabaseUri, read
 from postern.agent.declared import Declared
 from postern.agent.exports import exported
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
-from postern.agent.postgres_uri import read
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
 from postern.domain.agent import AgentKey, AgentMode
@@ -26,11 +26,12 @@ from postern.wiring import agent
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
-    variable `postgres`."""
+    variable `postgres` or `mysql`."""
 
     name: str
     command: tuple[str, ...] = ()
     postgres: str = ""
+    mysql: str = ""
     exports: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
     redact_types: tuple[str, ...] = ()
@@ -60,16 +61,17 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 
 def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:
     """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
-    database = _database(environ, wanted.postgres) if wanted.postgres else None
+    kind, variable = (MYSQL, wanted.mysql) if wanted.mysql else (POSTGRES, wanted.postgres)
+    database = _database(environ, kind, variable) if variable else None
     declaration = Declaration(
         name=wanted.name,
         type=ConnectionType.CUSTOM if database is None else ConnectionType.DATABASE,
-        subtype="" if database is None else "postgres",
+        subtype="" if database is None else kind.subtype,
         command=wanted.command,
         reviewers=wanted.reviewers,
         redact_types=wanted.redact_types,
         connection_tags=wanted.tags,
-        default_database="" if database is None else database["DB"].reveal(),
+        default_database="" if database is None or "DB" not in database else database["DB"].reveal(),
     )
     declaration.check()
     if database is not None:
@@ -78,15 +80,14 @@ def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, d
     return declaration, exported(environ, wanted.exports)
 
 
-def _database(environ: Mapping[str, str], variable: str) -> dict[str, Secret]:
+def _database(environ: Mapping[str, str], kind: DatabaseUri, variable: str) -> dict[str, Secret]:
     uri = environ.get(variable)
     if not uri:
         raise Misconfigured(
-            f"variable {variable} is not set; it has to hold the URI of the database, as in "
-            "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
-            field="postgres",
+            f"variable {variable} is not set; it has to hold the URI of the database, as in {kind.example}",
+            field=kind.subtype,
         )
-    return read(variable, Secret(uri))
+    return read(kind, variable, Secret(uri))
 
 
 def _check_command(environ: Mapping[str, str], command: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
+from typing import cast
 
 from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import GuardRail
@@ -15,7 +16,7 @@ from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, 
 from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import Interceptor, SessionView
 
 # By the name of the dialect. A process loads those that it asks for: together they take half a second and 60 MB.
 _CLASSES: Mapping[str, tuple[str, str]] = {
@@ -26,6 +27,7 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
 }
 
 _KEPT = "prepared statements"
+_ENCODINGS = "client encodings"
 
 PARSED = frozenset(protocol for protocol, dialect in DIALECTS.items() if dialect in _CLASSES)
 
@@ -47,27 +49,46 @@ def parser_for(protocol: str) -> Parser | None:
 
 def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
     """One that stays as long as policies need it: it must hear of every statement."""
-    parser = parser_for(protocol)
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
-    if not judges or not isinstance(parser, PostgresParser):
-        view.kept.pop(_KEPT, None)
+    kept = view.kept.pop(_KEPT, None)
+    names = cast("SessionParser | None", kept) if judges and kept is not None else None
+    if judges and names is None:
+        names = _names_of(parser_for(protocol))
+        if names is not None and view.metrics.operations:
+            names.missed()
+    if names is None:
         view.meant = None
         return None
-    found = view.kept.get(_KEPT)
-    if not isinstance(found, PreparedStatements):
-        found = view.kept[_KEPT] = PreparedStatements(parser)
-        if view.metrics.operations:
-            found.missed()
-    names = found
+    view.kept[_KEPT] = names
     view.meant = lambda text: names.meant(text, view.schema)
-    return found
+    return names
 
 
-def client_encodings(policy: Policy, protocol: str) -> ClientEncodings | None:
+def _names_of(parser: Parser | None) -> SessionParser | None:
+    """What follows the names of one session."""
+    if isinstance(parser, PostgresParser):
+        return PreparedStatements(parser)
+    if parser is not None and parser.dialect == "mysql":
+        made: SessionParser = import_module("postern.inspection.sql.mysql_prepared").MySqlPreparedStatements(parser)
+        return made
+    return None
+
+
+def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interceptor | None:
     """Wherever somebody reads what is asked or answered."""
+    if not (policy.guardrails or policy.masked_types or policy.masking):
+        return None
     parser = parser_for(protocol)
-    reads = policy.guardrails or policy.masked_types or policy.masking
-    return ClientEncodings(parser) if reads and isinstance(parser, PostgresParser) else None
+    if isinstance(parser, PostgresParser):
+        return ClientEncodings(parser)
+    if parser is None or parser.dialect != "mysql":
+        return None
+    found = view.kept.get(_ENCODINGS)
+    if found is None:
+        # It keeps what was prepared, when the policy is renewed.
+        found = import_module("postern.inspection.mysql_encodings").MySqlEncodings()
+        view.kept[_ENCODINGS] = found
+    return cast("Interceptor", found)
 
 
 class Judge:
@@ -84,6 +105,6 @@ class Judge:
         trier = Trier(rail, parser)
 
         def session() -> SessionTrier:
-            return trier.session(PreparedStatements(parser) if isinstance(parser, PostgresParser) else None)
+            return trier.session(_names_of(parser))
 
         return session

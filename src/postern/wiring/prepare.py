@@ -25,6 +25,7 @@ from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.store.sql.resealing import reseal_direct
+from postern.transport import ssh_host_keys
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 
@@ -51,6 +52,7 @@ def run(settings: Settings) -> Prepared:
 async def _prepare(settings: Settings) -> Prepared:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
+    ssh_host_keys.ensure(paths.ssh_host_key(settings))
     async with open_app(settings, LocalSignals(), migrate=True) as app:
         await reseal_direct(app.database, app.encryption)
         told = _read(settings)
@@ -79,7 +81,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     setter = await _setter(app)
     target = demo.load(settings.home)
     config = await app.services.server_configs.current()
-    host, port = config.told_host(settings.address), config.postgres.endpoint.port
+    host, port = config.told_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
     if known:
         await demo_shop.follow(app.services, setter, target)
         if not await _has_expired(app, known):

@@ -15,7 +15,7 @@ import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
 from postern.agent.files import SecretFiles
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason, Verb
@@ -28,13 +28,20 @@ from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.estimates import Estimates
 from postern.gateway.execution import Executions
+from postern.gateway.fronts import Fronts
 from postern.gateway.held import HeldRequests
 from postern.gateway.held_logins import HeldLogins
 from postern.gateway.hooks import SessionHooks
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
+from postern.gateway.mysql import Kills, MysqlGate
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
+from postern.gateway.ssh.admission import Admission
+from postern.gateway.ssh.gate import SshGate
+from postern.gateway.ssh.host_keys import Believing
+from postern.gateway.ssh.users import Proofs
+from postern.gateway.ssh.wants import words_of
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.violations import Violations
 from postern.gateway.worker import Worker
@@ -46,7 +53,12 @@ from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.protocols.base import Side, Wire
+from postern.protocols.mysql.chosen import Chosen
+from postern.protocols.mysql.wire import MysqlWire
 from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.terminal.files.commands import copies
+from postern.protocols.terminal.files.copying import CopyingWire
+from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
@@ -56,11 +68,12 @@ from postern.recording.records import Header
 from postern.recording.recovery import recover
 from postern.recording.segments import Segments
 from postern.recording.space import Space
-from postern.relay.target import Start
+from postern.relay.target import ChannelKind, Start
 from postern.services.bundle import Services
 from postern.settings import Settings
 from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
+from postern.transport import ssh_host_keys
 from postern.wiring import paths, tls
 from postern.wiring.addresses import review_page
 from postern.wiring.app import now, open_app
@@ -79,7 +92,7 @@ AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come ba
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
-    encodings = client_encodings(policy, protocol)
+    encodings = client_encodings(policy, protocol, view)
     if encodings is not None:
         found.append(encodings)
     if policy.masked_types or policy.masking:
@@ -100,17 +113,33 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
-def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+def wire(settings: Settings, kills: Kills, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
     """The steady state of a link by the protocol of its connection; `parameters` are what the target said at login."""
-    if permit.connection.protocol == TERMINAL:
+    if permit.connection.protocol == "mysql":
+        chosen = Chosen.read(start.parameters)
+        return MysqlWire(
+            max_message=settings.max_statement,
+            capabilities=chosen.capabilities,
+            collation=chosen.collation,
+            user=chosen.user,
+            parameters=parameters,
+            kill=kills.of(permit),
+        )
+    if permit.connection.protocol in TEXTUAL:
+        channel = start.channel
+        if channel is not None and channel.kind is ChannelKind.SUBSYSTEM:
+            return SftpWire()
+        if channel is not None and channel.kind is ChannelKind.EXEC and copies(channel.what):
+            return CopyingWire(channel.what)
         is_script = permit.verb is Verb.EXEC
         return TerminalWire(
-            arguments=start.arguments,
+            arguments=start.arguments if channel is None else words_of(channel),
             whole=is_script,
             terminal=start.terminal is not None,
             size=None if start.terminal is None else (start.terminal.columns, start.terminal.rows),
             max_message=settings.max_statement,
             most_output=settings.script_output_limit if is_script else 0,
+            opaque=channel is not None and not channel.kind.is_program,
         )
     encoding = parameters.get("client_encoding", "UTF8")
     return PostgresWire(max_message=settings.max_statement, client_encoding=encoding, parameters=parameters)
@@ -179,13 +208,13 @@ def build_worker(
     meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
     tunnels = Tunnels(wait=AGENT_WAIT)
-    agent = _dialers(settings, made, tunnels, owner)
+    agent = Believing(_dialers(settings, made, tunnels, owner), made.host_keys)
     violations = Violations(made.violations, meters.count)
     hooks = SessionHooks(made.hooks, agent, meters.count)
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
-        wire=functools.partial(wire, settings),
+        wire=functools.partial(wire, settings, Kills(links, made.signals)),
         count=meters.count,
         observe=meters.observe,
         tracer=tracer,
@@ -194,18 +223,22 @@ def build_worker(
     )
     engine = _engine(settings, name, made, agent, links, parts)
     waiting = _held_logins(settings, made)
-    gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
-    commands = CommandGate(made.access, engine, waiting)
+    fronts = Fronts(made.access, engine, waiting)
+    carriers: dict[str, PostgresGate | MysqlGate] = {
+        "postgres": PostgresGate(fronts, made.signals, decoy_secret=decoy_secret),
+        "mysql": MysqlGate(fronts, version=settings.mysql_version, decoy_secret=decoy_secret),
+    }
+    carry = {name: gate.carried for name, gate in carriers.items()}
+    run = CommandGate(fronts).carried
     logins = _logins(settings)
+    ssh = _ssh(settings, made, fronts, logins, decoy_secret)
     worker = RelayWorker(uuid4(), name, now(), now())
-    door = TunnelDoor(
-        str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
-    )
+    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, carry, run, links, logins)
     _sample(meters, links, waiting, tunnels, logins, door)
     return Worker(
         settings,
         tls.material(settings),
-        gate,
+        {**carriers, "ssh": ssh},
         links,
         waiting,
         engine.unclosed,
@@ -220,6 +253,7 @@ def build_worker(
         made.server_configs,
         made.signals,
         functools.partial(_recover, settings, name, made, segments),
+        leave=ssh.close,
     )
 
 
@@ -229,7 +263,16 @@ def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID |
     return Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
 
 
-def _engine(settings: Settings, name: str, made: Services, agent: Dialers, links: LiveLinks, parts: Parts) -> Engine:
+def _ssh(settings: Settings, made: Services, fronts: Fronts, logins: Logins, decoy_secret: bytes) -> SshGate:
+    """Raises Misconfigured when the gateway's host key cannot be used."""
+    host_key = ssh_host_keys.ensure(paths.ssh_host_key(settings)).private
+    proofs = Proofs(made.ssh_keys, made.ssh_authorities, made.ssh_logins)
+    timeout = settings.handshake_timeout
+    admission = Admission(fronts, logins, proofs, decoy_secret=decoy_secret)
+    return SshGate(admission, host_key, login_timeout=timeout)
+
+
+def _engine(settings: Settings, name: str, made: Services, agent: Believing, links: LiveLinks, parts: Parts) -> Engine:
     estimates = Estimates(agent, PostgresCounter().plans)
     address = review_page(made.server_configs)
     held = HeldRequests(made.asking, made.reviews, made.signals, address, estimates=estimates)

@@ -13,6 +13,7 @@ from postern.domain.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
+from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
@@ -205,8 +206,9 @@ def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
     assert len(parser.parsed) == 2
 
 
-def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: SessionView) -> None:
-    parser = Fake(dialect="postgres")
+@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: SessionView, dialect: str) -> None:
+    parser = Fake(dialect=dialect)
     rails = GuardRails((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
     for number in range(10):
         assert rails.see(Operation(number, f"select a from t where b = {number}"), session) is FORWARD
@@ -239,6 +241,28 @@ def test_what_a_rule_hits_is_parsed_each_time(session: SessionView) -> None:
 )
 def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView, harmless: str, attack: str) -> None:
     rails = GuardRails((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
+    for _ in range(2):
+        assert rails.see(Operation(1, harmless), session) is FORWARD
+        assert isinstance(rails.see(Operation(2, attack), session), Refuse)
+
+
+@pytest.mark.parametrize(
+    ("harmless", "attack"),
+    [
+        ("delete from t where a = 1 or not a = 2", "delete from t where a = 1 or not a = 1"),
+        ("delete from t where a = 'b' 'c' or not a = 'x'", "delete from t where a = 'b' 'c' or not a = 'bc'"),
+        ("delete from t where a = 1 and 1 = 2", "delete from t where a = 1 or 1 = 1"),
+        ("delete from t where `b = 1` = 1", "delete from t where 1 = 1"),
+        ("update t set a = 'x' where b = 1", "update t set a = 'x' # where b = 1"),
+        ("update t set a = 'x' where b = 1", "update t set a = 'x' /*! -- */ where b = 1"),
+        ("delete from t where a = 'x' and b = 'y'", "delete from t where a = 'x\\' or 1 -- ' and b = 'y'"),
+        ("select a from t where a = 'x; y'", "select a from t where a = 'x'; delete from t"),
+    ],
+)
+def test_attack_a_condition_of_mysql_that_looks_like_a_harmless_one(
+    session: SessionView, harmless: str, attack: str
+) -> None:
+    rails = GuardRails((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)

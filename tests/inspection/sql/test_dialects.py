@@ -235,3 +235,35 @@ def test_the_cache_is_bounded_and_answers_the_same() -> None:
     assert cache.get(f"select {CACHED_TEXTS}", None) == "x"
     parser = MySqlParser()
     assert parser.parse("DELETE FROM t") is parser.parse("DELETE FROM t")
+
+
+@pytest.mark.parametrize("dialect", sorted(_PARSERS))
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "1 is not null",
+        "not (1 is null)",
+        "not (id = 1 and 1 is null)",
+        "not (id <> id)",
+        "not (id > id)",
+        "not (not (id = 1) and id = 1)",
+        "id between id and id",
+        "coalesce(1, 2) is not null",
+        "not exists (select 1 from t where 1 = 0)",
+        "utc_date > 0",
+        "SYSDATE is not null",
+    ],
+)
+def test_what_may_hold_for_every_row_is_no_condition(dialect: str, condition: str) -> None:
+    [found] = _PARSERS[dialect].parse(f"delete from t where {condition}")
+    assert found.without_where
+
+
+@pytest.mark.parametrize("dialect", sorted(_PARSERS))
+@pytest.mark.parametrize(
+    "condition",
+    ["id is not null", "not (id = 1)", "id between 1 and id", "t.sysdate > 1", "id = 5 and 1 is not null", "1 = 2"],
+)
+def test_what_looks_at_rows_is_a_condition(dialect: str, condition: str) -> None:
+    [found] = _PARSERS[dialect].parse(f"delete from t where {condition}")
+    assert not found.without_where

@@ -17,6 +17,7 @@ ALIKE = [
     ("update t set a = a + -5 where id = 3", "update t set a = a + 17 where id = 99"),
     ('delete from "t" where "t"."id" = 5 and x <> \'it\'\'s\'', 'delete from "t" where "t"."id" = 6 and x <> \'b\''),
     ("select a from t where a = 1 or b = 1 limit 5", "select a from t where a = 2 or b = 2 limit 9"),
+    ("select a from t where a between 1 and 9 order by a", "select a from t where a between 'x' and 3 order by a"),
     ("insert into h (a, b) values (1, 'x', CURRENT_TIMESTAMP)", "insert into h (a, b) values (-2, null), (3, 4.50);"),
 ]
 
@@ -49,6 +50,9 @@ NO_SHAPE = [
     "select a from t where 'x' collate \"C\" = 'x'",
     "select a from t where 5::int = 5",
     "select a from t where a = 5 order by 2",
+    "select a from t where a between 5 and b",
+    "select a from t where a between 5 and 6 + 1",
+    "select a from t where a between 5 and not 6",
     "insert into h values (nextval('s'))",
     "insert into h values (1) on conflict do nothing",
     "select a from t where a = 5\0",
@@ -93,8 +97,9 @@ compared = st.builds(
     "{}{}{}".format, columns, st.sampled_from(["=", " <> ", " < ", " >= ", " != ", " = b + ", " = b - "]), literals
 )
 odd = st.sampled_from(["a is null", "b", "true", "1 = 1", "'t'", "a between 1 and 2", "a between b and c", "1 + a = 1"])
+within = st.builds("{} between {} and {}".format, columns, literals, literals)
 conditions = st.recursive(
-    st.one_of(compared, compared, compared, odd),
+    st.one_of(compared, compared, compared, within, odd),
     lambda one: st.one_of(
         st.builds("{} or {}".format, one, one),
         st.builds("{} and {}".format, one, one),

@@ -7,8 +7,8 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 from tests.support.postgres import PostgresServer
 
-from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.ledger import Ledger
+from postern.protocols.texts import text_of
 
 READ = (
     *("UTF8", "SQL_ASCII", "KOI8R", "KOI8U", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8"),
@@ -44,7 +44,7 @@ def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServ
         value = answer.get_value(0, 0)
         assert value is not None
         if b"'" not in text:
-            assert m.text_of(text, ledger.encoding).encode() == bytes.fromhex(value.decode()), (encoding, text)
+            assert text_of(text, ledger.encoding).encode() == bytes.fromhex(value.decode()), (encoding, text)
     connection.finish()
 
 

@@ -16,8 +16,9 @@ from tests.support.examples import examples
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
+from postern.protocols.asking import TargetRefused
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.login import TargetGreeting, TargetLogin, TargetRefused, connect
+from postern.protocols.postgres.login import TargetGreeting, TargetLogin, connect
 from postern.protocols.postgres.scram import KeyCache
 from postern.testing import postgres as pg
 from postern.testing.handshake import MemoryHandshake, pair
@@ -192,7 +193,7 @@ async def test_attack_077_a_list_without_channel_binding_is_found_out_by_the_tar
 async def test_the_wrong_password() -> None:
     with pytest.raises(TargetRefused, match="password authentication failed") as caught:
         await connected(scram([SCRAM], password="another"))
-    assert caught.value.report.code == "28P01"
+    assert caught.value.code == "28P01"
 
 
 async def test_channel_binding_to_another_certificate() -> None:
@@ -292,7 +293,7 @@ async def test_an_error_at_each_stage(stage: str) -> None:
 async def test_attack_075_an_error_without_a_code() -> None:
     with pytest.raises(TargetRefused) as caught:
         await connected(says(m.message(b"E", b"\0")))
-    assert caught.value.report.code == "XX000"
+    assert caught.value.code == "XX000"
 
 
 BROKEN = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from postern.errors import ProtocolViolation
+from postern.protocols.asking import Row
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.query import Query, Row, cells
+from postern.protocols.postgres.query import Query, cells
 
 
 def data_row(*values: bytes | None) -> bytes:

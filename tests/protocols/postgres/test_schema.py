@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from postern.domain.target_schema import TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres.query import Row
-from postern.protocols.postgres.schema import QUESTIONS, tags, target_schema
+from postern.protocols.asking import Row, tags
+from postern.protocols.postgres.schema import QUESTIONS, target_schema
 
 EMPTY: list[list[Row]] = [[] for _ in QUESTIONS]
 

@@ -11,7 +11,7 @@ from tests.support.links import Looks, Masks, Words, links, operation, playbook,
 from postern.domain.session import EndReason
 from postern.interception.events import Completed, Operation, Phase
 from postern.protocols.base import Side
-from postern.protocols.postgres import messages
+from postern.protocols.postgres import ledger, messages
 from postern.relay.link import Close, Link, Send
 from postern.testing import postgres as pg
 from postern.testing.playbook import CHUNKS, Playbook, from_client, from_target, pieces, record, to_client, to_target
@@ -328,3 +328,20 @@ def test_a_description_that_cannot_be_read_closes_the_link(body: bytes) -> None:
         link.receive(Side.CLIENT, pg.query("x"))
         to_client, _ = fed(link, Side.TARGET, messages.message(b"T", body) + pg.data_row("x"), size)
         assert b"target broke the protocol" in to_client
+
+
+def test_attack_refused_requests_behind_one_that_takes_its_time() -> None:
+    link = links(Words("drop"))()
+    link.receive(Side.CLIENT, pg.query("select slowly"))
+    refused = pg.query("drop")
+    closed = [
+        effect
+        for _ in range(ledger.MAX_OWED // 1_000 + 1)
+        for effect in link.receive(Side.CLIENT, refused * 1_000)
+        if isinstance(effect, Close)
+    ]
+    assert [close.reason for close in closed] == [EndReason.PROTOCOL_VIOLATION]
+
+
+def test_a_refusal_may_quote_what_is_no_text() -> None:
+    assert b"M?\0" in messages.error_response("42501", "\udcff")

@@ -265,10 +265,41 @@ def test_frames_of_a_hostile_agent_end_the_link() -> None:
     assert told.shown() == b""
 
 
+@pytest.mark.parametrize("how", [TYPED, PIPED])
+def test_the_end_of_output_passes_behind_what_was_withheld(how: dict[str, bool]) -> None:
+    told = Told(how, Masks())
+    told.client(m.START_FRAME)
+    told.target(out(b"one\ntwo"), m.frame(m.STDERR, b"bad"), m.OUTPUT_END_FRAME)
+    assert [kind for kind, _ in told.to_client] == [m.STDOUT, m.STDOUT, m.STDERR, m.OUTPUT_END]
+    assert told.shown() == b"one\ntwo"
+    told.client(m.frame(m.STDIN, b"x\n"))
+    assert told.typed() == b"x\n"
+    told.target(m.exit_frame(3))
+    assert told.to_client[-1] == (m.EXIT, m.exit_frame(3)[m.HEADER :])
+
+
+def test_output_behind_its_end_ends_the_link() -> None:
+    told = Told(PIPED)
+    told.client(m.START_FRAME)
+    told.target(m.OUTPUT_END_FRAME, m.OUTPUT_END_FRAME)
+    assert [kind for kind, _ in told.to_client] == [m.OUTPUT_END]
+    told.target(out(b"more"))
+    assert told.closed is EndReason.PROTOCOL_VIOLATION
+    assert told.shown() == b""
+
+
+def test_a_script_whose_output_was_refused_hears_of_no_end_of_it() -> None:
+    told = Told(SCRIPT, Withholds())
+    told.client(Script("echo").start())
+    told.target(out(b"secret-1\n"), m.OUTPUT_END_FRAME, m.exit_frame(0))
+    assert [kind for kind, _ in told.to_client][-1] == m.EXIT
+    assert m.OUTPUT_END not in [kind for kind, _ in told.to_client]
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_the_lens_reads_what_is_cut_anywhere(size: int) -> None:
     lens = TerminalLens()
-    data = out(b"one\n") + m.frame(m.STDERR, b"bad\n") + out(b"two\n") + m.exit_frame(0)
+    data = out(b"one\n") + m.frame(m.STDERR, b"bad\n") + out(b"two\n") + m.OUTPUT_END_FRAME + m.exit_frame(0)
     found = [piece for at in range(0, len(data), size) for piece in lens.feed(data[at : at + size])]
     assert b"".join(text for stream, text in found if stream == "o") == b"one\ntwo\n"
     assert b"".join(text for stream, text in found if stream == "e") == b"bad\n"
@@ -279,3 +310,31 @@ def test_the_size_of_a_terminal_is_recorded_when_it_begins_and_changes() -> None
     told.client(m.START_FRAME, m.resize(80, 24), m.resize(120, 40), m.frame(m.STDIN, b"x"), m.resize(120, 40))
     assert told.events == [Resized(80, 24), Resized(120, 40)]
     assert [kind for kind, _ in told.to_target] == [m.START, m.RESIZE, m.RESIZE, m.STDIN, m.RESIZE]
+
+
+def test_what_is_no_text_is_counted_and_passes_as_it_is() -> None:
+    told = Told({**PIPED, "opaque": True}, Words(), arguments=("forward to db:5432",))
+    told.client(m.START_FRAME, m.frame(m.STDIN, b"drop\x00no line end"))
+    told.target(out(b"\xff\x00"), m.OUTPUT_END_FRAME, m.exit_frame(0))
+    assert (told.typed(), told.shown()) == (b"drop\x00no line end", b"\xff\x00")
+    assert told.operations() == ["forward to db:5432"]
+    (ended,) = [event for event in told.events if isinstance(event, Completed)]
+    assert ended.tag == "16 bytes to the target, 2 bytes from it, exit 0"
+
+
+def test_what_is_no_text_does_not_begin_where_something_must_be_hidden() -> None:
+    told = Told({**PIPED, "opaque": True}, Masks(), arguments=("forward to db:5432",))
+    told.client(m.START_FRAME, m.frame(m.STDIN, b"x"))
+    assert told.to_target == []
+    assert b"cannot be masked" in told.shown(m.STDERR)
+    assert told.to_client[-1][0] == m.EXIT
+
+
+def test_what_is_no_text_ends_once_something_must_be_hidden() -> None:
+    told = Told({**PIPED, "opaque": True})
+    told.client(m.START_FRAME)
+    told.target(out(b"before"))
+    told.link.renew(pipeline(Masks()))
+    told.target(out(b"after"))
+    assert told.shown() == b"before"
+    assert told.to_client[-1] == (m.EXIT, m.exit_frame(m.ENDED)[m.HEADER :])

@@ -10,15 +10,24 @@ from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
 from postern.services.server.machine import Machine
-from postern.services.server.server_configs import ServerFields
+from postern.services.server.server_configs import ListenerFields, ServerFields
 from postern.store.ports import Topic
 
-OWN = ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), "", "http://localhost:7480")
+
+def _own(endpoint: Endpoint) -> dict[str, Listener]:
+    return {"postgres": Listener(True, endpoint)}
 
 
-def taken(endpoint: Endpoint) -> None:
+OWN = ServerConfig(_own(Endpoint("127.0.0.1", 7432)), "", "http://localhost:7480")
+
+
+def _listening(*, enabled: bool | None = None, listen_address: str | None = None, **more: str) -> ServerFields:
+    return ServerFields({"postgres": ListenerFields(enabled, listen_address)}, **more)
+
+
+def taken(endpoint: Endpoint, field: str) -> None:
     if endpoint.port == 5432:
-        raise Conflict("in use")
+        raise Conflict(f"{field} is in use")
 
 
 @pytest.fixture
@@ -37,39 +46,39 @@ async def test_what_the_environment_says_holds_until_somebody_chooses(
 ) -> None:
     configs = services.server_configs
     assert await configs.get(admin) == OWN
-    wanted = ServerFields(postgres_listen_address="0.0.0.0:7000", public_host="db.example")
+    wanted = _listening(listen_address="0.0.0.0:7000", public_host="db.example")
     changed = await configs.put(admin, wanted)
-    assert changed == ServerConfig(Listener(True, Endpoint("0.0.0.0", 7000)), "db.example", OWN.api_url)
+    assert changed == ServerConfig(_own(Endpoint("0.0.0.0", 7000)), "db.example", OWN.api_url)
     assert world.signals.of(Topic.SETTINGS_CHANGED) == [{"name": "server"}]
-    elsewhere = world.services(Machine(config=ServerConfig(OWN.postgres, "", "https://other.example")))
-    assert (await elsewhere.server_configs.current()).postgres.endpoint == Endpoint("0.0.0.0", 7000)
+    elsewhere = world.services(Machine(config=ServerConfig(OWN.listeners, "", "https://other.example")))
+    assert (await elsewhere.server_configs.current()).listeners["postgres"].endpoint == Endpoint("0.0.0.0", 7000)
     assert (await elsewhere.server_configs.current()).api_url == "https://other.example"  # was not chosen
-    back = await configs.put(admin, ServerFields(postgres_listen_address="", public_host=""))
+    back = await configs.put(admin, _listening(listen_address="", public_host=""))
     assert back == OWN
 
 
 async def test_a_listener_can_be_off(services: Services, admin: Principal) -> None:
-    off = await services.server_configs.put(admin, ServerFields(postgres_enabled=False))
-    assert not off.postgres.enabled
-    moved = await services.server_configs.put(admin, ServerFields(postgres_listen_address="127.0.0.1:5432"))
-    assert not moved.postgres.enabled  # nothing is bound, so nothing is probed
+    off = await services.server_configs.put(admin, _listening(enabled=False))
+    assert not off.listeners["postgres"].enabled
+    moved = await services.server_configs.put(admin, _listening(listen_address="127.0.0.1:5432"))
+    assert not moved.listeners["postgres"].enabled  # nothing is bound, so nothing is probed
     with pytest.raises(Conflict):
-        await services.server_configs.put(admin, ServerFields(postgres_enabled=True))
+        await services.server_configs.put(admin, _listening(enabled=True))
 
 
 @pytest.mark.parametrize(
     ("fields", "kind"),
     [
-        (ServerFields(postgres_listen_address="127.0.0.1:5432"), Conflict),
-        (ServerFields(postgres_listen_address="0.0.0.0:7480"), Conflict),
-        (ServerFields(postgres_listen_address="127.0.0.1"), Invalid),
-        (ServerFields(postgres_listen_address="127.0.0.1:0"), Invalid),
-        (ServerFields(postgres_listen_address="127.0.0.1:65536"), Invalid),
-        (ServerFields(postgres_listen_address="127.0.0.1:٣"), Invalid),
-        (ServerFields(postgres_listen_address="::1:7000"), Invalid),
-        (ServerFields(postgres_listen_address="[127.0.0.1]:7000"), Invalid),
-        (ServerFields(postgres_listen_address="db.example:7000"), Invalid),
-        (ServerFields(postgres_listen_address="224.0.0.1:7000"), Invalid),
+        (_listening(listen_address="127.0.0.1:5432"), Conflict),
+        (_listening(listen_address="0.0.0.0:7480"), Conflict),
+        (_listening(listen_address="127.0.0.1"), Invalid),
+        (_listening(listen_address="127.0.0.1:0"), Invalid),
+        (_listening(listen_address="127.0.0.1:65536"), Invalid),
+        (_listening(listen_address="127.0.0.1:٣"), Invalid),
+        (_listening(listen_address="::1:7000"), Invalid),
+        (_listening(listen_address="[127.0.0.1]:7000"), Invalid),
+        (_listening(listen_address="db.example:7000"), Invalid),
+        (_listening(listen_address="224.0.0.1:7000"), Invalid),
         (ServerFields(public_host="other.example"), Invalid),
         (ServerFields(public_host="db.example/x"), Invalid),
         (ServerFields(public_host="-db.example"), Invalid),
@@ -87,10 +96,10 @@ async def test_what_is_refused_leaves_all_as_it_was(
 
 
 async def test_ipv6_and_the_apis_address(services: Services, admin: Principal) -> None:
-    given = ServerFields(postgres_listen_address="[::1]:7000", api_url="https://gateway.example/api/")
+    given = _listening(listen_address="[::1]:7000", api_url="https://gateway.example/api/")
     changed = await services.server_configs.put(admin, given)
-    assert str(changed.postgres.endpoint) == "[::1]:7000"
-    assert changed.postgres.endpoint.is_loopback
+    assert str(changed.listeners["postgres"].endpoint) == "[::1]:7000"
+    assert changed.listeners["postgres"].endpoint.is_loopback
     assert changed.api_url == "https://gateway.example"
 
 
@@ -104,7 +113,7 @@ async def test_only_who_runs_the_server(world: World, services: Services) -> Non
 
 def test_what_native_clients_are_told() -> None:
     def told(host: str, public_host: str = "") -> str:
-        return ServerConfig(Listener(True, Endpoint(host, 1)), public_host).told_host("gateway")
+        return ServerConfig(_own(Endpoint(host, 1)), public_host).told_host("postgres", "gateway")
 
     assert told("127.0.0.1") == told("0.0.0.0") == told("::") == "gateway"
     assert told("10.0.0.5") == "10.0.0.5"

@@ -11,36 +11,18 @@ from fastapi.responses import HTMLResponse
 from postern.api import pages
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Facts, Use
-from postern.api.browser import SHOWN, browser, form_of, require_own_form, to_login
-from postern.api.cookies import csrf_token_of
+from postern.api.browser import SHOWN
+from postern.api.code_pages import answered, code_page, form_schema
 from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.schemas.login import DeviceAnswer, DeviceRequest, DeviceTokenRequest, PendingAnswer
+from postern.domain.principal import Account
 from postern.domain.secret import Secret
-from postern.errors import Malformed, NotFound, TooMany, Unauthenticated
 from postern.services.identity.device_login import INTERVAL
 
 router = APIRouter(prefix="/login/device", tags=["Authentication"], route_class=AuditedRoute)
 
 _PAGE = "/api/login/device"
-_FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/x-www-form-urlencoded": {
-                "schema": {
-                    "type": "object",
-                    "required": ["user_code", "csrf_token", "answer"],
-                    "properties": {
-                        "user_code": {"type": "string"},
-                        "csrf_token": {"type": "string"},
-                        "answer": {"type": "string", "enum": ["allow", "deny"]},
-                    },
-                }
-            }
-        },
-    }
-}
 
 
 @router.post("", status_code=201, responses=open_errors(413, 429))
@@ -90,37 +72,24 @@ async def device_page(
     organization: Annotated[str | None, Query(max_length=255)] = None,
 ) -> Response:
     """For people: who asks to be logged in behind a code. Needs the browser's session; leads to login without."""
-    try:
-        account, _, held = await browser(request, services, info)
-    except Unauthenticated:
-        query = {"user_code": user_code} if user_code else {}
-        wanted = urlencode(query | ({"organization": organization} if organization else {}))
-        return await to_login(request, services, info, f"{_PAGE}?{wanted}".rstrip("?"), organization)
-    if not user_code:
-        return pages.enter_code()
-    try:
+
+    async def show(account: Account, csrf_token: str) -> Response:
         asking = await services.device_login.look(account.principal, user_code)
-    except (NotFound, TooMany) as problem:
-        return pages.enter_code(problem.message)
-    return pages.confirm(asking, account.principal.email, csrf_token_of(held))
+        return pages.confirm(asking, account.principal.email, csrf_token)
+
+    return await code_page(request, services, info, _PAGE, user_code, organization, pages.enter_code, show)
 
 
 @router.post(
     "/confirm",
     response_class=Response,
     responses=open_errors(401, 403, 404, 413, 429) | SHOWN,
-    openapi_extra=_FORM,
+    openapi_extra=form_schema(),
 )
 async def confirm_device(request: Request, services: Use, info: Info) -> HTMLResponse:
     """What the page's form sends: the answer of somebody who is logged in."""
-    account, login, held = await browser(request, services, info)
-    request.state.principal = account.principal
-    form = await form_of(request)
-    require_own_form(request, form, held, info)
-    if form.get("answer") not in ("allow", "deny"):
-        raise Malformed("answer: must be allow or deny")
-    allow = form["answer"] == "allow"
-    await services.device_login.answer(account, login, form.get("user_code", ""), allow=allow)
-    if allow:
+    given = await answered(request, services, info)
+    await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
+    if given.allow:
         return pages.told("Done", "The command line is logged in. You may close this page.")
     return pages.told("Refused", "The command line is not logged in. Tell an administrator if you did not begin this.")

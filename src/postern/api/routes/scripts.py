@@ -21,7 +21,7 @@ from postern.api.routes.sessions import reviews_of
 from postern.api.schemas.reviews import ReviewAnswer
 from postern.api.schemas.sessions import ExecAnswer, ExecError, ExecRequest
 from postern.domain.command import Invocation, check_arguments, decoded_variables
-from postern.domain.connection import SPOKEN
+from postern.domain.connection import OF_VALUES
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.review import ReviewStatus
@@ -168,7 +168,7 @@ async def wait_for_end(
 
 def _answer(services: Services, session: Session, form: Format, review: ReviewAnswer | None) -> ExecAnswer:
     writer = Writer(_results(services, session), OUTPUT_LIMIT)
-    is_command = session.connection_subtype not in SPOKEN
+    is_command = session.connection_subtype not in OF_VALUES
     came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
     if form is Format.TEXT and came is not None:
         text = str(came.both) or str(session.metadata.get("end_detail", ""))

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.info import Info
 from postern.api.responses import errors
 from postern.api.schemas.organisations import AuthConfigAnswer, AuthConfigRequest
 from postern.api.schemas.server import MiscConfigAnswer, MiscConfigRequest
@@ -14,15 +15,15 @@ router = APIRouter(prefix="/serverconfig", tags=["Server Management"], route_cla
 
 
 @router.get("/misc", responses=errors(403))
-async def get_misc_config(caller: Caller, services: Use) -> MiscConfigAnswer:
+async def get_misc_config(caller: Caller, services: Use, info: Info) -> MiscConfigAnswer:
     """For administrators of the default organisation."""
-    return MiscConfigAnswer.of(await services.server_configs.get(caller))
+    return MiscConfigAnswer.of(await services.server_configs.get(caller), info)
 
 
 @router.put("/misc", responses=errors(403, 409, 413))
-async def update_misc_config(body: MiscConfigRequest, caller: Caller, services: Use) -> MiscConfigAnswer:
+async def update_misc_config(body: MiscConfigRequest, caller: Caller, services: Use, info: Info) -> MiscConfigAnswer:
     """The workers open the new listener, then close the old one; sessions go on. 409 when the port is taken."""
-    return MiscConfigAnswer.of(await services.server_configs.put(caller, body.fields()))
+    return MiscConfigAnswer.of(await services.server_configs.put(caller, body.fields()), info)
 
 
 @router.get("/auth", responses=errors(403, 404))

@@ -19,6 +19,7 @@ from postern.services.connection_fields import ConnectionFields
 from postern.services.connections import ConnectionView
 
 Mode = Annotated[Toggle, Field(strict=False)]
+OptionalMode = Annotated[Toggle | None, Field(strict=False)]
 Type = Annotated[ConnectionType, Field(strict=False)]
 
 # Spelt differently here and in the service, where the tracker is not named.
@@ -35,6 +36,10 @@ class ConnectionOptions(Body):
 
     subtype: str | None = Field(None, description="Left out or null: stays as it is")
     access_max_duration: int | None = Field(None, description="Seconds")
+    access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
+    access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
+    access_forward_agent: OptionalMode = Field(None, description="Of SSH: the client's agent, by `ssh -A`")
+    access_file_transfer: OptionalMode = Field(None, description="Of SSH: sftp and scp; enabled unless it is disabled")
     command: list[str] | None = None
     connection_tags: dict[str, str] | None = None
     force_approve_groups: list[str] | None = None
@@ -107,6 +112,10 @@ class ConnectionAnswer(Answer):
     access_mode_exec: Toggle
     access_mode_runbooks: Toggle
     access_schema: Toggle
+    access_forward_local: Toggle
+    access_forward_remote: Toggle
+    access_forward_agent: Toggle
+    access_file_transfer: Toggle
     access_max_duration: int | None
     command: list[str]
     connection_tags: dict[str, str]

@@ -232,7 +232,7 @@ def issued_answer(issued: Issued, info: Told) -> IssuedCredentialAnswer:
         connection_type=issued.connection.type,
         connection_subtype=issued.connection.subtype,
         password=issued.password.reveal(),
-        host=info.postgres_host,
-        port=info.postgres_port,
+        host=info.native[issued.connection.subtype].host,
+        port=info.native[issued.connection.subtype].port,
         database=issued.connection.default_database,
     )

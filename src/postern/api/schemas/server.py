@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
-from postern.domain.server import ServerConfig
+from postern.domain.server import Listener, ServerConfig
 from postern.domain.server_log import LogLine
+from postern.domain.ssh_key import public_key
 from postern.services.server.audit import AuditEntry
 from postern.services.server.features import FeatureState
-from postern.services.server.server_configs import ServerFields
+from postern.services.server.server_configs import ListenerFields, ServerFields
+
+_FINGERPRINT = Field(description="SHA256:…, as SSH clients show it when they meet the gateway first")
 
 
 class LivenessAnswer(Answer):
@@ -39,6 +42,14 @@ class ServerInfoAnswer(Answer):
     postgres_host: str
     postgres_port: int
     postgres_proxy_enabled: bool = Field(description="Whether native PostgreSQL clients are listened for")
+    mysql_host: str
+    mysql_port: int
+    mysql_proxy_enabled: bool = Field(description="Whether native MySQL and MariaDB clients are listened for")
+    ssh_host: str
+    ssh_port: int
+    ssh_proxy_enabled: bool = Field(description="Whether native SSH clients are listened for")
+    ssh_host_key: str = Field(description="The gateway's own key as SSH server, in OpenSSH's form; for known_hosts")
+    ssh_host_key_fingerprint: str = _FINGERPRINT
     tunnel_url: str = Field(description="Where agents and the command line open tunnels")
     grpc_url: str = Field(description="Where agents enrol: the control service, gRPC over TLS")
     ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
@@ -65,9 +76,17 @@ class ServerInfoAnswer(Answer):
             idp_provider_name=auth[1],
             api_url=told.api_url,
             tenancy_type=tenancy_type,
-            postgres_host=told.postgres_host,
-            postgres_port=told.postgres_port,
-            postgres_proxy_enabled=told.postgres_enabled,
+            postgres_host=told.native["postgres"].host,
+            postgres_port=told.native["postgres"].port,
+            postgres_proxy_enabled=told.native["postgres"].enabled,
+            mysql_host=told.native["mysql"].host,
+            mysql_port=told.native["mysql"].port,
+            mysql_proxy_enabled=told.native["mysql"].enabled,
+            ssh_host=told.native["ssh"].host,
+            ssh_port=told.native["ssh"].port,
+            ssh_proxy_enabled=told.native["ssh"].enabled,
+            ssh_host_key=told.ssh_host_key,
+            ssh_host_key_fingerprint=_fingerprint(told),
             tunnel_url=told.tunnel_url,
             grpc_url=told.grpc_url,
             ca_certificate=told.ca_certificate,
@@ -86,35 +105,57 @@ class ListenerConfig(Body):
 class MiscConfigRequest(Body):
     """What is left out or null stays as it is; an empty text goes back to what the environment says."""
 
+    read_only: ClassVar[frozenset[str]] = frozenset({"ssh_host_key_fingerprint"})
+
     postgres_server_config: ListenerConfig | None = None
+    mysql_server_config: ListenerConfig | None = None
+    ssh_server_config: ListenerConfig | None = None
     public_host: str | None = Field(None, description="The name that native clients are told")
     api_url: str | None = Field(None, description="Where clients find the API, without /api")
 
     def fields(self) -> ServerFields:
-        listener = self.postgres_server_config or ListenerConfig()
-        return ServerFields(listener.enabled, listener.listen_address, self.public_host, self.api_url)
+        given = {
+            "postgres": self.postgres_server_config,
+            "mysql": self.mysql_server_config,
+            "ssh": self.ssh_server_config,
+        }
+        listeners = {
+            name: ListenerFields(one.enabled, one.listen_address) for name, one in given.items() if one is not None
+        }
+        return ServerFields(listeners, self.public_host, self.api_url)
 
 
 class ListenerConfigAnswer(Answer):
     enabled: bool
     listen_address: str = Field(description="host:port")
 
+    @classmethod
+    def of(cls, listener: Listener) -> ListenerConfigAnswer:
+        return cls(enabled=listener.enabled, listen_address=str(listener.endpoint))
+
 
 class MiscConfigAnswer(Answer):
     postgres_server_config: ListenerConfigAnswer
+    mysql_server_config: ListenerConfigAnswer
+    ssh_server_config: ListenerConfigAnswer
     public_host: str = Field(description="Empty: the machine's own name")
     api_url: str
+    ssh_host_key_fingerprint: str = _FINGERPRINT
 
     @classmethod
-    def of(cls, config: ServerConfig) -> MiscConfigAnswer:
-        listener = config.postgres
+    def of(cls, config: ServerConfig, told: Told) -> MiscConfigAnswer:
         return cls(
-            postgres_server_config=ListenerConfigAnswer(
-                enabled=listener.enabled, listen_address=str(listener.endpoint)
-            ),
+            postgres_server_config=ListenerConfigAnswer.of(config.listeners["postgres"]),
+            mysql_server_config=ListenerConfigAnswer.of(config.listeners["mysql"]),
+            ssh_server_config=ListenerConfigAnswer.of(config.listeners["ssh"]),
             public_host=config.public_host,
             api_url=config.api_url,
+            ssh_host_key_fingerprint=_fingerprint(told),
         )
+
+
+def _fingerprint(told: Told) -> str:
+    return public_key(told.ssh_host_key).fingerprint if told.ssh_host_key else ""
 
 
 class FeatureAnswer(Answer):

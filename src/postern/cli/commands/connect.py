@@ -18,10 +18,13 @@ from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.moments import seconds
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
+from postern.client.mysql import carried_line, mysql_line
 from postern.client.psql import psql_line
 from postern.client.shapes import Connection, IssuedCredential, ServerInfo
-from postern.domain.connection import TERMINAL, protocol_of
+from postern.client.ssh import ssh_line
+from postern.domain.connection import SSH, TERMINAL, protocol_of
 from postern.domain.secret import Secret
+from postern.domain.server import NATIVE
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
 
@@ -31,7 +34,7 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
-@click.option("--native", is_flag=True, help="Issue a credential and print the psql line that uses it.")
+@click.option("--native", is_flag=True, help="Issue a credential and print the psql or mysql line that uses it.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
 @click.option("--reason", default="", help="Why, for colleagues who have to agree, if any do.")
@@ -56,8 +59,10 @@ def connect(
     Opens a port on this machine that needs no password: what connects to it is carried to the gateway as you, until
     Ctrl-C. Everybody on this machine can reach that port: on a shared one use --native.
 
-    With --native a connection credential is issued, and the psql line that uses it is printed: it goes straight to
-    the gateway, and its user name and password work in DBeaver, JDBC and scripts, too.
+    With --native a connection credential is issued, and the psql or mysql line that uses it is printed: it goes
+    straight to the gateway, and its user name and password work in DBeaver, JDBC and scripts, too.
+
+    Of a server that is reached by SSH the ssh line is printed: by your key, or with --native by a credential.
 
     A connection that has a command runs it here, as if it were a program of this machine: keys, window size, signals
     and exit code are its own. What stands behind -- are further arguments. Without a terminal, standard input, output
@@ -90,17 +95,24 @@ def connect(
         is_command = protocol_of(connection["subtype"], connection["command"] or ()) == TERMINAL
         if is_command and (native or port or as_json):
             raise click.UsageError("--native, --port and --json are for databases; this connection runs a command")
+        if connection["subtype"] == SSH and (port or reason or duration is not None or fields):
+            raise click.UsageError(
+                "--port, --reason, --duration and --issue-field are not for connections that are reached by SSH: your "
+                "own client goes straight to the gateway"
+            )
         if arguments and not is_command:
             raise click.UsageError("arguments are for connections that run a command")
-        if not is_command and connection["subtype"] != "postgres":
+        if not is_command and connection["subtype"] not in NATIVE:
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
-    if is_command:
+    if connection["subtype"] == SSH:
+        _show_ssh(info, connection, made, as_json)
+    elif is_command:
         sys.exit(terminal.run(_reached(info, connection, said), arguments))
-    if made is None:
+    elif made is None:
         asyncio.run(_carry(_reached(info, connection, said), connection, port, as_json))
     else:
-        _show_native(info, made, as_json)
+        _show_native(info, connection, made, as_json)
 
 
 async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
@@ -110,14 +122,15 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
         opened = await forward.start(port)
     except OSError as error:
         raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
-    database = connection["default_database"] or "postgres"
-    address = {
-        "host": LOOPBACK,
-        "port": opened,
-        "database": database,
-        "psql": f'psql "postgresql://{LOOPBACK}:{opened}/{quote(database, safe="")}?user=me&sslmode=disable"',
-    }
-    emit(address, as_json, lambda value: click.echo(f"{value['psql']}\nCtrl-C ends it."))
+    database = connection["default_database"] or ""
+    if connection["subtype"] == "mysql":
+        program, line = "mysql", carried_line(LOOPBACK, opened, database)
+    else:
+        database = database or "postgres"
+        uri = f"postgresql://{LOOPBACK}:{opened}/{quote(database, safe='')}?user=me&sslmode=disable"
+        program, line = "psql", f'psql "{uri}"'
+    address = {"host": LOOPBACK, "port": opened, "database": database, program: line}
+    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -148,6 +161,7 @@ def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
         said.reason,
         said.duration,
         said.tracker_fields,
+        connection["subtype"] if connection["subtype"] in NATIVE else "postgres",
     )
 
 
@@ -164,20 +178,33 @@ async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile
             forward.reached = replace(forward.reached, token=now.token)
 
 
-def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> None:
+def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    line = psql_line(
-        made["username"],
-        Secret(made["password"]),
-        info["postgres_host"],
-        info["postgres_port"],
-        made["database"] or "postgres",
-        authority,
-    )
-    address = {**made, "psql": line, "sslrootcert": str(authority) if authority else "system"}
-    emit(address, as_json, lambda value: click.echo(value["psql"]))
+    who, database = (made["username"], Secret(made["password"])), made["database"] or ""
+    if connection["subtype"] == "mysql":
+        program, line = "mysql", mysql_line(*who, made["host"], made["port"], database, authority)
+    else:
+        program, line = "psql", psql_line(*who, made["host"], made["port"], database or "postgres", authority)
+    address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
+    emit(address, as_json, lambda value: click.echo(value[program]))
     if not as_json:
         click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+
+
+def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
+    """A key is the person's own, and names the connection; a credential has one already."""
+    user = f"{in_force().email}#{connection['name']}" if made is None else made["username"]
+    host, port = info["ssh_host"], info["ssh_port"]
+    line = ssh_line(user, host, port)
+    address = {**(made or {}), "host": host, "port": port, "username": user, "ssh": line}
+    emit(address, as_json, lambda value: click.echo(value["ssh"]))
+    if as_json:
+        return
+    if made is None:
+        click.echo("by a key of yours: `postern ssh-keys add` once; --native for a password instead", err=True)
+    else:
+        until = local_time(made["expires_at"])
+        click.echo(f"password {made['password']}, shown this once; valid until {until}", err=True)
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:

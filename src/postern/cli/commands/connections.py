@@ -6,15 +6,16 @@ from typing import IO, Any
 
 import click
 
-from postern.cli import completion, secret_values, unserved
+from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
 from postern.cli.connection_files import MODES, applied, settings, several, without
 from postern.cli.json_files import one_object
-from postern.cli.output import emit, fields, json_option, span
+from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
-from postern.cli.rows import pairs, tag_option, told
+from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
+from postern.domain.connection import SUBTYPES
 from postern.errors import Denied
 
 
@@ -30,6 +31,7 @@ def connections(ctx: click.Context, as_json: bool) -> None:
     postern connections show shop-demo
     postern connections create orders --subtype postgres \\
         --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
+    postern connections create stock --subtype mysql --env HOST=db.example.com --env USER=app --env PASS=-
     postern connections update orders --set access_max_duration=3600 --tag env=prod
     postern connections apply -f connections.json
     """
@@ -165,7 +167,7 @@ def _show_schema(found: Row) -> None:
 
 @connections.command()
 @click.argument("name", required=False)
-@click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
+@click.option("--type", "kind", help="database, application or custom; that of the subtype when missing.")
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @secret_values.options
@@ -191,6 +193,7 @@ def _show_schema(found: Row) -> None:
     shell_complete=completion.agents,
     help="The agent that reaches the target; the gateway's own, or the only one, when missing.",
 )
+@ssh_switches.options
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
 @json_option
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
@@ -223,17 +226,23 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
     command = _words(given["command"] or "")
     return {
         "name": name,
-        "type": "custom" if command else given["kind"],
+        "type": "custom" if command else given["kind"] or _type_of(given["subtype"]),
         "subtype": "" if command else given["subtype"],
         "command": command,
         "agent_id": agent_id,
         **MODES,
+        **ssh_switches.taken(given),
         "secret": secret,
         "connection_tags": pairs("--tag", given["tags"]),
         "redact_enabled": bool(given["redact_types"]),
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
+
+
+def _type_of(subtype: str) -> str:
+    """One that no type has is for the gateway to refuse."""
+    return next((kind.value for kind, subtypes in SUBTYPES.items() if subtype in subtypes), "database")
 
 
 def _words(command: str) -> list[str]:
@@ -253,6 +262,7 @@ def _words(command: str) -> list[str]:
 @tag_option("Set a tag; repeatable.")
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
 @click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
+@ssh_switches.options
 @json_option
 def update(
     name: str,
@@ -265,6 +275,7 @@ def update(
     untagged: tuple[str, ...],
     agent: str | None,
     as_json: bool,
+    **switches: bool | None,
 ) -> None:
     """Change fields of a connection; the others stay as they are.
 
@@ -272,7 +283,7 @@ def update(
     --env and --secret-file are as `postern connections create` has them. Running sessions follow: a right that is taken
     away ends them.
     """
-    body = settings(values, unset)
+    body = {**settings(values, unset), **ssh_switches.taken(switches)}
     secrets = secret_values.given(variables, files)
     labels = pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
@@ -292,6 +303,32 @@ def update(
             unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
     _advise(changed)
+
+
+@connections.command("host-keys")
+@click.argument("name", shell_complete=completion.connections)
+@click.option("--forget", is_flag=True, help="Forget it, so that the one that is met next is pinned.")
+@yes_option
+@json_option
+def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
+    """Show the host key that is pinned for an SSH target: the one that was met first.
+
+    Have it forgotten only where you know that the target was set up anew.
+    """
+    with client() as api:
+        found = api.connections.host_keys(name)
+        if forget:
+            confirm(f"Forget the host key of {name}, and trust the next one", yes)
+            api.connections.forget_host_keys(name)
+    if forget:
+        told({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
+        return
+    emit(found, as_json, _show_host_keys)
+
+
+def _show_host_keys(found: list[Row]) -> None:
+    rows = [[one["algorithm"], one["fingerprint"], local_time(one["pinned_at"]), one["session_id"]] for one in found]
+    show_table(["algorithm", "fingerprint", "pinned", "session"], rows, "None is pinned yet: nobody has been there.")
 
 
 @connections.command()

@@ -20,6 +20,7 @@ from postern.client.control import Service
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
 from postern.client.shapes import ServerInfo
 from postern.domain.text import one_line
+from postern.errors import PosternError
 
 
 @click.command("proxy-manager")
@@ -58,6 +59,12 @@ async def _manage(info: ServerInfo, as_json: bool) -> None:
         await manager.close()
 
 
+def _protocol_of(connection: str) -> str:
+    """What its native clients speak. Raises PosternError."""
+    with client() as api:
+        return api.connections.get(connection)["subtype"]
+
+
 class _Manager:
     """`forward` has the token that is good now, also while it listens nowhere."""
 
@@ -91,7 +98,12 @@ class _Manager:
 
     async def _open(self, order: ConnectOrder) -> None:
         await self.close()
-        self.forward.reached = replace(self.forward.reached, connection=order.connection)
+        try:
+            protocol = await asyncio.to_thread(_protocol_of, order.connection)
+        except PosternError as error:
+            await order.done(0, error.message)
+            return
+        self.forward.reached = replace(self.forward.reached, connection=order.connection, protocol=protocol)
         try:
             port = await self.forward.start(order.port)
         except OSError as error:

@@ -20,6 +20,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--name", help="The connection's name; this machine's host name when missing.")
 @click.option("--postgres", metavar="VARIABLE", help="The variable that holds the postgres:// URI of a database.")
+@click.option("--mysql", metavar="VARIABLE", help="The same of a mysql:// URI, for MySQL and MariaDB.")
 @click.option("--review", "reviewers", multiple=True, metavar="GROUP", help="Who has to approve; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
@@ -36,6 +37,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def run(
     name: str | None,
     postgres: str | None,
+    mysql: str | None,
     command: tuple[str, ...],
     tags: tuple[str, ...],
     policy: str | None,
@@ -52,16 +54,21 @@ def run(
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-console --export 'DB_*' -- bin/rails console
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-db --postgres DATABASE_URL --redact EMAIL_ADDRESS
     """
-    if (postgres is None) == (not command):
-        raise click.UsageError("give a command, as in `postern run -- bash`, or --postgres VARIABLE, and not both")
-    if postgres is not None:
-        _check_variable(postgres)
+    databases = {"--postgres": postgres, "--mysql": mysql}
+    variables = {option: variable for option, variable in databases.items() if variable is not None}
+    if len(variables) + bool(command) != 1:
+        raise click.UsageError(
+            "give a command, as in `postern run -- bash`, or --postgres VARIABLE, or --mysql VARIABLE, and not both"
+        )
+    for option, variable in variables.items():
+        _check_variable(option, variable)
         if given["exports"]:
             raise click.UsageError("--export is for commands: a database has no environment")
     wanted = wiring.Wanted(
         name=_host_name() if name is None else name,
         command=command,
         postgres=postgres or "",
+        mysql=mysql or "",
         tags=pairs("--tag", tags),
         **given,
     )
@@ -70,15 +77,15 @@ def run(
     wiring.run(settings, os.environ, wanted)
 
 
-def _check_variable(text: str) -> None:
+def _check_variable(option: str, text: str) -> None:
     """What is no name is not repeated: it may well be a URI with its password."""
     if "://" in text:
         raise click.UsageError(
-            "--postgres takes the name of a variable, not the URI itself: everybody on this machine sees the arguments "
-            "of its programs, and so the password. Set DATABASE_URL to the URI, and type --postgres DATABASE_URL"
+            f"{option} takes the name of a variable, not the URI itself: everybody on this machine sees the arguments "
+            f"of its programs, and so the password. Set DATABASE_URL to the URI, and type {option} DATABASE_URL"
         )
     if not _VARIABLE.fullmatch(text):
-        raise click.UsageError("--postgres takes the name of a variable, as in --postgres DATABASE_URL")
+        raise click.UsageError(f"{option} takes the name of a variable, as in {option} DATABASE_URL")
 
 
 def _host_name() -> str:

@@ -21,7 +21,7 @@ from postern.cli.rows import told
 from postern.cli.screen_filter import RESTORE, ScreenFilter
 from postern.client.client import Client
 from postern.client.shapes import Row, Session
-from postern.domain.connection import SPOKEN
+from postern.domain.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 from postern.errors import Unavailable
 
@@ -260,5 +260,6 @@ def _write(pieces: Iterator[bytes], file: Path | None) -> int:
 
 
 def _is_spoken(session: Session) -> bool:
-    """Whether Postern speaks with its target: then it has exchanges. Others ran at a terminal, or through pipes."""
-    return session["connection_subtype"] in SPOKEN
+    """Whether Postern knows what is asked and answered there: then it has exchanges. Others ran at a terminal, or
+    through pipes."""
+    return session["connection_subtype"] in OF_VALUES

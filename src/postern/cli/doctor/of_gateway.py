@@ -13,7 +13,7 @@ from postern.cli.doctor import sockets
 from postern.cli.doctor.finding import Check, Finding, State, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.errors import PosternError
-from postern.settings import Settings
+from postern.settings import PORTS, Settings
 from postern.wiring import checks as wiring
 from postern.wiring import recordings
 
@@ -25,6 +25,7 @@ _PRIVATE = (
     "keys",
     "tls/ca.key",
     "tls/server.key",
+    "keys/ssh_host_ed25519.key",
     "postern.db",
     "first-run.json",
     "run",
@@ -127,7 +128,7 @@ def _certificate(settings: Settings) -> list[Finding]:
 
 def _ports(settings: Settings, running: bool) -> list[Finding]:
     found: list[Finding] = []
-    for name in ("api_port", "postgres_port", "tunnel_port", "control_port"):
+    for name in PORTS:
         port = getattr(settings, name)
         if not port:  # picked at each start
             continue

@@ -117,7 +117,7 @@ class GuardRails:
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
                     self._session_parser.passed(event.text, by_protocol=True)
-                elif by_name:
+                elif by_name or self._session_parser.keeps(event.text):
                     self._session_parser.passed(event.text)
             return verdict
         if isinstance(event, Rows | Output):

@@ -13,7 +13,7 @@ from postern.domain.target_schema import Function, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache
 from postern.inspection.sql.parser import Parser, SessionParser, unknown
-from postern.inspection.sql.shapes import DIALECT, shape_of
+from postern.inspection.sql.shapes import SHAPES
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
 
@@ -103,7 +103,8 @@ class StatementRules:
             )
         self._parser = parser
         self._target = target
-        self._harmless = StatementCache() if parser.dialect == DIALECT else None  # shapes that no rule hits
+        self._shapes = SHAPES.get(parser.dialect)
+        self._harmless = StatementCache()  # shapes that no rule hits
         # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
         # and a schema of its own, which parsers know by its identity.
         self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
@@ -117,11 +118,11 @@ class StatementRules:
     def judge(self, text: str, parser: SessionParser | None = None) -> Finding | None:
         """The most severe finding, and of those the first by the order of rules and statements. `parser`: that of the
         session, for texts that only mean something in it."""
-        shape = shape_of(text) if self._harmless is not None and parser is None else None
-        if shape is not None and self._harmless is not None and self._harmless.get(shape) is not None:
+        shape = self._shapes.of(text) if self._shapes is not None and parser is None else None
+        if shape is not None and self._harmless.get(shape) is not None:
             return None
         worst = self._judge(text, parser)
-        if shape is not None and self._harmless is not None and worst is None:
+        if shape is not None and worst is None:
             self._harmless.put(shape, None)
         return worst
 

@@ -128,7 +128,7 @@ class SessionTrier:
             finding = judge_text(rules, step.text, by_name)
             if by_name is None:
                 rules.judged.put(step.text, finding)
-        if self._names is not None and (step.prepared or by_name is not None):
+        if self._names is not None and (step.prepared or by_name is not None or self._names.keeps(step.text)):
             self._names.passed(step.text, by_protocol=step.prepared)
         return with_values(rules, finding, step.values)
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.expressions import Work
 from postern.inspection.lineage.queries import Queries
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Item, Out, Part, Scope, Sources, merged, union
+from postern.inspection.lineage.scope import (
+    NOTHING,
+    UNKNOWN,
+    Ctes,
+    Item,
+    Out,
+    Part,
+    Scope,
+    Sources,
+    Work,
+    merged,
+    union,
+)
 from postern.inspection.sql.postgres.tree import Message
 
 Written = dict[str, Sources]

@@ -11,10 +11,8 @@ from typing import Final
 
 from postern.inspection.lineage.builtins import WORDED_SETTINGS, ZONED
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, merged, union
+from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, Work, merged, union
 from postern.inspection.sql.postgres.tree import Message, children, node
-
-MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
@@ -36,20 +34,6 @@ _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 _BETWEEN: Final = frozenset({"AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN", "AEXPR_BETWEEN_SYM", "AEXPR_NOT_BETWEEN_SYM"})
 
 Query = Callable[[Message | None, Scope | None, Ctes], list[Out]]
-
-
-class TooMuch(Exception):
-    """The text takes more work than is spent on any."""
-
-
-class Work:
-    def __init__(self, left: int = MOST_WORK) -> None:
-        self._left = left
-
-    def step(self, size: int = 1) -> None:
-        self._left -= size
-        if self._left < 0:
-            raise TooMuch
 
 
 def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:

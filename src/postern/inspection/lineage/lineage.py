@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Final
 
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.cache import Snapshots
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
-from postern.inspection.lineage.expressions import TooMuch
-from postern.inspection.lineage.scope import UNKNOWN, Out
+from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.lineage.statements import Read, Statements
 from postern.inspection.sql.postgres.tree import Unreadable, readings
 from postern.inspection.sql.shapes import shape_of
@@ -19,47 +17,12 @@ log = logging.getLogger(__name__)
 
 MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
 
-_SNAPSHOTS: Final = 64
-_TEXTS: Final = 1024  # for each snapshot
-_TEXT_SIZE: Final = 16 * 1024  # characters; longer ones are read each time
-_SIZE: Final = 1024 * 1024  # characters of all texts, for each snapshot
-
-
-class _Readings:
-    """What was found for the texts of one snapshot that were read last. Bounded in number and in size."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
-        self._found: OrderedDict[tuple[str, Doubts], tuple[Read, ...] | None] = OrderedDict()
-        self._size = 0
-
-    def of(
-        self, text: str, doubts: Doubts, read: Callable[[str, str], tuple[Read, ...] | None]
-    ) -> tuple[Read, ...] | None:
-        """`read` takes the text, and what of it does not only name values."""
-        key = (text, doubts)
-        if key not in self._found:
-            shape = shape_of(text)
-            if shape is not None:
-                key = (shape, doubts)
-        if key in self._found:
-            self._found.move_to_end(key)
-            return self._found[key]
-        found = read(text, key[0])
-        if len(key[0]) <= _TEXT_SIZE:
-            self._found[key] = found
-            self._size += len(key[0])
-            while len(self._found) > _TEXTS or self._size > _SIZE:
-                (oldest, _), _ = self._found.popitem(last=False)
-                self._size -= len(oldest)
-        return found
-
 
 class Lineage:
     """Of PostgreSQL. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
 
     def __init__(self) -> None:
-        self._snapshots: OrderedDict[int, _Readings] = OrderedDict()
+        self._snapshots: Snapshots[Catalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
         """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
@@ -78,21 +41,13 @@ class Lineage:
         `standard_conforming_strings` decides how it is read, those of both ways."""
         if len(text) > MOST_TEXT or "\0" in text:
             return None
-        readings = self._readings(schema)
-        return readings.of(text, doubts, lambda text, words: _read(text, words, readings.catalogue, doubts))
+        readings = self._snapshots.of(schema)
+        shape = None if (text, doubts) in readings else shape_of(text)
+        words = text if shape is None else shape  # what of it does not only name values
+        return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
     def catalogue(self, schema: TargetSchema) -> Catalogue:
-        return self._readings(schema).catalogue
-
-    def _readings(self, schema: TargetSchema) -> _Readings:
-        """By the identity of the snapshot, which the catalogue keeps alive as long as it is here."""
-        found = self._snapshots.get(id(schema))
-        if found is None:
-            found = self._snapshots[id(schema)] = _Readings(_catalogue(schema))
-            if len(self._snapshots) > _SNAPSHOTS:
-                self._snapshots.popitem(last=False)
-        self._snapshots.move_to_end(id(schema))
-        return found
+        return self._snapshots.of(schema).catalogue
 
 
 def _catalogue(schema: TargetSchema) -> Catalogue:

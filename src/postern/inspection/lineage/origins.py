@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from postern.domain.target_schema import Relation
 from postern.inspection.lineage.builtins import COLUMNS, RECORDS
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.expressions import Expressions, Query, Work, strings
+from postern.inspection.lineage.expressions import Expressions, Query, strings
 from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
@@ -17,6 +17,7 @@ from postern.inspection.lineage.scope import (
     Part,
     Scope,
     Sources,
+    Work,
     merged,
     renamed,
     union,

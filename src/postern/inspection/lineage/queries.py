@@ -7,10 +7,22 @@ from itertools import zip_longest
 from typing import Final
 
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.expressions import Expressions, TooMuch, Work, strings
+from postern.inspection.lineage.expressions import Expressions, strings
 from postern.inspection.lineage.naming import output_name
 from postern.inspection.lineage.origins import Origins
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Cte, Ctes, Out, Scope, merged, renamed, union
+from postern.inspection.lineage.scope import (
+    NOTHING,
+    UNKNOWN,
+    Cte,
+    Ctes,
+    Out,
+    Scope,
+    TooMuch,
+    Work,
+    merged,
+    renamed,
+    union,
+)
 from postern.inspection.sql.postgres.tree import Message, node
 
 _WIDEST: Final = 1664  # columns that the server takes for one list

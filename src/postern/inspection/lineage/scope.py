@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from postern.domain.target_schema import ColumnRef
 from postern.inspection.lineage.builtins import SYSTEM_COLUMNS
-from postern.inspection.sql.postgres.tree import Message
 
 Sources = frozenset[ColumnRef] | None
 """The columns that a value is made of; None where that cannot be known."""
 
 NOTHING: Final[frozenset[ColumnRef]] = frozenset()
+
+MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
+
+
+class TooMuch(Exception):
+    """The text takes more work than is spent on any."""
+
+
+class Work:
+    def __init__(self, left: int = MOST_WORK) -> None:
+        self._left = left
+
+    def step(self, size: int = 1) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise TooMuch
 
 
 def union(parts: Iterable[Sources]) -> Sources:
@@ -29,11 +44,12 @@ def union(parts: Iterable[Sources]) -> Sources:
 @dataclass(frozen=True, slots=True)
 class Out:
     """A column of a query. Its `name` is None where it cannot be known; `many` stands for any number of columns, of
-    any names, that are each made of no more than `sources`."""
+    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`."""
 
     name: str | None
     sources: Sources
     many: bool = False
+    hidden: bool = False
 
 
 UNKNOWN: Final = Out(None, None, many=True)
@@ -97,7 +113,7 @@ class Scope:
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
-    windows: dict[str, Message] = field(default_factory=dict)
+    windows: dict[str, Any] = field(default_factory=dict)
 
     def add(self, part: Part) -> None:
         self.items += part.items

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Final
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, spread
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Doubts
 from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.lineage.naming import cut
-from postern.inspection.lineage.scope import Out, Sources, merged, union
+from postern.inspection.lineage.scope import Sources, union
 from postern.inspection.lineage.statements import Kept, Read
 from postern.interception.events import Column
 
@@ -22,8 +23,6 @@ _DOUBTED: Final = 256  # names; beyond, everything is in doubt
 
 _EMPTY: Final = TargetSchema()
 _NO_TAGS: Final[frozenset[str]] = frozenset()
-
-_Outs = tuple[Out, ...]
 
 
 class SessionLineage:
@@ -38,7 +37,7 @@ class SessionLineage:
         self._lineage = lineage
         self._known = schema
         self._doubts = NO_DOUBTS
-        self._kept: dict[tuple[Kept, str], list[_Outs | None]] = {}
+        self._kept: dict[tuple[Kept, str], list[Outs | None]] = {}
         self._last: tuple[str, TargetSchema, Doubts, tuple[Read, ...] | None] | None = None
 
     @property
@@ -75,7 +74,7 @@ class SessionLineage:
         outs = self._answered(statement, columns)
         if not columns:
             return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
-        found = None if outs is None else _spread(outs, len(columns))
+        found = None if outs is None else spread(outs, len(columns))
         return tuple(
             self._both(column, None if found is None else found[place], parsed=found is not None)
             for place, column in enumerate(columns)
@@ -85,7 +84,7 @@ class SessionLineage:
         relation = self._schema.relations.get((column.schema, column.table))
         return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
 
-    def _keep(self, name: tuple[Kept, str], outs: _Outs | None) -> None:
+    def _keep(self, name: tuple[Kept, str], outs: Outs | None) -> None:
         if name not in self._kept and len(self._kept) >= _NAMES:
             return
         meanings = self._kept.setdefault(name, [])
@@ -101,27 +100,16 @@ class SessionLineage:
         self._last = (statement, schema, self._doubts, found) if len(statement) <= _REMEMBERED else None
         return found
 
-    def _answered(self, statement: str, columns: Sequence[Column]) -> _Outs | None:
+    def _answered(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)
         if reads is None:
             return None
-        meant: list[_Outs | None] = []
+        meant: list[Outs | None] = []
         for read in reads:
             meant += self._meanings(read)
-        if len(meant) > 1 and columns:
-            meant = [outs for outs in meant if outs is None or _fits(outs, columns)]
-        if not meant or None in meant:
-            return None
-        first, *others = [outs for outs in meant if outs is not None]
-        for other in others:
-            if first == other:
-                continue
-            if len(first) != len(other) or any(out.many for out in (*first, *other)):
-                return (Out(None, merged([*first, *other]), many=True),)
-            first = tuple(Out(a.name, union([a.sources, b.sources])) for a, b in zip(first, other, strict=True))
-        return first
+        return one_of(meant, columns, cut)
 
-    def _meanings(self, read: Read) -> Sequence[_Outs | None]:
+    def _meanings(self, read: Read) -> Sequence[Outs | None]:
         if read.shows is not None:
             return self._kept.get(read.shows, [None]) if self._doubts.kept else [None]
         return [] if read.outs is None or read.keeps is not None else [read.outs]
@@ -139,26 +127,3 @@ class SessionLineage:
         if not parsed or sources is None or told is None:
             return told
         return union([told, sources])
-
-
-def _fits(outs: _Outs, columns: Sequence[Column]) -> bool:
-    """Whether an answer with these columns may be of that: by their number, and by the names that are certain."""
-    if any(out.many for out in outs):
-        return True
-    return len(outs) == len(columns) and all(
-        out.name is None or cut(out.name) == column.name for out, column in zip(outs, columns, strict=True)
-    )
-
-
-def _spread(outs: _Outs, width: int) -> list[Sources] | None:
-    """One for each column of an answer, where some of `outs` may stand for several. None when they do not fit."""
-    many = [place for place, out in enumerate(outs) if out.many]
-    if not many:
-        return [out.sources for out in outs] if len(outs) == width else None
-    first, last = many[0], many[-1]
-    head, tail = outs[:first], outs[last + 1 :]
-    between = width - len(head) - len(tail)
-    if between < 0:
-        return None
-    middle = merged(outs[first : last + 1])
-    return [out.sources for out in head] + [middle] * between + [out.sources for out in tail]

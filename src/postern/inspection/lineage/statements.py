@@ -9,8 +9,8 @@ from typing import Final
 
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.inspection.lineage.changes import Changes
-from postern.inspection.lineage.expressions import Work, strings
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope
+from postern.inspection.lineage.expressions import strings
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, Work
 from postern.inspection.sql.postgres.tree import Message, children, node
 
 

@@ -87,6 +87,13 @@ _NAMES_FOLLOW = words_of(
 
 
 def _called(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
+    for start, place in called_at(tokens, functions):
+        parts = tuple(each.text for each in tokens[start:place] if each.key != ".")
+        yield parts, any(each.kind is Kind.NAME for each in tokens[start:place])
+
+
+def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[int, int]]:
+    """Where the name of each function that is called begins, and where its bracket stands."""
     for place in range(1, len(tokens)):
         if tokens[place].key != "(" or not tokens[place - 1].is_name:
             continue
@@ -97,8 +104,7 @@ def _called(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[tup
             continue
         if _names_no_function(tokens, start, place):
             continue
-        parts = tuple(each.text for each in tokens[start:place] if each.key != ".")
-        yield parts, any(each.kind is Kind.NAME for each in tokens[start:place])
+        yield start, place
 
 
 def _is_keyword(token: Token, before: Token, functions: Functions) -> bool:

@@ -1,79 +1,92 @@
-"""Whether a condition of an UPDATE or a DELETE holds for every row, as far as its text tells."""
+"""Whether a condition of an UPDATE or a DELETE holds for every row, as far as its text tells.
+
+What is the same for every row and cannot be worked out here may be true and may be false: so each part is asked whether
+it can be what the whole needs of it, `not` asking for the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot import exp
 
-_EQUAL = (exp.EQ, exp.GTE, exp.LTE, exp.NullSafeEQ, exp.Like, exp.ILike)
+_EQUAL = (exp.EQ, exp.GTE, exp.LTE, exp.NullSafeEQ, exp.Like, exp.ILike, exp.Is)
+_UNEQUAL = (exp.NEQ, exp.GT, exp.LT)
+# What some dialects write without parentheses, and this parser takes for columns.
+_CALLED = frozenset(
+    ["CURRENT_ROLE", "LOCALTIMESTAMP", "SYSDATE", "SYSTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP"]
+)
 
 
 def always_true(condition: exp.Expr) -> bool:
-    return _truth(condition) is True
+    return _can_be(True, condition)
 
 
 def looks_at_no_row(condition: exp.Expr) -> bool:
-    return condition.find(exp.Column) is None
+    return all(_is_called(column) for column in condition.find_all(exp.Column))
 
 
-def _truth(node: exp.Expr) -> bool | None:
-    """None: it depends on the row. What looks at no row and cannot be worked out here counts as true."""
+def _is_called(column: exp.Column) -> bool:
+    name = column.this
+    return not column.table and isinstance(name, exp.Identifier) and not name.quoted and name.this.upper() in _CALLED
+
+
+def _can_be(value: bool, node: exp.Expr) -> bool:
+    """Whether it may be that for every row, whatever stands in it."""
     if isinstance(node, exp.Paren):
-        return _truth(node.this)
-    if isinstance(node, exp.And | exp.Or | exp.Xor):
-        return _joined(node)
+        return _can_be(value, node.this)
     if isinstance(node, exp.Not):
-        inner = _truth(node.this)
-        return None if inner is None else not inner
-    if isinstance(node, exp.Boolean):
-        return bool(node.this)
-    if isinstance(node, exp.Null):
-        return False
-    if isinstance(node, exp.Literal):
-        return _number(node) != 0
-    if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
-        return _compared(node)
-    if isinstance(node, exp.In) and any(each == node.this for each in node.expressions):
-        return True
-    return True if looks_at_no_row(node) else None
-
-
-def _joined(node: exp.Connector) -> bool | None:
-    parts = list(node.flatten())
-    found = [_truth(part) for part in parts]
-    if isinstance(node, exp.And):
-        return False if False in found else True if all(found) else None
+        return _can_be(not value, node.this)
+    if isinstance(node, exp.And | exp.Or):
+        return _joined(value, node)
     if isinstance(node, exp.Xor):
-        return None if None in found else sum(map(bool, found)) % 2 == 1
-    if True in found:
-        return True
+        return all(_can_be(True, part) or _can_be(False, part) for part in node.flatten())
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) is value
+    if isinstance(node, exp.Null):
+        return not value
+    if isinstance(node, exp.Literal):
+        return (_number(node) != 0) is value
+    if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
+        return _compared(value, node)
+    if isinstance(node, exp.In) and any(each == node.this for each in node.expressions):
+        return value
+    if isinstance(node, exp.Between) and node.this == node.args.get("low") == node.args.get("high"):
+        return value
+    return looks_at_no_row(node)
+
+
+def _joined(value: bool, node: exp.Connector) -> bool:
+    parts = list(node.flatten())
+    each = partial(_can_be, value)
+    if isinstance(node, exp.And) is value:
+        return all(map(each, parts))
     plain = [part.unnest() for part in parts]
-    if any(isinstance(part, exp.Not) and part.this.unnest() in plain for part in plain):
-        return True  # x or not x
-    return None if None in found else False
+    # x or not x; and not (x and not x)
+    return any(map(each, parts)) or any(isinstance(part, exp.Not) and part.this.unnest() in plain for part in plain)
 
 
-def _compared(node: exp.Binary) -> bool | None:
+def _compared(value: bool, node: exp.Binary) -> bool:
     left, right = node.this, node.expression
     if not isinstance(left, exp.Expr) or not isinstance(right, exp.Expr):
-        return None
-    if isinstance(node, _EQUAL) and left.unnest() == right.unnest():
-        return True
+        return False
+    if left.unnest() == right.unnest() and isinstance(node, _EQUAL + _UNEQUAL):
+        return isinstance(node, _EQUAL) is value
     if isinstance(node, exp.Like | exp.ILike) and right.is_string:
-        return True if set(right.name) == {"%"} else None if left.find(exp.Column) else True
+        return value if set(right.name) == {"%"} else left.find(exp.Column) is None
     if not looks_at_no_row(node):
-        return None
+        return False
     first, second = _number(left), _number(right)
     if first is None or second is None:
-        return _unequal_strings(node, left, right)
+        return not _unequal_strings(node, left, right) or not value
     compare = _COMPARE.get(type(node))
-    return compare(first, second) if compare else True
+    return compare is None or compare(first, second) is value
 
 
 def _unequal_strings(node: exp.Binary, left: exp.Expr, right: exp.Expr) -> bool:
     both = left.is_string and right.is_string
-    return not (both and isinstance(node, exp.EQ) and left.name.strip().lower() != right.name.strip().lower())
+    return both and isinstance(node, exp.EQ) and left.name.strip().lower() != right.name.strip().lower()
 
 
 _COMPARE: dict[type[exp.Expr], Callable[[float, float], bool]] = {

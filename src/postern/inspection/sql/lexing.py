@@ -51,7 +51,7 @@ def tokens_of(text: str, pattern: re.Pattern[str]) -> list[Token]:
 def token_of(match: re.Match[str], text: str) -> Token:
     kind, found = match.lastgroup, match.group()
     if kind == "string":
-        return string(_body(found))
+        return string(_body(found), found[-1], found[0] not in "xXbB")
     if kind == "name":
         quote = found[-1]
         return Token(Kind.NAME, found[1:-1].replace(quote * 2, quote))

@@ -7,7 +7,7 @@ in that mode refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import TargetSchema
@@ -38,15 +38,18 @@ class MySqlParser:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        return self._cache.of(text, schema, _parse)
+        return self._cache.of(text, schema, judge_text)
 
 
-def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
+def judge_text(
+    text: str, schema: TargetSchema | None, one: Callable[[list[Token], Judging], Statement] | None = None
+) -> tuple[Statement, ...]:
+    """By every reading. `one` judges each statement, in their order, in the place of `judge`."""
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
     try:
         found: list[Statement] = []
         for reading in readings(text):
-            said = _judge_reading(reading, judging)
+            said = _judge_reading(reading, judging, one or judge)
             if not found:
                 found = said
             else:
@@ -58,29 +61,37 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
         return (unknown("it is nested too deeply"),)
 
 
-def _judge_reading(reading: Reading, judging: Judging) -> list[Statement]:
+def whole_statements(reading: Reading) -> list[list[Token]]:
+    """Without a last one that cannot be read to its end."""
     statements = statements_of(reading.tokens)
     if reading.broken and statements and reading.tokens[-1].key != ";":
         statements.pop()
+    return statements
+
+
+def _judge_reading(
+    reading: Reading, judging: Judging, one: Callable[[list[Token], Judging], Statement]
+) -> list[Statement]:
+    statements = whole_statements(reading)
     found = []
     for place, tokens in enumerate(statements):
-        if _creates_block(tokens):
+        if creates_block(tokens):
             rest = [token for each in statements[place:] for token in each]
             found.append(_code(rest, judging, len(statements) - place > 1))
             return found
-        found.append(_judge(tokens, judging))
+        found.append(one(tokens, judging))
     if reading.broken and reading.usual:
         found.append(unknown(reading.broken))
     return found
 
 
-def _judge(tokens: list[Token], judging: Judging) -> Statement:
+def judge(tokens: list[Token], judging: Judging) -> Statement:
     verb = verb_of(tokens)
     if verb in ("EXPLAIN", "DESCRIBE", "DESC"):
         return _explain(tokens, judging)
     if verb == "ANALYZE" and not by_first_words(tokens, words.STATEMENTS):
         return _explain([tokens[0], word("ANALYZE"), *tokens[1:]], judging)
-    if verb in _QUERIES:
+    if verb in QUERIES:
         return _query(tokens, verb, judging)
     if verb == "SET" and not by_first_words(tokens, words.STATEMENTS):
         return _set(tokens, judging)
@@ -99,12 +110,12 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-_QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
+QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
 
 
 def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
-    plain = _without_into(draft, _without_extras(tokens, verb))
+    plain = _without_into(draft, without_extras(tokens, verb))
     if any(token.key == ":=" for token in plain):
         draft.add(Effect.SESSION)
     if verb == "WITH":
@@ -114,7 +125,7 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     return draft.done()
 
 
-def _without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
+def without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
     """REPLACE as INSERT, VALUES ROW(1) as VALUES (1), and without words such as LOW_PRIORITY, which mean nothing here
     and which sqlglot takes for names."""
     found: list[Token] = []
@@ -151,25 +162,30 @@ _FILE_OPTIONS = words_of(
 
 
 def _without_into(draft: Draft, tokens: list[Token]) -> list[Token]:
-    """Without INTO OUTFILE and INTO @variable, which are told in the draft."""
+    plain, into = without_into(tokens)
+    if into:
+        draft.add(Effect.SESSION if into[0].kind is Kind.VARIABLE else Effect.ADMIN)
+    return plain
+
+
+def without_into(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Without INTO OUTFILE and INTO @variable, and those words by themselves, without the INTO."""
     for place, token in enumerate(tokens):
         after = place + 1
         if token.key != "INTO" or after >= len(tokens):
             continue
         if tokens[after].key in ("OUTFILE", "DUMPFILE"):
-            draft.add(Effect.ADMIN)
             after += 2
             while after < len(tokens) and (tokens[after].key in _FILE_OPTIONS or _is_option_value(tokens, after)):
                 after += 1
         elif tokens[after].kind is Kind.VARIABLE:
-            draft.add(Effect.SESSION)
             after += 1
             while key_at(tokens, after) == "," and after + 1 < len(tokens) and tokens[after + 1].kind is Kind.VARIABLE:
                 after += 2
         else:
             continue
-        return tokens[:place] + tokens[after:]
-    return tokens
+        return tokens[:place] + tokens[after:], tokens[place + 1 : after]
+    return tokens, []
 
 
 def _is_option_value(tokens: Sequence[Token], place: int) -> bool:
@@ -187,7 +203,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     inner = tokens[place:]
     verb = verb_of(inner)
     draft = Draft("EXPLAIN", {Effect.READ})
-    if verb not in _QUERIES:
+    if verb not in QUERIES:
         if runs or (key_at(inner, 0) in ("CREATE", "DROP", "ALTER") and len(inner) > 1 and inner[1].is_name):
             draft.unknown("what it explains is not known")
         elif key_at(inner, 0) != "FOR":
@@ -253,7 +269,7 @@ def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kin
     draft.reason = said.reason
 
 
-def _creates_block(tokens: Sequence[Token]) -> bool:
+def creates_block(tokens: Sequence[Token]) -> bool:
     if key_at(tokens, 0) not in ("CREATE", "ALTER"):
         return False
     listed = {token.key for token in tokens}

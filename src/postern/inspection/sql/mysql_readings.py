@@ -167,7 +167,9 @@ def _append(tokens: list[Token], token: Token) -> None:
     if token.key == "." and tokens and tokens[-1].kind is Kind.NUMBER:
         raise Unreadable("a dot follows a number")
     if token.kind is Kind.STRING and tokens and tokens[-1].kind is Kind.STRING:
-        tokens[-1] = Token(Kind.STRING, tokens[-1].text + token.text)  # side by side they are one
+        before = tokens[-1]  # side by side they are one
+        both = None if before.content is None or token.content is None else before.content + token.content
+        tokens[-1] = Token(Kind.STRING, before.text + token.text, content=both)
     else:
         tokens.append(token)
 

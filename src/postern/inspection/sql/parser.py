@@ -28,6 +28,15 @@ class SessionParser(Protocol):
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """As `Parser.parse`, by what has passed."""
 
+    def keeps(self, text: str) -> bool:
+        """Whether texts that hold neither PREPARE nor EXECUTE matter to those after them, as this one does."""
+
+    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+        """What this text executes by its names, each once; of a text that `parse` had before."""
+
+    def missed(self) -> None:
+        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
         """This goes to the target; `by_protocol`: to be prepared there under a name that is not told."""
 

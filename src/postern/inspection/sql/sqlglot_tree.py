@@ -60,8 +60,9 @@ _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
 _OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
 
 
-def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
-    """`verb` is the keyword that decides what the statement is: its first, or the one behind WITH."""
+def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
+    """The tree and all of its nodes. `verb` is the keyword that decides what the statement is: its first, or the one
+    behind WITH. Raises Unreadable for a tree that is not to be believed."""
     check_nesting(tokens)
     tree = _parsed(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
@@ -71,6 +72,12 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
     if opaque is not None:
         raise Unreadable("a part of it is not understood")
     _check_accounted(tokens, nodes, grammar)
+    return tree, nodes
+
+
+def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
+    """Of the tree, see there."""
+    tree, nodes = tree_of(tokens, verb, grammar)
     named = dict(_tables(nodes, grammar))
     return Facts(
         _effects(nodes),

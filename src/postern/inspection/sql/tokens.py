@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 MAX_DEPTH = 60  # of brackets and of whatever else a parser descends for: some thousand crash it
@@ -37,12 +37,14 @@ class Unreadable(Exception):
 @dataclass(frozen=True, slots=True)
 class Token:
     """`text` is a word as written, a name without its quotes, a string's content with all that is not plain made `_`.
-    `key` is the word or the symbol in capitals, and empty for whatever can be no keyword."""
+    `key` is the word or the symbol in capitals, and empty for whatever can be no keyword. `content` is a string's as
+    written, with single quotes for doubled ones; what its backslashes mean is the session's. None of one in digits."""
 
     kind: Kind
     text: str
     key: str = ""
     alone: bool = False  # nothing else on its line, as GO and / are
+    content: str | None = field(default=None, compare=False)
 
     @property
     def is_name(self) -> bool:
@@ -71,8 +73,15 @@ def symbol(text: str, alone: bool = False) -> Token:
 _NOT_PLAIN = re.compile(r"[^0-9A-Za-z .,:%_-]")
 
 
-def string(content: str) -> Token:
-    return Token(Kind.STRING, _NOT_PLAIN.sub("_", content))
+def plain(text: str) -> str:
+    """With `_` for whatever may mean something in a string: so parsers are given it."""
+    return _NOT_PLAIN.sub("_", text)
+
+
+def string(content: str, quote: str = "'", is_text: bool = True) -> Token:
+    """`content` is what stands between the quotes."""
+    kept = content.replace(quote * 2, quote) if is_text else None
+    return Token(Kind.STRING, plain(content), content=kept)
 
 
 def render(tokens: Iterable[Token], open_quote: str, close_quote: str) -> str:

@@ -6,12 +6,13 @@ them. Shown is what the connection's own user may see there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postern.domain.errand import ErrandKind
-from postern.protocols.postgres.query import Row
+from postern.protocols.asking import Catalogue, Question, Row
+from postern.protocols.postgres import schema
+from postern.protocols.postgres.query import Query
 
 _DATABASES = """
 select d.datname from pg_catalog.pg_database d
@@ -43,23 +44,10 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0 and not a.attisdro
 order by a.attnum"""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """`values` are the names of arguments, in the order of the statement's; `shape` makes the answer of all rows.
-    `overhead` is how many bytes of JSON each row costs in it beside its own cells, at the most. `missing` is said when
-    there is no row, where that means that something is not there."""
-
-    statement: str
-    values: tuple[str, ...]
-    shape: Callable[[Sequence[Row]], dict[str, Any]]
-    overhead: int = 8
-    missing: str = ""
-
-
 def _tables(rows: Sequence[Row]) -> dict[str, Any]:
     schemas: dict[str | None, list[str | None]] = {}
-    for schema, table in rows:
-        schemas.setdefault(schema, []).append(table)
+    for name, table in rows:
+        schemas.setdefault(name, []).append(table)
     return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
 
 
@@ -67,7 +55,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, Any]:
     return {"columns": [{"name": name, "type": kind, "nullable": nullable == "t"} for name, kind, nullable in rows]}
 
 
-QUESTIONS: Mapping[ErrandKind, Question] = {
+_QUESTIONS: Mapping[ErrandKind, Question] = {
     ErrandKind.TEST: Question("select 1", (), lambda _: {"success": True}),
     ErrandKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
     ErrandKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
@@ -79,3 +67,11 @@ QUESTIONS: Mapping[ErrandKind, Question] = {
         missing="there is no such table, or the connection's user may not see it",
     ),
 }
+
+
+def _own_path(parameters: Mapping[str, str]) -> bool:
+    """A search_path, or options that may hold one."""
+    return not {"search_path", "options"}.isdisjoint(name.lower() for name in parameters)
+
+
+CATALOGUE = Catalogue(Query, _QUESTIONS, schema.QUESTIONS, schema.target_schema, _own_path)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postern.domain.row_count import CountPlan, Named, Uncountable
-from postern.protocols.postgres.query import Query, Row
+from postern.protocols.asking import Row
+from postern.protocols.postgres.query import Query
 
 BEGIN: Final = "begin isolation level read committed read only"
 ROLLBACK: Final = "rollback"

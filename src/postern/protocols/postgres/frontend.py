@@ -41,6 +41,7 @@ from postern.protocols.postgres.ledger import (
     Statement,
 )
 from postern.protocols.postgres.named import LENGTH, MOST, may_run_by_name, names_in
+from postern.protocols.texts import text_of
 
 # What a message may be; bits, since every message is asked several times.
 _BATCHED: Final = 1  # a part of a batch
@@ -191,7 +192,7 @@ class Frontend:
         batch.end = m.QUERY
         batch.raw.append(raw)
         batch.slots.append(Slot(QUERY, exchange))
-        text = m.text_of(raw[5:end], ledger.encoding)
+        text = text_of(raw[5:end], ledger.encoding)
         self._asks(batch, exchange, text)
         if (ledger.portals or ledger.statements) and may_run_by_name(text):
             self._run_by_name(batch, exchange, text)
@@ -271,7 +272,7 @@ class Frontend:
             return self._pass()
         batch = self._batch = Batch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
-        text = m.text_of(head.replace(b"\0", b" "), self.ledger.encoding)
+        text = text_of(head.replace(b"\0", b" "), self.ledger.encoding)
         self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
         batch.forced = Refuse(
             rule="size",
@@ -287,7 +288,7 @@ class Frontend:
         described = self._described
         self._described = None
         if tag == m.QUERY:
-            text = m.text_of(m.last_cstring(buf, pos, end), ledger.encoding)
+            text = text_of(m.last_cstring(buf, pos, end), ledger.encoding)
             slot = Slot(QUERY, ledger.next_exchange())
             self._asks(batch, slot.exchange, text)
             if may_run_by_name(text):
@@ -315,7 +316,7 @@ class Frontend:
         text, pos = m.read_cstring(buf, pos, end)
         oids = m.parse_oids(buf, pos, end)
         slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
-        slot.statement = Statement(m.text_of(text, self.ledger.encoding), oids)
+        slot.statement = Statement(text_of(text, self.ledger.encoding), oids)
         self._statements[slot.name] = slot.statement
         self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
         return slot
@@ -326,7 +327,7 @@ class Frontend:
         own = self._statements.get(named)
         statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
         if not statements:
-            name = m.text_of(body.statement, self.ledger.encoding, "replace")
+            name = text_of(body.statement, self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
         values, unsure = parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values, unsure, statements[-1].types)
@@ -350,7 +351,7 @@ class Frontend:
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
         if not portals:
-            portals = [Portal([Statement(f"execute portal {m.text_of(name, self.ledger.encoding, 'replace')!r}")])]
+            portals = [Portal([Statement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])]
         batch.runs = True
         if described is not None and described.name == name:
             described.informs = slot

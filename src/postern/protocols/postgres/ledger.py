@@ -25,6 +25,10 @@ from typing import Final, Generic, TypeVar
 
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres import messages as m
+from postern.protocols.texts import SQL_ASCII
+
+# Requests that wait for their answers. The target hears nothing of refused ones, so it does not slow their client down.
+MAX_OWED: Final = 65_536
 
 # Kinds of slots
 QUERY: Final = 0
@@ -238,7 +242,9 @@ class Ledger:
         self.unread = name if found is None else ""
 
     def add(self, slot: Slot) -> None:
-        """An answer is owed, unless the backend skips what asks for it."""
+        """An answer is owed, unless the backend skips what asks for it. Raises ProtocolViolation."""
+        if slot.kind == REFUSED and len(self.slots) >= MAX_OWED:
+            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their answers, refused ones among them")
         if self.skipping:
             if slot.kind != SYNC:
                 return
@@ -301,7 +307,7 @@ class Ledger:
 # By what the target calls them: all those of one byte a character, in which ASCII is ASCII, and UTF-8.
 _CODECS: Final = {
     "UTF8": "utf-8",
-    "SQL_ASCII": m.SQL_ASCII,
+    "SQL_ASCII": SQL_ASCII,
     "KOI8R": "koi8-r",
     "KOI8U": "koi8-u",
     **{f"LATIN{n}": f"iso8859-{part}" for n, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},

@@ -16,7 +16,6 @@ before it is waited for. SCRAM is RFC 5802 and 7677, channel binding `tls-server
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -29,6 +28,7 @@ from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailab
 from postern.protocols.base import Handshake
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.scram import Exchange, KeyCache, Rejected, derive
+from postern.protocols.verifiers import decoy as decoy
 
 # Limits of the backend itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
 MAX_STARTUP = 10_000
@@ -158,12 +158,6 @@ async def _password_message(stream: Handshake) -> bytes:
     return await stream.read(length - 4)
 
 
-def decoy(user: str, secret: bytes) -> Verifier:
-    """A verifier that no password fits, the same each time: an unknown user looks like a wrong password."""
-    digest = hmac.new(secret, user.encode("utf-8", "surrogateescape"), hashlib.sha512).digest()
-    return Verifier(4096, digest[:16], digest[16:48], digest[32:64])
-
-
 def keep_waiting(stream: Handshake, text: str, hint: str, *, first: bool) -> None:
     """A notice to a client that is not welcomed yet. `first`: before it AuthenticationOk, in front of which clients
     take none."""
@@ -213,14 +207,6 @@ class TargetGreeting:
     parameters: dict[str, str] = field(default_factory=dict)
     pid: int = 0
     key: bytes = b""
-
-
-class TargetRefused(Unavailable):
-    """The target answered the login with an ErrorResponse."""
-
-    def __init__(self, report: m.Report) -> None:
-        super().__init__(report.text)
-        self.report = report
 
 
 async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
@@ -361,5 +347,5 @@ async def _message(stream: Handshake) -> tuple[bytes, bytes]:
         raise ProtocolViolation(f"the target sent a message of length {length} during login")
     body = await stream.read(length - 4)
     if tag == b"E":
-        raise TargetRefused(m.parse_report(body))
+        raise m.refused(body)
     return tag, body

@@ -15,7 +15,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
+from postern.protocols.asking import TargetRefused
 from postern.protocols.framing import uint32
+from postern.protocols.texts import text_of
 
 INT32 = struct.Struct("!i")
 UINT32 = struct.Struct("!I")
@@ -186,10 +188,16 @@ class Report:
     position: str = ""  # decimal: which character of the statement, from 1
 
 
+def refused(body: bytes) -> TargetRefused:
+    """An ErrorResponse to the gateway itself, as what it raises."""
+    said = parse_report(body)
+    return TargetRefused(said.text, said.code, said.hint)
+
+
 def report(tag: bytes, severity: str, code: str, text: str, detail: str = "", hint: str = "") -> bytes:
     """An ErrorResponse (tag E) or NoticeResponse (tag N); chapter "Error and Notice Message Fields"."""
     fields = [(b"S", severity), (b"V", severity), (b"C", code), (b"M", text), (b"D", detail), (b"H", hint)]
-    body = b"".join(key + value.replace("\0", "").encode() + b"\0" for key, value in fields if value)
+    body = b"".join(key + value.replace("\0", "").encode("utf-8", "replace") + b"\0" for key, value in fields if value)
     return message(tag, body, b"\0")
 
 
@@ -236,19 +244,6 @@ class Field:
 
 
 _FIELD = struct.Struct("!IhIhih")
-
-
-SQL_ASCII: Final = "sql_ascii"
-
-
-def text_of(data: bytes, codec: str, errors: str = "surrogateescape") -> str:
-    """`codec` is Python's, or SQL_ASCII: nothing is converted then, and bytes are what the target's database has."""
-    if codec != SQL_ASCII:
-        return data.decode(codec, errors)
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 @lru_cache(maxsize=64)

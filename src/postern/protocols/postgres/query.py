@@ -10,12 +10,12 @@ import struct
 from collections.abc import Sequence
 
 from postern.errors import ProtocolViolation
+from postern.protocols.asking import Row, TargetRefused
 from postern.protocols.framing import Intake
 from postern.protocols.postgres import messages as m
 
 MAX_MESSAGE = 16 << 20  # bytes; a row of a catalogue is far smaller
-
-Row = tuple[str | None, ...]
+_HEADER = 5
 
 
 class Query:
@@ -31,7 +31,12 @@ class Query:
         self._types = tuple(types)
         self._intake = Intake()
         self.finished = False
-        self.error: m.Report | None = None
+        self.error: TargetRefused | None = None
+
+    @property
+    def needs(self) -> int:
+        """How many bytes `feed` takes next: the rest of a message, or of its head."""
+        return self._intake.lacking or _HEADER - self._intake.waiting
 
     def start(self) -> bytes:
         """Raises ProtocolViolation when the statement holds a zero byte. UTF-8, so ask for that client encoding."""
@@ -54,7 +59,7 @@ class Query:
         intake = self._intake
         intake.feed(data)
         rows: list[Row] = []
-        while not self.finished and len(intake.buf) - intake.pos >= 5:
+        while not self.finished and len(intake.buf) - intake.pos >= _HEADER:
             buf, pos = intake.buf, intake.pos
             size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
             if not 5 <= size <= MAX_MESSAGE:
@@ -70,7 +75,7 @@ class Query:
         if tag == m.DATA_ROW:
             rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in cells(body)))
         elif tag == m.ERROR_RESPONSE:
-            self.error = m.parse_report(body)
+            self.error = m.refused(body)
         elif tag == m.READY_FOR_QUERY:
             self.finished = True
         elif tag in (m.COPY_IN_RESPONSE, m.COPY_OUT_RESPONSE, m.COPY_BOTH_RESPONSE):

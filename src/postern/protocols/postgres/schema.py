@@ -7,13 +7,12 @@ with its schema; nothing that a user of the target made is called. PostgreSQL 12
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from postern.domain.target_schema import Function, Relation, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres.query import Row
+from postern.protocols.asking import Row, tags, text
 
 _PATH = "select s from pg_catalog.unnest(pg_catalog.current_schemas(true)) s"
 
@@ -83,8 +82,6 @@ where t.oid >= 16384"""
 QUESTIONS = (_PATH, _EMPTY_PATH, _RELATIONS, _FUNCTIONS, _OPERATORS, _TYPES)
 """Asked one after the other on one connection, which is good for nothing else afterwards."""
 
-_TAG = re.compile(r"#(\w(?:[\w:.-]{0,98}\w)?)")
-
 
 def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
     """Of the rows of each of QUESTIONS. Raises ProtocolViolation for others."""
@@ -101,18 +98,6 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise ProtocolViolation(f"the target's answer about its catalogue cannot be read: {error}") from None
-
-
-def text(cell: str | None) -> str:
-    """Raises ValueError for NULL."""
-    if cell is None:
-        raise ValueError("NULL in the place of a name")
-    return cell
-
-
-def tags(comment: str) -> frozenset[str]:
-    """The words of a comment that begin with a hash sign: `Where to write to. #pii` has the tag `pii`."""
-    return frozenset(_TAG.findall(comment))
 
 
 def _relation(row: Row) -> Relation:

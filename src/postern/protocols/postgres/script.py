@@ -15,6 +15,7 @@ class Script:
         self._skip = 0
         self.failed = False
         self.finished = False
+        self.leaves = False  # it says goodbye
 
     def exit_code(self) -> int:
         """0 when it ran to its end without an error, else 1."""

@@ -8,6 +8,8 @@ client → agent   START       the program may begin; nothing runs before this
 agent → client   STDOUT      bytes of standard output; all output when there is a terminal
                  STDERR      bytes of standard error, and what the gateway has to say
                  EXIT        u32 exit code, name of the signal that ended it (or nothing); the last frame
+                 OUTPUT_END  there is no more output, though it may go on: a channel of SSH that is closed by halves. A
+                             program's end says the same, so none needs to send it
 gateway → client WAITS       1 while people have yet to let the client in, 0 once they have: nothing runs until then
 """
 
@@ -27,6 +29,7 @@ STDOUT: Final = 17
 STDERR: Final = 18
 EXIT: Final = 19
 WAITS: Final = 20
+OUTPUT_END: Final = 21
 
 HEADER: Final = 5
 MAX_PAYLOAD: Final = 64 * 1024  # bytes that a sender puts into one frame
@@ -65,6 +68,7 @@ def frames(kind: int, data: bytes) -> bytes:
 
 START_FRAME: Final = frame(START)
 STDIN_END_FRAME: Final = frame(STDIN_END)
+OUTPUT_END_FRAME: Final = frame(OUTPUT_END)
 
 
 def waits(still: bool) -> bytes:

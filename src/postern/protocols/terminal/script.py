@@ -17,6 +17,11 @@ class Script:
     def finished(self) -> bool:
         return self._exit is not None
 
+    @property
+    def leaves(self) -> bool:
+        """Behind its last frame a command's client goes."""
+        return self.finished
+
     def exit_code(self) -> int:
         """The program's own; ENDED when it did not come to its end."""
         return m.ENDED if self._exit is None else self._exit.code

@@ -21,6 +21,8 @@ from postern.protocols.terminal.output import Held, Printed, refused, said, warn
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
+_OPAQUE = "rules of this connection look at what is shown, and what a forwarded port carries cannot be masked"
+_OPAQUE_HINT = "Ask an administrator for a connection without such rules"
 _TOO_LARGE = "this input is too large to be judged, so it was refused"
 
 
@@ -36,7 +38,10 @@ class Entered(Request):
 class TerminalWire(Wire):
     """`arguments` are those that the client asked for. `whole`: the input is a script. `terminal`: somebody sits
     there, so what is printed without a line end is a prompt; `size` is that terminal's columns and rows when it
-    begins. A command that prints more than `most_output` is ended; 0 is no limit. Sizes in bytes."""
+    begins. A command that prints more than `most_output` is ended; 0 is no limit. Sizes in bytes.
+
+    `opaque`: neither what comes nor what is shown is text, but whatever somebody forwards. Only what it
+    begins with is judged; where anything must be hidden of what is shown it is refused, since that cannot be done."""
 
     def __init__(
         self,
@@ -47,8 +52,11 @@ class TerminalWire(Wire):
         size: tuple[int, int] | None = None,
         max_message: int = 32 << 20,
         most_output: int = 0,
+        opaque: bool = False,
     ) -> None:
         self.wants = Wants()
+        self._opaque = opaque
+        self._passed = 0  # bytes of input, where it is opaque
         self._arguments = arguments
         self._whole = whole
         self._terminal = terminal
@@ -68,6 +76,7 @@ class TerminalWire(Wire):
         self._started = False
         self._input_ended = False
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
+        self._output_ended = False
         self._cutting = False  # the rest of the output was refused
         self._exited = False
         self._code: int | None = None
@@ -121,7 +130,10 @@ class TerminalWire(Wire):
                 raise ProtocolViolation("a command was started a second time")
             self._begin()
         elif kind == m.STDIN:
-            if self._terminal:
+            if self._opaque:
+                self._passed += len(payload)
+                self._upward.append(m.frames(m.STDIN, payload))
+            elif self._terminal:
                 self._type(payload)
             else:
                 self._pipe(payload)
@@ -147,8 +159,11 @@ class TerminalWire(Wire):
             self._upward.append(Resized(*self._size))
         request = Entered(m.START_FRAME, starts=True)
         if self._arguments:
-            values = tuple([argument.encode("utf-8", "surrogateescape") for argument in self._arguments])
+            several = self._arguments if len(self._arguments) > 1 else ()  # one is the text itself
+            values = tuple([argument.encode("utf-8", "surrogateescape") for argument in several])
             request.operations.append(Operation(self._next(), " ".join(self._arguments), values=values))
+        if self._opaque and self.wants.output:
+            request.forced = Refuse("opaque", _OPAQUE, _OPAQUE_HINT)
         self._upward.append(request)
 
     def _type(self, data: bytes) -> None:
@@ -237,11 +252,20 @@ class TerminalWire(Wire):
             if kind == m.EXIT:
                 self._end(m.read_exit(payload))
                 return
+            if kind == m.OUTPUT_END:
+                self._end_output()
+                continue
             if kind not in self._held:
                 raise ProtocolViolation(f"a frame of unknown kind {kind} from a command")
+            if self._output_ended:
+                raise ProtocolViolation("output behind the end of a command's output")
             if self._cutting or self._exited:
                 continue
             self._printed += len(payload)
+            if self._opaque and self.wants.output:  # since a moment ago: it was refused otherwise
+                self._downward.append(said(f"{_OPAQUE}. {_OPAQUE_HINT}", terminal=self._terminal))
+                self._close(m.ENDED)
+                return
             if self._most_output and self._printed > self._most_output:
                 self.release()
                 self._downward.append(said(_TOO_MUCH % self._most_output, terminal=self._terminal))
@@ -257,6 +281,14 @@ class TerminalWire(Wire):
         if data:
             self._downward.append(Printed(max(self._exchange, 1), kind, data))
 
+    def _end_output(self) -> None:
+        """Behind all that was held back of it."""
+        if self._output_ended or self._exited:
+            return
+        self._output_ended = True
+        self.release()
+        self._downward.append(m.OUTPUT_END_FRAME)
+
     def _end(self, ended: m.Exit) -> None:
         if self._exited:
             return
@@ -264,7 +296,10 @@ class TerminalWire(Wire):
         error = f"ended by signal {ended.signal}" if ended.signal else ""
         if not error and ended.code:
             error = f"exit code {ended.code}"
-        self._downward.append(Completed(max(self._exchange, 1), tag=f"exit {ended.code}", error=error))
+        tag = f"exit {ended.code}"
+        if self._opaque:
+            tag = f"{self._passed} bytes to the target, {self._printed} bytes from it, {tag}"
+        self._downward.append(Completed(max(self._exchange, 1), tag=tag, error=error))
         self._close(ended.code, ended.signal)
 
     def _close(self, code: int, name: str = "") -> None:

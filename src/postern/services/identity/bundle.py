@@ -27,6 +27,7 @@ from postern.services.identity.second_factors import RequiredFactors, SecondFact
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
 from postern.services.identity.sign_in import SignIn
+from postern.services.identity.ssh_logins import SshLogins
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
 from postern.services.identity.vouchers import Vouchers
@@ -52,6 +53,7 @@ class IdentityServices:
     service_accounts: ServiceAccounts
     setup_links: SetupLinks
     sign_in: SignIn
+    ssh_logins: SshLogins
     tokens: Tokens
     users: Users
     vouchers: Vouchers
@@ -72,7 +74,8 @@ def build_identity(
     vouchers = Vouchers(stores.vouchers, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     sign_in = SignIn(principals, organisations, signals, now)
-    logins = Logins(stores.logins, tokens, now, OidcRenewal(openid, auth_configs, sign_in) if openid else None)
+    renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
+    logins = Logins(stores.logins, tokens, signals, now, renewal)
     accounts = Accounts(principals, organisations, auth_configs, logins, vouchers, now, passwords or Passwords())
     api_keys = ApiKeys(stores.api_keys, principals, signals, now)
     handover = Handover(principals, logins, vouchers)
@@ -100,6 +103,7 @@ def build_identity(
         service_accounts=ServiceAccounts(principals, signals, now),
         setup_links=SetupLinks(principals, vouchers, server.server_configs, now),
         sign_in=sign_in,
+        ssh_logins=SshLogins(handover, vouchers, logins, server.server_configs, signals, now),
         tokens=tokens,
         users=users,
         vouchers=vouchers,

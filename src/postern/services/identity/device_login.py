@@ -8,18 +8,18 @@ tried by logged-in people only, a few times.
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from postern.domain.login import Login, Provided, VoucherPurpose
+from postern.domain.login import Login, VoucherPurpose
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
-from postern.errors import Conflict, Denied, NotFound, TooMany, Unauthenticated
-from postern.services.identity.handover import Handover, packed
-from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Opened
+from postern.errors import Conflict, Denied, TooMany, Unauthenticated
+from postern.services.identity import codes
+from postern.services.identity.handover import Handover, lent, packed
+from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.passwords import Throttle
 from postern.services.identity.tries import neighbourhood
 from postern.services.identity.vouchers import Vouchers
@@ -29,9 +29,6 @@ from postern.store.ports import Clock
 LIFE = timedelta(minutes=10)
 INTERVAL = 5  # seconds between two questions of a device
 _SOONEST = timedelta(seconds=INTERVAL - 1)  # networks are not even
-_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words (RFC 8628 section 6.1); 8 of them have 34 bits
-_LENGTH = 8
-_CODE = re.compile(f"[{_LETTERS}]{{{_LENGTH}}}")
 _WINDOW = timedelta(minutes=15)
 _DEVICES = 10_000
 _MAX_AGENT = 255
@@ -76,7 +73,7 @@ class DeviceLogin:
         await self._vouchers.make(
             VoucherPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
         )
-        return Device(device_code, f"{user_code[:4]}-{user_code[4:]}", LIFE)
+        return Device(device_code, codes.shown(user_code), LIFE)
 
     async def look(self, principal: Principal, user_code: str) -> Asking:
         """Raises NotFound, TooMany."""
@@ -90,17 +87,17 @@ class DeviceLogin:
         NotFound, TooMany."""
         asking = await self.look(account.principal, user_code)
         try:
-            payload = await self._vouchers.take(VoucherPurpose.DEVICE, _person(_plain(user_code)))
+            payload = await self._vouchers.take(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
             given = {
                 "answer": "allow" if allow else "deny",
                 "org_id": str(account.principal.org_id),
                 "user_id": str(account.principal.id),
                 "method": login.method,
-                "provided": packed(self._provided(login)),
+                "provided": packed(lent(login, self._now())),
             }
             await self._vouchers.change(VoucherPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
         except Unauthenticated:
-            raise _no_such_code() from None
+            raise codes.no_such_code() from None
         changed(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
         return asking
 
@@ -118,10 +115,10 @@ class DeviceLogin:
 
     async def _user_code(self, device_code: Secret, client: ClientFacts) -> str:
         for _ in range(5):
-            code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+            code = codes.new_code()
             payload = {
                 "device_code": device_code.reveal(),
-                "user_code": f"{code[:4]}-{code[4:]}",
+                "user_code": codes.shown(code),
                 "source": client.source,
                 "user_agent": client.user_agent[:_MAX_AGENT],
                 "since": self._now().isoformat(),
@@ -140,9 +137,9 @@ class DeviceLogin:
         self._tries.check(key)
         self._tries.fail(key)
         try:
-            payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _person(_plain(user_code)))
+            payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
         except Unauthenticated:
-            raise _no_such_code() from None
+            raise codes.no_such_code() from None
         self._tries.undo(key)
         return dict(payload)
 
@@ -156,13 +153,6 @@ class DeviceLogin:
         if last is not None and now - last < _SOONEST:
             raise TooMany(f"slow_down: ask every {INTERVAL} seconds, no more often")
 
-    def _provided(self, login: Login) -> Provided | None:
-        """A refresh token may be good for one user of it only: it stays with the login it was given to."""
-        provided = login.provided
-        if provided is None:
-            return None
-        return Provided(min(login.ends_at, self._now() + TOKEN_LIFE) if provided.refresh else provided.expires_at)
-
 
 def _device(code: Secret) -> Secret:
     """Neither code is ever taken for the other."""
@@ -171,15 +161,3 @@ def _device(code: Secret) -> Secret:
 
 def _person(code: str) -> Secret:
     return Secret(f"user code {code}")
-
-
-def _plain(given: str) -> str:
-    """As it was made; people write blanks, hyphens and small letters. Raises NotFound."""
-    code = re.sub(r"[\s-]", "", given[:64]).upper()
-    if not _CODE.fullmatch(code):
-        raise _no_such_code()
-    return code
-
-
-def _no_such_code() -> NotFound:
-    return NotFound("there is no such code, or it has expired; look at the terminal again, or begin there anew")

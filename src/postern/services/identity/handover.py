@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from postern.domain.login import ClientKind, LoginMethod, Provided, VoucherPurpose
+from postern.domain.login import ClientKind, Login, LoginMethod, Provided, VoucherPurpose
 from postern.domain.principal import Account
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.identity.landing import Landing
-from postern.services.identity.logins import ClientFacts, Logins, Opened
+from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Logins, Opened
 from postern.services.identity.vouchers import Vouchers
 from postern.store.ports import PrincipalStore
 
@@ -65,15 +65,25 @@ class Handover:
             raise Unauthenticated("code_verifier: does not belong to this code; log in again")
         return await self.redeem(payload, client)
 
-    async def redeem(self, payload: Mapping[str, Any], client: ClientFacts) -> tuple[Account, Opened]:
-        """Logs a command line in by a voucher that was taken, whose payload says who proved in a browser who they are:
-        `org_id`, `user_id`, `method` and what was `provided`. Raises Unauthenticated."""
+    async def redeem(
+        self, payload: Mapping[str, Any], client: ClientFacts, kind: ClientKind = ClientKind.CLI
+    ) -> tuple[Account, Opened]:
+        """Logs a client in that is no browser, by a voucher that was taken, whose payload says who proved in a browser
+        who they are: `org_id`, `user_id`, `method` and what was `provided`. Raises Unauthenticated."""
         account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
         if account is None:
             raise Unauthenticated("this account was deleted")
-        facts = ClientFacts(ClientKind.CLI, client.source, client.user_agent)
+        facts = ClientFacts(kind, client.source, client.user_agent)
         method = LoginMethod(payload["method"])
         return account, await self._logins.open(account, method, facts, unpacked(payload["provided"]))
+
+
+def lent(login: Login, now: datetime) -> Provided | None:
+    """What another login may have of this one's: a refresh token may be good for one user of it only, and stays."""
+    provided = login.provided
+    if provided is None:
+        return None
+    return Provided(min(login.ends_at, now + TOKEN_LIFE) if provided.refresh else provided.expires_at)
 
 
 def packed(provided: Provided | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.services.identity.tokens import Tokens
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, LoginStore
+from postern.store.ports import Clock, LoginStore, Signals, Topic
 
 TOKEN_LIFE = timedelta(hours=12)
 LOGIN_LIFE = timedelta(days=7)
@@ -53,11 +53,15 @@ class Renewal(Protocol):
 
 
 class Logins:
-    """`renewal` is missing where no identity provider is set up."""
+    """`renewal` is missing where no identity provider is set up. `signals` tell workers of logins that sessions run
+    under: those of SSH clients."""
 
-    def __init__(self, store: LoginStore, tokens: Tokens, now: Clock, renewal: Renewal | None = None) -> None:
+    def __init__(
+        self, store: LoginStore, tokens: Tokens, signals: Signals, now: Clock, renewal: Renewal | None = None
+    ) -> None:
         self._store = store
         self._tokens = tokens
+        self._signals = signals
         self._now = now
         self._renewal = renewal
         self._renewing: dict[UUID, asyncio.Lock] = {}
@@ -125,14 +129,23 @@ class Logins:
             raise NotFound(f"there is no login {login_id}")
         if await self._store.end(login_id, self._now()):
             changed({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
+        if login.client is ClientKind.SSH:
+            await self._tell(login.user_id)
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
         """When a password changed, or somebody may not be here any more. What is under way to become a login (an
         approved device, a code on its way to a command line, a second step) is void, too."""
-        return await self._store.end_all(user_id, self._now(), but=but)
+        live = await self._store.live(user_id, self._now())
+        ended = await self._store.end_all(user_id, self._now(), but=but)
+        if any(login.client is ClientKind.SSH for login in live):
+            await self._tell(user_id)
+        return ended
 
     async def prune(self) -> None:
         await self._store.prune(self._now() - LOGIN_LIFE)
+
+    async def _tell(self, user_id: UUID) -> None:
+        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(user_id))
 
     async def _standing(self, login_id: UUID) -> tuple[Login, Account]:
         found = await self._store.standing(login_id)

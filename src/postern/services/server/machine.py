@@ -16,7 +16,7 @@ from postern.store.ports import Journal
 from postern.store.ports.ledger import Anchor, Copies
 
 
-def _free(_endpoint: Endpoint) -> None:
+def _free(_endpoint: Endpoint, _field: str) -> None:
     """For processes that change no listener."""
 
 
@@ -51,12 +51,14 @@ class Machine:
     is one.
     """
 
-    config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
+    config: ServerConfig = field(
+        default_factory=lambda: ServerConfig({"postgres": Listener(True, Endpoint("127.0.0.1", 7432))})
+    )
     auth: AuthConfig = field(default_factory=AuthConfig)
     control: Endpoint = field(default_factory=lambda: Endpoint("localhost", 7444))
     authority: Callable[[], bytes | None] = _public
     provider: ProviderCheck | None = None
-    probe: Callable[[Endpoint], None] = _free
+    probe: Callable[[Endpoint, str], None] = _free
     reserved: Mapping[int, str] = field(default_factory=dict)
     certified: Callable[[str], bool] = _any_name
     recordings: Callable[[], str] = _well

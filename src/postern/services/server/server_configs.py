@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from postern.domain.principal import Principal
-from postern.domain.server import Endpoint, Listener, ServerConfig, read_endpoint
+from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
 from postern.services.server.addresses import checked_url
 from postern.services.server.machine import Machine
@@ -27,11 +27,16 @@ _HOST = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class ListenerFields:
+    enabled: bool | None = None
+    listen_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerFields:
     """What an administrator sets. None leaves as it is; an empty text goes back to what the environment says."""
 
-    postgres_enabled: bool | None = None
-    postgres_listen_address: str | None = None
+    listeners: Mapping[str, ListenerFields] = field(default_factory=dict)  # by their names in NATIVE
     public_host: str | None = None
     api_url: str | None = None
 
@@ -79,9 +84,10 @@ class ServerConfigs:
         await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
         after = self._merged(before, given)
-        moved = after.postgres.endpoint != before.postgres.endpoint
-        if after.postgres.enabled and (moved or not before.postgres.enabled):
-            self._machine.probe(after.postgres.endpoint)
+        for name, listener in after.listeners.items():
+            old = before.listeners[name]
+            if listener.enabled and (listener.endpoint != old.endpoint or not old.enabled):
+                self._machine.probe(listener.endpoint, _field(name))
         await self._store.put(principal.org_id, SETTING, _stored(after, self._machine.config), self._now())
         self._forget()
         changed(_shown(before), _shown(after))
@@ -89,29 +95,35 @@ class ServerConfigs:
         return after
 
     def _merged(self, before: ServerConfig, given: ServerFields) -> ServerConfig:
-        postgres, default = before.postgres, self._machine.config
-        if given.postgres_enabled is not None:
-            postgres = replace(postgres, enabled=given.postgres_enabled)
-        if given.postgres_listen_address is not None:
-            postgres = replace(postgres, endpoint=self._endpoint(given.postgres_listen_address))
+        default = self._machine.config
+        nothing = ListenerFields()
+        listeners = {
+            name: self._listener(name, listener, given.listeners.get(name, nothing))
+            for name, listener in before.listeners.items()
+        }
+        _check_distinct(listeners)
         public_host = before.public_host if given.public_host is None else given.public_host
         api_url = before.api_url if given.api_url is None else given.api_url.rstrip("/").removesuffix("/api")
         if public_host and public_host != before.public_host:
             self._check_host(public_host)
         if api_url and api_url != before.api_url:
             checked_url(api_url, "api_url", "gateway")
-        return ServerConfig(postgres, public_host or default.public_host, api_url or default.api_url)
+        return ServerConfig(listeners, public_host or default.public_host, api_url or default.api_url)
 
-    def _endpoint(self, text: str) -> Endpoint:
-        field = "postgres_server_config.listen_address"
-        if not text:
-            return self._machine.config.postgres.endpoint
-        if text == str(self._machine.config.postgres.endpoint):  # may have a name that only the environment can give
-            return self._machine.config.postgres.endpoint
-        endpoint = read_endpoint(text, field)
+    def _listener(self, name: str, before: Listener, given: ListenerFields) -> Listener:
+        enabled = before.enabled if given.enabled is None else given.enabled
+        if given.listen_address is None:
+            return replace(before, enabled=enabled)
+        return Listener(enabled, self._endpoint(name, given.listen_address))
+
+    def _endpoint(self, name: str, text: str) -> Endpoint:
+        default = self._machine.config.listeners[name].endpoint
+        if text in ("", str(default)):  # which may have a name that only the environment can give
+            return default
+        endpoint = read_endpoint(text, _field(name))
         other = self._machine.reserved.get(endpoint.port)
         if other is not None:
-            raise Conflict(f"{field}: port {endpoint.port} is the one of {other}", field=field)
+            raise Conflict(f"{_field(name)}: port {endpoint.port} is the one of {other}", field=_field(name))
         return endpoint
 
     def _check_host(self, host: str) -> None:
@@ -133,6 +145,22 @@ class ServerConfigs:
         self._known = None
 
 
+def _field(name: str) -> str:
+    return f"{name}_server_config.listen_address"
+
+
+def _check_distinct(listeners: Mapping[str, Listener]) -> None:
+    """Whatever the address: one that is everywhere is at that of the other, too."""
+    taken: dict[int, str] = {}
+    for name, listener in listeners.items():
+        port = listener.endpoint.port
+        if port in taken:
+            raise Conflict(
+                f"{_field(name)}: port {port} is the one of {NATIVE[taken[port]]} clients", field=_field(name)
+            )
+        taken[port] = name
+
+
 def _is_ipv6(host: str) -> bool:
     try:
         return ":" in host and bool(read_endpoint(f"[{host}]:1", "public_host"))
@@ -142,20 +170,26 @@ def _is_ipv6(host: str) -> bool:
 
 def _stored(config: ServerConfig, default: ServerConfig) -> dict[str, Any]:
     """Only what differs from the environment, so that this may still change what was not chosen here."""
-    endpoint = config.postgres.endpoint
+    listeners: dict[str, Any] = {}
+    for name, listener in config.listeners.items():
+        endpoint = listener.endpoint
+        listeners[f"{name}_enabled"] = listener.enabled
+        listeners[name] = None if endpoint == default.listeners[name].endpoint else [endpoint.host, endpoint.port]
     return {
-        "postgres_enabled": config.postgres.enabled,
-        "postgres": None if endpoint == default.postgres.endpoint else [endpoint.host, endpoint.port],
+        **listeners,
         "public_host": "" if config.public_host == default.public_host else config.public_host,
         "api_url": "" if config.api_url == default.api_url else config.api_url,
     }
 
 
 def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig:
-    chosen = stored["postgres"]
-    endpoint = default.postgres.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
+    listeners: dict[str, Listener] = {}
+    for name, own in default.listeners.items():  # what an older release stored does not name all of them
+        chosen = stored.get(name)
+        endpoint = own.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
+        listeners[name] = Listener(stored.get(f"{name}_enabled", own.enabled), endpoint)
     return ServerConfig(
-        Listener(stored["postgres_enabled"], endpoint),
+        listeners,
         stored["public_host"] or default.public_host,
         stored["api_url"] or default.api_url,
     )
@@ -163,9 +197,9 @@ def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig
 
 def _shown(config: ServerConfig) -> dict[str, Any]:
     return {
-        "postgres_server_config": {
-            "enabled": config.postgres.enabled,
-            "listen_address": str(config.postgres.endpoint),
+        **{
+            f"{name}_server_config": {"enabled": listener.enabled, "listen_address": str(listener.endpoint)}
+            for name, listener in config.listeners.items()
         },
         "public_host": config.public_host,
         "api_url": config.api_url,

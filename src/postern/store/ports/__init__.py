@@ -68,6 +68,7 @@ from postern.store.ports.server import (
     SchemaStore,
     SettingStore,
 )
+from postern.store.ports.ssh import HostKeyStore, SshAuthorityStore, SshKeyStore
 from postern.store.ports.targets import (
     AccessRuleStore,
     AccessStore,
@@ -134,6 +135,7 @@ __all__ = [
     "GuardRailStore",
     "HoldStore",
     "HookRunStore",
+    "HostKeyStore",
     "IdempotencyStore",
     "IssueTemplateStore",
     "Journal",
@@ -186,6 +188,8 @@ __all__ = [
     "SigningKeyStore",
     "SinkStore",
     "SnapshotStore",
+    "SshAuthorityStore",
+    "SshKeyStore",
     "Standing",
     "Stores",
     "Topic",
@@ -237,6 +241,8 @@ class Stores(Protocol):
     def holds(self) -> HoldStore: ...
     @property
     def hook_runs(self) -> HookRunStore: ...
+    @property
+    def host_keys(self) -> HostKeyStore: ...
     @property
     def idempotency(self) -> IdempotencyStore: ...
     @property
@@ -295,6 +301,10 @@ class Stores(Protocol):
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def sinks(self) -> SinkStore: ...
+    @property
+    def ssh_authorities(self) -> SshAuthorityStore: ...
+    @property
+    def ssh_keys(self) -> SshKeyStore: ...
     @property
     def violations(self) -> ViolationStore: ...
     @property

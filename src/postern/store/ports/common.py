@@ -26,6 +26,7 @@ class Topic:
     CANCEL = "cancel"
     REVIEW_CHANGED = "review.changed"
     ISSUE_CHANGED = "issue.changed"
+    SSH_LOGIN_SETTLED = "ssh_login.settled"
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages
     # may have been missed. Drop what is cached and check what is live.

@@ -15,7 +15,7 @@ from postern.domain.access import Reach
 from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.connection import Connection, Toggle
+from postern.domain.connection import Connection, Extra, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
@@ -84,6 +84,7 @@ class Standing:
     groups: frozenset[str] = frozenset()
     role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
     connection_tags: Mapping[str, str] = field(default_factory=dict)
+    extras: frozenset[Extra] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

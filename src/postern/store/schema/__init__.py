@@ -56,6 +56,7 @@ from postern.store.schema.sessions import (
     session_texts,
     sessions,
 )
+from postern.store.schema.ssh import host_keys, ssh_authorities, ssh_keys
 from postern.store.schema.targets import (
     access_rule_connections,
     access_rule_groups,
@@ -94,6 +95,7 @@ __all__ = [
     "groups",
     "guardrails",
     "holds",
+    "host_keys",
     "idempotency_keys",
     "issue_templates",
     "leases",
@@ -134,6 +136,8 @@ __all__ = [
     "session_texts",
     "sessions",
     "sinks",
+    "ssh_authorities",
+    "ssh_keys",
     "token_keys",
     "untold_entries",
     "user_groups",

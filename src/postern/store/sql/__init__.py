@@ -20,6 +20,7 @@ from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.holds import SqlHolds
+from postern.store.sql.host_keys import SqlHostKeys
 from postern.store.sql.idempotency import SqlIdempotency
 from postern.store.sql.issue_templates import SqlIssueTemplates
 from postern.store.sql.leases import SqlLeases
@@ -48,6 +49,8 @@ from postern.store.sql.session_issues import SqlSessionIssues
 from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.sinks import SqlSinks
+from postern.store.sql.ssh_authorities import SqlSshAuthorities
+from postern.store.sql.ssh_keys import SqlSshKeys
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.violations import SqlViolations
 from postern.store.sql.vouchers import SqlVouchers
@@ -74,6 +77,7 @@ class SqlStores:
         self.guardrails = SqlGuardRails(database)
         self.holds = SqlHolds(database)
         self.hook_runs = SqlHookRuns(database, encryption)
+        self.host_keys = SqlHostKeys(database)
         self.idempotency = SqlIdempotency(database, encryption)
         self.issue_templates = SqlIssueTemplates(database)
         self.leases = SqlLeases(database)
@@ -104,6 +108,8 @@ class SqlStores:
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.sinks = SqlSinks(database, encryption)
+        self.ssh_authorities = SqlSshAuthorities(database)
+        self.ssh_keys = SqlSshKeys(database)
         self.violations = SqlViolations(database)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, bindparam, literal, select
 
-from postern.domain.connection import Toggle
+from postern.domain.connection import Extra, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.principal import PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
@@ -129,6 +129,7 @@ class SqlAccess:
                 connections.c.access_mode_connect,
                 connections.c.access_mode_exec,
                 connections.c.access_mode_runbooks,
+                *(connections.c[f"access_{extra}"] for extra in Extra),
                 connections.c.connection_tags,
                 credentials.c.id.label("credential"),
                 credentials.c.expires_at,
@@ -153,6 +154,7 @@ class SqlAccess:
             groups=frozenset(split(row["groups"])),
             role_groups=RoleGroups(row["admin_group"] or "", row["auditor_group"] or ""),
             connection_tags=row["connection_tags"] or {},
+            extras=frozenset(extra for extra in Extra if row[f"access_{extra}"] == Toggle.ENABLED),
         )
 
 

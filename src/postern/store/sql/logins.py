@@ -23,7 +23,10 @@ _PLAIN = (
     *("method", "client"),
 )
 # Vouchers by which a login is opened without a further question to the person.
-_BECOME_LOGINS = (VoucherPurpose.EXCHANGE, VoucherPurpose.DEVICE, VoucherPurpose.SECOND_FACTOR)
+_BECOME_LOGINS = (
+    *(VoucherPurpose.EXCHANGE, VoucherPurpose.DEVICE),
+    *(VoucherPurpose.SSH_LOGIN, VoucherPurpose.SECOND_FACTOR),
+)
 # Every request of the API runs it.
 _STANDING = Prepared(
     select(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
@@ -63,15 +63,18 @@ class SqlPrincipals:
         return await self._one(users.c.org_id == org_id, users.c.issuer == issuer, users.c.subject == subject)
 
     async def by_subject_or_email(self, org_id: UUID, kind: PrincipalKind, key: str) -> Account | None:
+        # An e-mail of one may be the subject of another: then the subject is who was meant.
         return await self._one(
             users.c.org_id == org_id,
             users.c.kind == kind,
             or_(users.c.subject == key, users.c.email == key.lower()),
+            first=users.c.subject == key,
         )
 
-    async def _one(self, *conditions: ColumnElement[bool]) -> Account | None:
-        # An e-mail of one may be the subject of another: then the subject is who was meant.
-        wanted = ACCOUNT.where(*conditions).order_by(users.c.subject == users.c.email).limit(1)
+    async def _one(self, *conditions: ColumnElement[bool], first: ColumnElement[bool] | None = None) -> Account | None:
+        wanted = ACCOUNT.where(*conditions)
+        if first is not None:
+            wanted = wanted.order_by(case((first, 0), else_=1)).limit(1)
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else account_of(row)

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy import Connection as DatabaseConnection
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.connection import Connection, ConnectionType, Extra, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.domain.lists import Page
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
@@ -48,7 +48,10 @@ _CONNECTION_PLAIN = (
     *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
     *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at", "place"),
 )
-_TOGGLES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
+_TOGGLES = (
+    *("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"),
+    *(f"access_{extra}" for extra in Extra),
+)
 
 
 def prefixed(table: Table, prefix: str) -> list[Label[Any]]:

@@ -26,6 +26,7 @@ GROUPS = {
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
+    "ssh-authorities": Lazy(f"{_AT}.ssh_authorities:ssh_authorities", "Choose whose SSH certificates let users in."),
     "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
     "sinks": Lazy(f"{_AT}.sinks:sinks", "Send events to a webhook, a syslog server or a collector."),
     "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),

@@ -6,6 +6,7 @@ from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option
 from postern.cli.rows import confirm, given, told, yes_option
 from postern.client.shapes import Row
+from postern.domain.server import NATIVE
 
 _PATH = ("serverconfig",)
 
@@ -32,26 +33,32 @@ def config(as_json: bool) -> None:
 
 
 def _show(found: Row) -> None:
-    listener = found["postgres_server_config"]
+    listeners = {what: found.get(f"{name}_server_config") for name, what in NATIVE.items()}
     fields(
         [
-            ("PostgreSQL listener", listener["listen_address"] if listener["enabled"] else "off"),
+            *((f"{what} listener", _where(one)) for what, one in listeners.items() if one is not None),
             ("public host", found["public_host"] or "the machine's own name"),
             ("API address", found["api_url"]),
+            ("SSH host key", found.get("ssh_host_key_fingerprint", "")),
         ]
     )
 
 
+def _where(listener: Row) -> str:
+    return str(listener["listen_address"]) if listener["enabled"] else "off"
+
+
 @server.command("set-listener")
+@click.option("--protocol", type=click.Choice(list(NATIVE)), default="postgres", show_default=True)
 @click.option("--listen", "listen_address", metavar="HOST:PORT", help="Where; empty: as the environment says.")
-@click.option("--on/--off", "enabled", default=None, help="Whether native PostgreSQL clients are listened for.")
+@click.option("--on/--off", "enabled", default=None, help="Whether native clients are listened for.")
 @json_option
-def set_listener(listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
-    """Change where native PostgreSQL clients are listened for; sessions go on."""
+def set_listener(protocol: str, listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
+    """Change where native clients of one protocol are listened for; sessions go on."""
     listener = given(listen_address=listen_address, enabled=enabled)
     if not listener:
         raise click.UsageError("give --listen, --on or --off")
-    _put({"postgres_server_config": listener}, as_json)
+    _put({f"{protocol}_server_config": listener}, as_json)
 
 
 @server.command("set-addresses")

@@ -42,6 +42,10 @@ class PreparedStatements:
         self._texts.clear()
         self._by_protocol.clear()
 
+    def keeps(self, text: str) -> bool:
+        """Nothing but PREPARE gives a name a meaning."""
+        return False
+
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         self._look_into(schema)
         found: list[Statement] = []

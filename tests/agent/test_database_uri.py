@@ -1,4 +1,4 @@
-"""URIs of PostgreSQL, beside what libpq itself makes of them."""
+"""URIs of databases; those of PostgreSQL beside what libpq itself makes of them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from tests.support.certificates import issue
 
-from postern.agent.postgres_uri import read
+from postern.agent.database_uri import MYSQL, POSTGRES, DatabaseUri, read
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
 
 PLANTED = "planted"
 
 
-def values(uri: str) -> dict[str, str]:
-    return {name: value.reveal() for name, value in read("DATABASE_URL", Secret(uri)).items()}
+def values(uri: str, kind: DatabaseUri = POSTGRES) -> dict[str, str]:
+    return {name: value.reveal() for name, value in read(kind, "DATABASE_URL", Secret(uri)).items()}
 
 
 def by_libpq(uri: str) -> dict[str, str]:
@@ -30,9 +30,9 @@ def by_libpq(uri: str) -> dict[str, str]:
     return defaults | {names[name]: str(value) for name, value in found.items() if name in names and value}
 
 
-def refused(uri: str) -> str:
+def refused(uri: str, kind: DatabaseUri = POSTGRES) -> str:
     with pytest.raises(Misconfigured) as caught:
-        values(uri)
+        values(uri, kind)
     assert caught.value.message.startswith("variable DATABASE_URL ")
     assert PLANTED not in caught.value.message
     assert caught.value.__context__ is None or PLANTED not in str(caught.value.__context__)
@@ -158,3 +158,50 @@ def test_authorities_are_read_from_their_file(tmp_path: Path) -> None:
     assert (found["SSLMODE"], "SSLROOTCERT" in found) == ("verify-full", False)
     file.write_text("no certificate")
     assert "holds no certificates" in refused(f"{uri}&sslmode=verify-full")
+
+
+MYSQL_SHOP = {"HOST": "db.example", "PORT": "3306", "USER": "ann", "PASS": "s3", "DB": "shop", "SSLMODE": "prefer"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "changes"),
+    [
+        ("mysql://ann:s3@db.example/shop", {}),
+        ("mariadb://ann:s3@db.example:3306/shop", {}),
+        ("mysql2://ann:s3@db.example:3307/shop?encoding=utf8mb4&pool=5", {"PORT": "3307"}),
+        ("mysql+pymysql://ann:s3@db.example/shop?charset=utf8mb4", {}),
+        ("mysql://ann:s%2F3@[::1]/shop", {"HOST": "::1", "PASS": "s/3"}),
+        ("mysql://ann:s3@db.example/shop?ssl-mode=REQUIRED", {"SSLMODE": "require"}),
+        ("mysql://ann:s3@db.example/shop?ssl_mode=verify_identity", {"SSLMODE": "verify-full"}),
+        ("mysql://ann:s3@db.example/shop?sslmode=disable&serverVersion=8.0", {"SSLMODE": "disable"}),
+        ("mysql://ann:s3@db.example/shop?ssl=true", {"SSLMODE": "require"}),
+    ],
+)
+def test_mysql_is_named_in_the_ways_of_its_drivers(uri: str, changes: dict[str, str]) -> None:
+    assert values(uri, MYSQL) == MYSQL_SHOP | changes
+
+
+def test_without_a_database_mysql_has_none() -> None:
+    assert "DB" not in values("mysql://ann:s3@db.example", MYSQL)
+
+
+def test_authorities_of_mysql_are_checked_even_where_no_mode_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(issue("db.example").certificate)
+    uri = f"mysql://ann@db.example/shop?ssl-ca={quote(str(file))}"
+    for mode, wanted in (("", "verify-ca"), ("&ssl-mode=REQUIRED", "verify-ca"), ("&ssl-mode=VERIFY_CA", "verify-ca")):
+        found = values(f"{uri}{mode}", MYSQL)
+        assert (found["SSLMODE"], found["SSLROOTCERT"]) == (wanted, file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        (f"postgres://ann:{PLANTED}@db.example/shop", "mysql://USER:PASSWORD@HOST:PORT/DATABASE"),
+        (f"mysql://ann:{PLANTED}@db.example/shop?ssl-mode=MAYBE", "VERIFY_IDENTITY"),
+        (f"mysql://ann:{PLANTED}@db.example/shop?ssl-key={PLANTED}", "settings behind its ?"),
+        (f"mysql://ann:{PLANTED}@db.example/shop?unix_socket=/run/{PLANTED}", "settings behind its ?"),
+    ],
+)
+def test_what_cannot_be_followed_of_mysql_is_refused_without_a_word_of_it(uri: str, said: str) -> None:
+    assert said in refused(uri, MYSQL)

@@ -1,0 +1,84 @@
+"""What all targets that listen on a TCP port have in common: where they are, how they are dialled, and their TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import ssl
+from collections.abc import Mapping
+
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+from postern.relay.handshake import StreamHandshake
+
+SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+
+
+async def connect(stream: StreamHandshake, host: str, port: int) -> None:
+    """Raises Unavailable."""
+    try:
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: stream, host, port)
+    except OSError as error:
+        raise Unavailable(f"the target at {host}:{port} cannot be reached: {error.strerror or error}") from error
+    connected = transport.get_extra_info("socket")
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+        notice_death(connected)
+
+
+def notice_death(connected: socket.socket) -> None:
+    """A target that vanished without a word is noticed within ten seconds, idle or with data in flight."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 2), ("TCP_USER_TIMEOUT", 9000)):
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@functools.lru_cache(maxsize=256)
+def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
+    """As libpq: `require` encrypts without verification, `verify-ca` checks the chain, `verify-full` the name too."""
+    if sslmode == "disable":
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = sslmode == "verify-full"
+    if sslmode in ("prefer", "require"):
+        context.verify_mode = ssl.CERT_NONE
+    elif root:
+        context.load_verify_locations(cadata=root)
+    else:
+        context.load_default_certs()
+    return context
+
+
+def address(connection: str, env: Mapping[str, Secret], *, port: int) -> tuple[str, int, str]:
+    """(host, port, sslmode) of the secrets of a connection; `port` is where such targets are if they say nothing.
+    Raises Unavailable."""
+    host = required(connection, env, "HOST").reveal()
+    number = port_of(connection, env, port)
+    sslmode = text(env, "SSLMODE") or "prefer"
+    if sslmode not in SSL_MODES:
+        raise Unavailable(f"connection {connection!r}: secret SSLMODE must be one of {', '.join(SSL_MODES)}")
+    return host, number, sslmode
+
+
+def port_of(connection: str, env: Mapping[str, Secret], default: int) -> int:
+    """Raises Unavailable."""
+    given = text(env, "PORT") or str(default)
+    if not given.isdecimal() or not 0 < int(given) < 65536:
+        raise Unavailable(f"connection {connection!r}: secret PORT is not a port number")
+    return int(given)
+
+
+def required(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
+    """Raises Unavailable."""
+    value = env.get(name)
+    if not value:
+        raise Unavailable(f"connection {connection!r} has no secret 'envvar:{name}'; an administrator must set it")
+    return value
+
+
+def text(env: Mapping[str, Secret], name: str) -> str:
+    """Empty where there is none."""
+    value = env.get(name)
+    return value.reveal() if value else ""

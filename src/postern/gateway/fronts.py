@@ -1,0 +1,158 @@
+"""From a client that has said what it wants to a running link: the same for every protocol.
+
+who? a credential's password, or what a tunnel was opened with
+      ─▶ may they? services.access → Permit, at once or once colleagues agreed: gateway/held_logins.py
+      ─▶ the agent dials the target and logs in
+      ─▶ session row, recording ─▶ the client is welcomed ─▶ link
+
+A protocol's own gate reads what its clients say first, proves who they are, and says what they hear: a `Client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from postern.domain.connection import Connection, Extra
+from postern.domain.credential import Grant
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal
+from postern.domain.session import Verb
+from postern.errors import PosternError, Unauthenticated
+from postern.gateway.engine import Engine
+from postern.gateway.held_logins import Asked, HeldLogins
+from postern.gateway.traces import decided, session_span
+from postern.gateway.wanted import Wanted
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start, Target
+from postern.services.access import REFUSED_LOGIN, Access
+from postern.services.issues.opening import NO_FIELDS
+from postern.services.reviews.asking import ReviewRequired
+
+
+class Client:
+    """One client, in its own protocol; a `gateway.held_logins.HeldClient` too. `wanted` is what its owner told the
+    tunnel. `since` is `LiveLinks.changes` from before it was known who it is."""
+
+    def __init__(
+        self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], wanted: Wanted | None = None
+    ) -> None:
+        self.stream = stream
+        self.since = since
+        self.metadata = {name: value[:200].encode("utf-8", "replace").decode() for name, value in metadata.items()}
+        self.reason = wanted.reason if wanted else ""
+        self.duration = wanted.duration if wanted else None
+        self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
+
+    def tell(self, text: str, hint: str) -> None:
+        """That it waits, before it is welcomed."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """While it waits. Raises when it has gone or gives up: ConnectionError, Denied, ProtocolViolation."""
+        raise NotImplementedError
+
+    def fits(self, connection: Connection) -> None:
+        """Raises Denied for a connection that this client cannot use."""
+        raise NotImplementedError
+
+    def start(self, permit: Permit) -> Start:
+        raise NotImplementedError
+
+    def welcome(self, target: Target) -> bytes:
+        """Tells it that it is in; answers the key that cancels what it runs, or nothing."""
+        raise NotImplementedError
+
+    def turn_away(self, error: PosternError) -> None:
+        """Tells it why not, and the log in one line."""
+        raise NotImplementedError
+
+
+class Fronts:
+    """Lets clients of every protocol in. Whoever is not let in has been told, and None is answered."""
+
+    def __init__(self, access: Access, engine: Engine, held: HeldLogins) -> None:
+        self._access = access
+        self._held = held
+        self.engine = engine
+
+    async def find_grant(self, username: str) -> Grant | None:
+        """The credential of that name; None when there is none. One statement."""
+        return await self._access.find_grant(username)
+
+    async def by_credential(self, client: Client, grant: Grant | None) -> Awaitable[None] | None:
+        """A client that has proved to have the password of `grant`; without one it cannot have."""
+        if grant is None:
+            self.turned_away(client, Unauthenticated(REFUSED_LOGIN))
+            return None
+        return await self.let_in(client, self.permit_of(client, grant))
+
+    async def by_tunnel(self, client: Client, wanted: Wanted) -> Awaitable[None] | None:
+        """A client whose principal is known: no password is asked for."""
+        return await self.let_in(client, self.permit_for(client, wanted))
+
+    async def permit_of(self, client: Client, grant: Grant) -> Permit:
+        """For who has proved to have its password; at once, or once colleagues agreed. Raises what admission does."""
+
+        async def again() -> Permit:
+            """By the credential as it is then."""
+            now = await self._access.find_grant(grant.username)
+            if now is None or now.credential_id != grant.credential_id:
+                raise Unauthenticated(REFUSED_LOGIN)
+            return await self._access.admit(now, source=client.stream.peer)
+
+        return await self._permitted(client, self._access.admit(grant, source=client.stream.peer), again)
+
+    async def permit_for(self, client: Client, wanted: Wanted) -> Permit:
+        """The same for a principal who is known."""
+
+        def admit(who: Principal) -> Awaitable[Permit]:
+            return self._access.admit_principal(
+                who,
+                wanted.connection,
+                verb=Verb.CONNECT,
+                source=client.stream.peer,
+                means=wanted.means,
+                expires_at=wanted.expires_at,
+            )
+
+        async def again() -> Permit:
+            return await admit(await wanted.standing())
+
+        return await self._permitted(client, admit(wanted.principal), again)
+
+    def narrowed(self, permit: Permit, extra: Extra) -> Permit:
+        """For this alone. Raises Denied where the connection's switch for it is off."""
+        return self._access.narrowed(permit, extra)
+
+    def turned_away(self, client: Client, error: PosternError) -> None:
+        self.engine.turned_away(error)
+        client.turn_away(error)
+
+    async def let_in(self, client: Client, permitted: Awaitable[Permit]) -> Awaitable[None] | None:
+        try:
+            with session_span(self.engine.tracer, Verb.CONNECT):
+                permit = await permitted
+                client.fits(permit.connection)
+                client.stream.on_known()
+                session, target = await self.engine.open(
+                    permit,
+                    client.start(permit),
+                    client.metadata,
+                    since=client.since,
+                    tracker_fields=client.tracker_fields,
+                )
+                key = client.welcome(target)
+                return self.engine.run(session, client.stream, target, since=client.since, cancel_key=key)
+        except PosternError as error:
+            self.turned_away(client, error)
+            return None
+
+    async def _permitted(
+        self, client: Client, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
+    ) -> Permit:
+        try:
+            return await decided(admission)
+        except ReviewRequired as required:
+            await self.engine.check_issue(required.wish.connection, client.tracker_fields)
+            asked = Asked(client.metadata, client.reason, client.duration)
+            return await self._held.wait(required, client, asked, again, client.fits)

@@ -1,0 +1,101 @@
+"""What asyncssh leaves unbounded of a connection that has logged in, and what is done about it here.
+
+a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
+packets that wait for the end of one         MOST_DEFERRED, which only answers to its requests can reach
+global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
+variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
+an agent that is to be forwarded             its session is asked; asyncssh would listen at a socket of this machine
+
+Who goes beyond one of these is disconnected. What is looked at is private to asyncssh: tests fail when it moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import asyncssh
+
+log = logging.getLogger(__name__)
+
+EXCHANGE = 30.0  # seconds
+MOST_DEFERRED = 5_000  # packets
+MOST_REQUESTS = 100
+MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
+
+
+class Bounded(asyncssh.SSHServerConnection):
+    """`on_exchange` is called when a key exchange begins, and when it has ended."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        options: asyncssh.SSHServerConnectionOptions,
+        on_exchange: Callable[[bool], None],
+    ) -> None:
+        super().__init__(loop, options)
+        self._on_exchange = on_exchange
+        self._exchange: asyncio.TimerHandle | None = None
+
+    def _send_kexinit(self) -> None:
+        self._stop_exchange()
+        self._exchange = self._loop.call_later(EXCHANGE, self._give_up)
+        super()._send_kexinit()
+        self._on_exchange(True)
+
+    def send_newkeys(self, k: bytes, h: bytes) -> None:
+        super().send_newkeys(k, h)
+        if self._kex_complete:  # what had waited may have begun the next one
+            self._stop_exchange()
+            self._on_exchange(False)
+
+    def _cleanup(self, exc: Exception | None) -> None:
+        self._stop_exchange()
+        super()._cleanup(exc)
+
+    def _stop_exchange(self) -> None:
+        if self._exchange is not None:
+            self._exchange.cancel()
+            self._exchange = None
+
+    def _give_up(self) -> None:
+        log.info("an SSH client is given up: it did not end a key exchange within %g seconds", EXCHANGE)
+        self.abort()
+
+    @property
+    def is_flooded(self) -> bool:
+        """It has sent more than can be kept for it."""
+        return len(self._deferred_packets) > MOST_DEFERRED or len(self._global_request_queue) > MOST_REQUESTS
+
+    async def create_agent_listener(self) -> bool:
+        return False  # nothing comes here any more
+
+    def create_bounded_channel(self, window: int) -> BoundedChannel:
+        """As `create_server_channel`, for bytes."""
+        self._update_recv_pktlen(self._max_pktsize)
+        return BoundedChannel(
+            self, self._loop, self._allow_pty, False, False, 0, 0, None, "strict", window, self._max_pktsize
+        )
+
+
+class BoundedChannel(asyncssh.SSHServerChannel[bytes]):
+    def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
+        if len(self._request_queue) > MOST_REQUESTS:
+            raise asyncssh.ProtocolError("too many requests of one channel")
+        return super().process_packet(pkttype, pktid, packet)
+
+    def _process_env_request(self, packet: Any) -> bool:
+        if (
+            self._session_started
+            or len(self._env) >= MOST_VARIABLES
+            or len(packet.get_remaining_payload()) > LONGEST_VARIABLE
+        ):
+            return False
+        return super()._process_env_request(packet)
+
+    def _process_auth_agent_req_at_openssh_dot_com_request(self, packet: Any) -> Any:
+        packet.check_end()
+        asked = getattr(self._session, "agent_requested", None)
+        return not self._session_started and asked is not None and asked()

@@ -1,0 +1,199 @@
+"""A channel of a client's SSH connection as an asyncio transport: frames of `protocols.terminal` come from it, and are
+written to it. So a link's client is made of it, like any other.
+
+its request    ─▶ protocol.data_received(START)      write(STDOUT, STDERR) ─▶ data, extended data
+data           ─▶ STDIN, while nobody paused          (full: protocol.pause_writing)
+window, signal ─▶ RESIZE, SIGNAL                      write(OUTPUT_END)     ─▶ EOF
+EOF            ─▶ STDIN_END                           write(EXIT)           ─▶ exit status or signal, CLOSE
+CLOSE, lost    ─▶ connection_lost                     close()               ─▶ CLOSE, behind what was written
+
+Pausing is the channel's window: what has come by then waits here, at most a window. asyncssh resumes a channel by
+itself when its request was taken, and tells of EOF whether it is paused or not; both are waited for here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import asyncssh
+
+from postern.protocols.terminal import messages as m
+
+WINDOW = 1 << 20  # bytes that a client may send of one channel while nobody reads
+_MOST_WAITING = 1_000  # frames, beyond which changes of size and signals are dropped
+_STDERR = asyncssh.EXTENDED_DATA_STDERR
+
+
+class ChannelTransport(asyncio.Transport):
+    """`forward`: it carries somebody's TCP connection, so there is no exit status and nobody to tell anything. Its
+    channel is there once it was opened: `made`."""
+
+    def __init__(self, channel: Any, peer: str, *, forward: bool = False) -> None:
+        super().__init__()
+        self._channel = channel
+        self._peer = peer
+        self._forward = forward
+        self._loop = asyncio.get_running_loop()
+        self._protocol: asyncio.Protocol | None = None
+        self._frames = m.FrameReader()
+        self._waiting: deque[bytes] = deque()  # frames that nobody reads yet
+        self._paused = False
+        self._input_ended = False
+        self._channel_full = False
+        self._below_full = False
+        self._throttled = False
+        self._exited = False
+        self._closing = False
+        self._gone = False
+
+    # asyncio.Transport
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._protocol = protocol
+        self._throttled = False
+        self._throttle()
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self._protocol is not None
+        return self._protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self._peer, 0) if name == "peername" else default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        for kind, payload in self._frames.feed(bytes(data)):
+            if not self._exited:
+                self._show(kind, payload)
+
+    def _show(self, kind: int, payload: bytes) -> None:
+        if kind in (m.STDOUT, m.STDERR):
+            if self._channel.is_closing() or (self._forward and kind == m.STDERR):
+                return
+            self._channel.write(payload, None if kind == m.STDOUT else _STDERR)
+        elif kind == m.OUTPUT_END:
+            if self._forward:  # a program may have something to say yet, and its EXIT says the same
+                self._channel.write_eof()
+        elif kind == m.EXIT:
+            self._exit(m.read_exit(payload))
+
+    def _exit(self, ended: m.Exit) -> None:
+        self._exited = True
+        if self._forward:
+            self._channel.close()
+        elif ended.signal:
+            self._channel.exit_with_signal(ended.signal)
+        else:
+            self._channel.exit(ended.code)
+
+    def can_write_eof(self) -> bool:
+        return False  # the end of output is a frame
+
+    def get_write_buffer_size(self) -> int:
+        return int(self._channel.get_write_buffer_size())
+
+    def is_reading(self) -> bool:
+        return not self._paused
+
+    def pause_reading(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._loop.call_soon(self._go_on)
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """What was written is yet sent."""
+        if self._closing:
+            return
+        self._closing = True
+        self._waiting.clear()
+        if not self._exited:
+            self._exited = True
+            self._channel.close()
+        self._loop.call_soon(self._lost)
+
+    def abort(self) -> None:
+        self.close()
+        self._channel.abort()
+
+    def _lost(self) -> None:
+        if not self._gone and self._protocol is not None:
+            self._gone = True
+            self._protocol.connection_lost(None)
+
+    # What asyncssh tells
+
+    def made(self, channel: Any) -> None:
+        self._channel = channel
+
+    def received(self, data: bytes) -> None:
+        if not self._input_ended:
+            self._give(m.frames(m.STDIN, data))
+
+    def ended(self) -> None:
+        if not self._input_ended:
+            self._input_ended = True
+            self._give(m.STDIN_END_FRAME)
+
+    def resized(self, columns: int, rows: int) -> None:
+        """Of sizes that wait behind each other only the last one counts."""
+        frame = m.resize(columns, rows)
+        if self._waiting and self._waiting[-1][0] == m.RESIZE:
+            self._waiting[-1] = frame
+        elif len(self._waiting) < _MOST_WAITING:
+            self._give(frame)
+
+    def signalled(self, name: str) -> None:
+        if name in m.SIGNALS and len(self._waiting) < _MOST_WAITING:
+            self._give(m.signal(name))
+
+    def filled(self, full: bool) -> None:
+        self._channel_full = full
+        self._throttle()
+
+    def below_filled(self, full: bool) -> None:
+        """What all channels of this connection share."""
+        self._below_full = full
+        self._throttle()
+
+    def closed(self) -> None:
+        self._closing = self._exited = True
+        self._loop.call_soon(self._lost)
+
+    def _throttle(self) -> None:
+        full = self._channel_full or self._below_full
+        if full == self._throttled or self._protocol is None or self._closing:
+            return
+        self._throttled = full
+        if full:
+            self._protocol.pause_writing()
+        else:
+            self._protocol.resume_writing()
+
+    def start(self) -> None:
+        """The first frame; behind `set_protocol`."""
+        self._give(m.START_FRAME)
+
+    def _give(self, frame: bytes) -> None:
+        if self._closing:
+            return
+        if self._paused or self._waiting:
+            self._waiting.append(frame)
+            self._channel.pause_reading()
+        elif self._protocol is not None:
+            self._protocol.data_received(frame)
+
+    def _go_on(self) -> None:
+        while self._waiting and not self._paused and self._protocol is not None:
+            self._protocol.data_received(self._waiting.popleft())
+        if not self._paused and not self._closing:
+            self._channel.resume_reading()

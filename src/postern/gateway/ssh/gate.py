@@ -1,0 +1,123 @@
+"""SSH clients at their port: one connection each, with as many sessions as it has channels.
+
+TCP ─▶ a login with its deadline and bounds (gateway/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
+each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/fronts.py ─▶ link
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable
+from functools import partial
+from uuid import UUID
+
+import asyncssh
+
+from postern.domain.secret import Secret
+from postern.domain.ssh_key import SIGNATURES
+from postern.errors import TooMany, Unauthenticated
+from postern.gateway.ssh.admission import Admission
+from postern.gateway.ssh.channel import WINDOW
+from postern.gateway.ssh.server import Connection, SshServer
+from postern.gateway.ssh.users import Person, Proved
+from postern.gateway.ssh.visit import Visit
+from postern.gateway.ssh.wire import Wire
+from postern.relay.handshake import StreamHandshake
+from postern.services.access import REFUSED_LOGIN
+from postern.transport.ssh_algorithms import CIPHERS, MACS
+
+log = logging.getLogger(__name__)
+asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
+
+MOST_CONNECTIONS = 100  # of one person, at this worker
+KEEPALIVE, KEEPALIVES = 30, 4  # seconds, and how many go unanswered before the client is given up
+
+
+class SshGate:
+    """`host_key` is the gateway's own, private."""
+
+    def __init__(self, admission: Admission, host_key: Secret, *, login_timeout: float) -> None:
+        self.admission = admission
+        self._engine = admission.fronts.engine
+        self._people: Counter[UUID] = Counter()
+        self._connections: set[Connection] = set()
+        options = partial(
+            asyncssh.SSHServerConnectionOptions,
+            config=None,
+            server_factory=partial(SshServer, admission, self.connection),
+            server_version="Postern",
+            server_host_keys=[asyncssh.import_private_key(host_key.reveal())],
+            authorized_client_keys=None,
+            gss_host=None,
+            host_based_auth=False,
+            encryption_algs=CIPHERS,
+            mac_algs=MACS,
+            signature_algs=SIGNATURES,
+            compression_algs=["none"],  # a bomb would be unpacked before it is judged
+            keepalive_interval=KEEPALIVE,
+            keepalive_count_max=KEEPALIVES,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            line_editor=False,
+            encoding=None,
+            window=WINDOW,
+        )
+        self._outer = options(login_timeout=0)  # gateway/listener.py has the deadline, which a browser lifts
+        self._inside = options(login_timeout=login_timeout)
+
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
+        """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
+        visit = Visit(stream.peer, self._engine.links.changes, stream)
+        connection = self.connection(visit)
+        wire = Wire(connection, visit.below_filled)
+        assert stream.transport is not None
+        early = stream.hand_over(wire)
+        wire.connection_made(stream.transport)
+        if early:
+            wire.data_received(early)
+        try:
+            await asyncio.wait((visit.authenticated, wire.lost), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waited(visit, connection)
+        if not visit.authenticated.done():
+            self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
+            log.info("client %s was turned away: it did not log in", stream.peer)
+            return None
+        return self._stays(connection, wire, visit.authenticated.result())
+
+    async def _stays(self, connection: Connection, wire: Wire, proved: Proved) -> None:
+        person = proved.principal.id
+        self._people[person] += 1
+        self._connections.add(connection)
+        try:
+            if self._people[person] > MOST_CONNECTIONS:
+                raise TooMany(f"you have {MOST_CONNECTIONS} SSH connections here already")
+            await asyncio.wait((wire.lost,))
+        except TooMany as error:
+            self._engine.turned_away(error)
+            connection.disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message)
+        finally:
+            self._connections.discard(connection)
+            self._people[person] -= 1
+            if not self._people[person]:
+                del self._people[person]
+            connection.abort()
+            if isinstance(proved, Person):
+                await self.admission.quietly(proved.left())
+
+    def _waited(self, visit: Visit, connection: Connection) -> None:
+        if visit.over is not None:
+            visit.over.cancel()
+            self.admission.browsers.leave(visit.peer)
+        if not visit.authenticated.done():
+            connection.abort()
+
+    def close(self, reason: str) -> None:
+        """Sessions have been ended before."""
+        for connection in list(self._connections):
+            connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
+
+    def connection(self, visit: Visit) -> Connection:
+        return Connection(self._outer if visit.known is None else self._inside, visit)

@@ -1,0 +1,42 @@
+"""What a channel is for the rules of its connection."""
+
+from __future__ import annotations
+
+from postern.domain.connection import Extra
+from postern.protocols.terminal.files.commands import moves_files
+from postern.protocols.terminal.listening import AGENT
+from postern.relay.target import Channel, ChannelKind
+
+
+def extra_of(channel: Channel) -> Extra | None:
+    """What a connection must allow for it, besides letting its user in."""
+    if channel.kind is ChannelKind.FORWARD:
+        return Extra.FORWARD_LOCAL
+    if channel.kind in (ChannelKind.LISTEN, ChannelKind.ACCEPT):
+        return Extra.FORWARD_AGENT if _listener_of(channel) == AGENT else Extra.FORWARD_REMOTE
+    if channel.kind is ChannelKind.SUBSYSTEM or (channel.kind is ChannelKind.EXEC and moves_files(channel.what)):
+        return Extra.FILE_TRANSFER
+    return None
+
+
+def words_of(channel: Channel) -> tuple[str, ...]:
+    """What is judged and recorded before it begins."""
+    match channel.kind:
+        case ChannelKind.SHELL:
+            return ()
+        case ChannelKind.FORWARD:
+            return (f"forward to {channel.what}",)
+        case ChannelKind.LISTEN | ChannelKind.ACCEPT if _listener_of(channel) == AGENT:
+            return (("lend" if channel.kind is ChannelKind.LISTEN else "ask") + " the client's ssh-agent",)
+        case ChannelKind.LISTEN:
+            return (f"listen at {channel.what}",)
+        case ChannelKind.ACCEPT:
+            _, origin, listener = channel.what.split(" ", 2)
+            return (f"forward from {origin}, which came to {listener}",)
+        case _:
+            return (channel.what,)
+
+
+def _listener_of(channel: Channel) -> str:
+    """Where it listens, or what they came to who are accepted."""
+    return channel.what if channel.kind is ChannelKind.LISTEN else channel.what.split(" ", 2)[2]

@@ -1,0 +1,51 @@
+"""Which of the statements that an answer may be of it is of, and which of their columns each of its own is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from postern.inspection.lineage.scope import Out, Sources, merged, union
+from postern.interception.events import Column
+
+Outs = tuple[Out, ...]
+
+
+def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callable[[str], str]) -> Outs | None:
+    """What an answer with these columns is made of, where it is that to one of several statements. None when it may be
+    of one of which nothing is known. `cut` gives names in the form that they are compared in."""
+    if len(meant) > 1 and columns:
+        meant = [outs for outs in meant if outs is None or _fits(outs, columns, cut)]
+    known = [outs for outs in meant if outs is not None]
+    if not known or len(known) < len(meant):
+        return None
+    first, *others = known
+    for other in others:
+        if first == other:
+            continue
+        if len(first) != len(other) or any(out.many for out in (*first, *other)):
+            return (Out(None, merged([*first, *other]), many=True),)
+        first = tuple(Out(a.name, union([a.sources, b.sources])) for a, b in zip(first, other, strict=True))
+    return first
+
+
+def _fits(outs: Outs, columns: Sequence[Column], cut: Callable[[str], str]) -> bool:
+    """Whether an answer with these columns may be of that: by their number, and by the names that are certain."""
+    if any(out.many for out in outs):
+        return True
+    return len(outs) == len(columns) and all(
+        out.name is None or cut(out.name) == cut(column.name) for out, column in zip(outs, columns, strict=True)
+    )
+
+
+def spread(outs: Outs, width: int) -> list[Sources] | None:
+    """One for each column of an answer, where some of `outs` may stand for several. None when they do not fit."""
+    many = [place for place, out in enumerate(outs) if out.many]
+    if not many:
+        return [out.sources for out in outs] if len(outs) == width else None
+    first, last = many[0], many[-1]
+    head, tail = outs[:first], outs[last + 1 :]
+    between = width - len(head) - len(tail)
+    if between < 0:
+        return None
+    middle = merged(outs[first : last + 1])
+    return [out.sources for out in head] + [middle] * between + [out.sources for out in tail]

@@ -1,0 +1,1 @@
+"""Lineage of MySQL and MariaDB, of sqlglot's tree (decision 0058)."""

@@ -1,0 +1,37 @@
+"""Views that are read as they are met, each once, however they lie upon each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from postern.domain.target_schema import Relation
+from postern.inspection.lineage.scope import UNKNOWN, Out
+
+_DEEPEST: Final = 32  # views upon views
+
+
+class Views:
+    """What relations of one catalogue have as columns."""
+
+    def __init__(self) -> None:
+        self._outs: dict[tuple[str, str], tuple[Out, ...]] = {}
+        self._reading: list[tuple[str, str]] = []
+
+    def outs(self, relation: Relation) -> tuple[Out, ...]:
+        """Its columns in order: its own, and what a view makes them of."""
+        key = (relation.schema, relation.name)
+        found = self._outs.get(key)
+        if found is None:
+            if key in self._reading or len(self._reading) >= _DEEPEST:
+                return (UNKNOWN,)
+            self._reading.append(key)
+            try:
+                found = tuple(self._read(relation))
+            finally:
+                self._reading.pop()
+            self._outs[key] = found
+        return found
+
+    def _read(self, relation: Relation) -> Iterator[Out]:
+        raise NotImplementedError

@@ -1,0 +1,160 @@
+"""Client character sets of MySQL and MariaDB, in front of all rules: what a rule reads must be what the server reads
+(decisions 0038 and 0058).
+
+In GBK, BIG5, SJIS, CP932 and GB18030 the second half of a character may be a backslash, in SWE7 signs are letters, and
+the wide ones are no ASCII. The protocol follows what statements set in plain sight, refuses those there, and tells in
+`Operation.unread` where it does not know any more. Here is judged, where rules hold, what is not in plain sight: in
+comments that only some servers run, behind other assignments, in code, and in texts that are prepared. What is
+executed without its text being known leaves a doubt until a plain SET NAMES: in that only ASCII is let through.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from postern.inspection.encodings import AT_ONCE
+from postern.inspection.sql.mysql import whole_statements
+from postern.inspection.sql.mysql_prepared import Known
+from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at, words_of
+from postern.interception.events import RUN, Event, Operation
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
+
+# Supersets of ASCII in which no half of a character is an ASCII sign.
+READ: Final = words_of(
+    """
+    ARMSCII8 ASCII BINARY CP1250 CP1251 CP1256 CP1257 CP850 CP852 CP866 DEC8 DEFAULT EUCJPMS EUCKR GB2312 GEOSTD8 GREEK
+    HEBREW HP8 KEYBCS2 KOI8R KOI8U LATIN1 LATIN2 LATIN5 LATIN7 MACCE MACROMAN TIS620 UJIS UTF8 UTF8MB3 UTF8MB4
+    """
+)
+_MAY_SET: Final = re.compile(r"names|character|charset", re.IGNORECASE)
+_MAY_KEEP: Final = re.compile(r"@|\b(?:execute|prepare|call)\b", re.IGNORECASE)
+_DEEPEST: Final = 4  # texts within texts
+
+_RULE: Final = "client encoding"
+_HINT: Final = "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character."
+_SETTING: Final = Refuse(
+    _RULE,
+    "this may set a client character set in which the rules of this connection could be deceived, so it was refused",
+    _HINT,
+)
+_DOUBT: Final = Refuse(
+    _RULE,
+    "this holds characters other than ASCII and comes behind a statement that was executed without its text being "
+    "known, which may have changed the client's character set",
+    "Send SET NAMES utf8mb4 by itself, and then this again.",
+)
+
+_tickets = itertools.count(1)
+
+
+class MySqlEncodings:
+    """The interceptor. It stands in front of the others."""
+
+    name = "client encodings"
+
+    def __init__(self) -> None:
+        self.wants: frozenset[type[Event]] = frozenset({Operation})
+        self._known = Known()
+        self._doubt = False
+        self._ran_unknown = False  # … as the text that is being judged does
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if not isinstance(event, Operation):
+            return FORWARD
+        text = event.text
+        if event.truncated:
+            return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
+        keeps = _MAY_KEEP.search(text) is not None
+        if not (event.unread or keeps or _MAY_SET.search(text) or (self._doubt and not text.isascii())):
+            return FORWARD
+        judge = partial(self._judge, text, event.unread, runs=event.phase is RUN)
+        if len(text) > AT_ONCE:
+            work: Callable[[], Verdict] = judge
+            return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
+        return judge()
+
+    def _judge(self, text: str, unread: str, *, runs: bool) -> Verdict:
+        is_way_back = _is_way_back(text)
+        if unread and not is_way_back:
+            return Refuse(
+                _RULE,
+                f"the client speaks {unread}, in which the rules of this connection could be deceived, "
+                "so this was refused",
+                _HINT,
+            )
+        if self._doubt and not text.isascii():
+            return _DOUBT
+        known = self._known if runs else self._known.copy()
+        self._ran_unknown = False
+        try:
+            if self._sets(text, known):
+                return _SETTING
+        except Unreadable:
+            return _SETTING if _MAY_SET.search(text) else FORWARD
+        self._doubt = not is_way_back and (self._doubt or (runs and self._ran_unknown))
+        return FORWARD
+
+    def _sets(self, text: str, known: Known, deep: int = 0) -> bool:
+        """Whether it may set a character set that is not read here. Raises Unreadable."""
+        for reading in readings(text):
+            if reading.broken and reading.usual and _MAY_SET.search(text):
+                return True
+            for tokens in whole_statements(reading):
+                if any(_sets_unread(tokens, place) for place in range(len(tokens))):
+                    return True
+                for inner in self._inner(tokens, known):
+                    if deep >= _DEEPEST or self._sets(inner, known, deep + 1):
+                        return True
+                if key_at(tokens, 0) != "CALL":  # what a procedure does the target's owner has written
+                    known.learn(tokens)
+        return False
+
+    def _inner(self, tokens: Sequence[Token], known: Known) -> Sequence[str]:
+        """What it prepares or executes."""
+        if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
+            return ()
+        texts = known.prepared(tokens)
+        self._ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
+        return texts or ()
+
+
+def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
+    """Whether what is set there is a character set that is not read here. A variable's value the protocol follows."""
+    token, after = tokens[place], place + 1
+    name = token.text.lower().replace("`", "").rpartition(".")[2].lstrip("@")
+    if name == "character_set_client":
+        if key_at(tokens, after) not in ("=", ":="):
+            return False
+        after += 1
+    elif key_at(tokens, place - 1) not in ("SET", ","):
+        return False
+    elif token.key == "CHARACTER" and key_at(tokens, after) == "SET":
+        after += 1
+    elif token.key not in ("NAMES", "CHARSET"):
+        return False
+    after += key_at(tokens, after) in ("=", ":=")
+    value = tokens[after] if after < len(tokens) else None
+    if value is None or value.kind is Kind.VARIABLE:
+        return False
+    return value.text.upper() not in READ or key_at(tokens, after + 1) not in ("", ",", "COLLATE", ";")
+
+
+def _is_way_back(text: str) -> bool:
+    """A plain SET NAMES of one that is read here, and nothing else."""
+    if not text.isascii():
+        return False
+    try:
+        found = [whole_statements(reading) for reading in readings(text)]
+    except Unreadable:
+        return False
+    return all(
+        len(way) == 1 and [token.key for token in way[0][:2]] == ["SET", "NAMES"] and len(way[0]) in (3, 5)
+        and way[0][2].kind is not Kind.VARIABLE and not _sets_unread(way[0], 1)
+        for way in found
+    )  # fmt: skip

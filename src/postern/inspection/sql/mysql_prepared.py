@@ -1,0 +1,203 @@
+"""EXECUTE of MySQL and MariaDB, where it is known what was prepared: for one session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from postern.domain.statement import Effect, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql.judging import Draft, Judging
+from postern.inspection.sql.mysql import MySqlParser, judge, judge_text, whole_statements, without_into
+from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.sql.mysql_texts import (
+    Texts,
+    Variable,
+    bounded,
+    folded,
+    is_user_variable,
+    split,
+    texts_of,
+    variable_name,
+)
+from postern.inspection.sql.tokens import Token, Unreadable, key_at, word
+
+MOST: Final = 1_000  # texts that prepare something, or fill a variable
+MOST_LENGTH: Final = 1024 * 1024  # … and their characters
+_DEEPEST: Final = 4  # texts that run texts
+_KEEPS: Final = re.compile(r"@|\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
+_PLAIN: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "(", "TABLE", "VALUES", "SHOW"})
+
+
+@dataclass
+class Known:
+    """What variables and names of prepared statements may hold; nothing of them once `is_lost`."""
+
+    variables: dict[str, Texts] = field(default_factory=dict)
+    names: dict[str, Texts] = field(default_factory=dict)
+    is_lost: bool = False
+
+    def copy(self) -> Known:
+        return Known(dict(self.variables), dict(self.names), self.is_lost)
+
+    def meant(self, texts: Texts) -> tuple[str, ...] | None:
+        if isinstance(texts, Variable):
+            texts = None if self.is_lost else self.variables.get(texts.name)
+        return texts if isinstance(texts, tuple) else None
+
+    def prepared(self, tokens: Sequence[Token]) -> tuple[str, ...] | None:
+        """What PREPARE prepares, or EXECUTE runs."""
+        if key_at(tokens, 0) == "PREPARE":
+            return self.meant(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
+        end = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
+        if key_at(tokens, 1) == "IMMEDIATE":
+            return self.meant(texts_of(tokens[2:end]))
+        return None if end != 2 or self.is_lost else self.meant(self.names.get(folded(tokens[1].text)))
+
+    def learn(self, tokens: Sequence[Token], deep: int = 0) -> None:
+        """By a statement. It may fail, so that what was known before stays."""
+        first = key_at(tokens, 0)
+        if first == "CALL" or deep > _DEEPEST:
+            self.is_lost = True
+        elif first == "PREPARE":
+            if len(tokens) > 1:
+                self._add(self.names, folded(tokens[1].text), self.prepared(tokens))
+        elif first == "EXECUTE":
+            for text in self.prepared(tokens) or ():
+                self.learn_text(text, deep + 1)
+            self.is_lost = self.is_lost or self.prepared(tokens) is None
+        elif first == "SET":
+            for part in split(tokens[1:]):
+                named = bool(part) and is_user_variable(part[0]) and key_at(part, 1) in ("=", ":=")
+                if named:
+                    self._add(self.variables, variable_name(part[0]), self.meant(texts_of(part[2:])))
+                self._filled(part[2:] if named else part)
+        else:
+            self._filled(tokens, anyhow=first not in _PLAIN)
+
+    def learn_text(self, text: str, deep: int = 0) -> None:
+        try:
+            for reading in readings(text):
+                self.is_lost = self.is_lost or bool(reading.broken and reading.usual)
+                for tokens in whole_statements(reading):
+                    self.learn(tokens, deep)
+        except Unreadable:
+            self.is_lost = True
+
+    def _filled(self, tokens: Sequence[Token], *, anyhow: bool = False) -> None:
+        """Variables that may hold anything from now on."""
+        _, into = without_into(list(tokens))
+        filled = [token for token in into if is_user_variable(token)]
+        for place, token in enumerate(tokens):
+            if is_user_variable(token) and (anyhow or key_at(tokens, place + 1) == ":="):
+                filled.append(token)
+        for token in filled:
+            self.variables[variable_name(token)] = None
+
+    def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
+        before = kept.get(name, ())
+        if isinstance(before, tuple) and isinstance(texts, tuple):
+            kept[name] = bounded((*before, *texts))
+        else:
+            kept[name] = None
+
+
+class MySqlPreparedStatements:
+    """A parser for the statements of one session, in the order in which they are sent.
+
+    `parse` as the port has it, but EXECUTE does what was prepared under its name, from a literal or from a variable
+    that was set to one (CONCAT and IF of them included). `passed` tells what has gone to the target; only what has
+    passed is known. Nothing is forgotten: a name may stand for each text that passed under it. What the protocol
+    prepares has numbers, and no EXECUTE names it.
+    """
+
+    dialect = "mysql"
+
+    def __init__(self, parser: MySqlParser) -> None:
+        self._parser = parser
+        self._known = Known()
+        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._count = 0
+        self._length = 0
+
+    def missed(self) -> None:
+        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        self._known = Known(is_lost=True)
+        self._heard.clear()
+
+    def keeps(self, text: str) -> bool:
+        """Whether what it does matters to those after it."""
+        return _KEEPS.search(text) is not None
+
+    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+        """Looked into by the next `parse`, which may be in a thread."""
+        if by_protocol or self._known.is_lost or not self.keeps(text):
+            return
+        self._count += 1
+        self._length += len(text)
+        if self._count > MOST or self._length > MOST_LENGTH:
+            self.missed()
+        else:
+            self._heard.append(text)
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        known = self._looked_into().copy()
+
+        def one(tokens: list[Token], judging: Judging) -> Statement:
+            found = judge(tokens, judging)
+            if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
+                found = self._run(found, tokens, known.prepared(tokens), judging)
+            known.learn(tokens)
+            return found
+
+        return judge_text(text, schema, one)
+
+    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+        """What the names that this text executes stand for, each once; of a text that `parse` had before."""
+        if "execute" not in text.lower():
+            return []
+        known = self._looked_into().copy()
+        found: dict[str, None] = {}
+        try:
+            for reading in readings(text):
+                for tokens in whole_statements(reading):
+                    if key_at(tokens, 0) == "EXECUTE":
+                        found |= dict.fromkeys(known.prepared(tokens) or ())
+                    known.learn(tokens)
+        except Unreadable:
+            return []
+        return list(found)
+
+    def _looked_into(self) -> Known:
+        heard, self._heard = self._heard, []
+        for text in heard:
+            self._known.learn_text(text)
+        return self._known
+
+    def _run(
+        self, found: Statement, tokens: Sequence[Token], texts: tuple[str, ...] | None, judging: Judging
+    ) -> Statement:
+        """With the effects of what is prepared: PREPARE has them too, so that nobody asks for it in vain."""
+        if not texts:
+            return found
+        draft = Draft(found.tag, {Effect.SESSION})
+        judging.calls(draft, [word("SELECT"), *tokens])
+        prepared = [one for text in texts for one in self._parser.parse(text, judging.schema)]
+        if not prepared:
+            return found
+        effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
+        for one in prepared:
+            effects |= one.effects
+            objects |= one.objects
+            scans |= one.scans
+        return replace(
+            prepared[0],
+            tag=found.tag,
+            effects=effects,
+            objects=objects,
+            scans=scans,
+            without_where=any(one.without_where for one in prepared),
+            reason=draft.reason or next((one.reason for one in prepared if one.reason), ""),
+        )

@@ -1,0 +1,97 @@
+"""What a statement that is prepared from a text says, as far as the texts before it tell: literals, CONCAT and IF of
+them, and variables that were set to them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from postern.inspection.sql.tokens import Kind, Token, closing, key_at
+
+_MOST: Final = 32
+_LONGEST: Final = 64 * 1024  # characters of them all
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_SIGNS: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Whatever the variable holds."""
+
+    name: str
+
+
+Texts = tuple[str, ...] | Variable | None
+"""Each that it may be; None where it may be any."""
+
+
+def folded(text: str) -> str:
+    """The same for all names that some server may take for one."""
+    if text.isascii():
+        return text.lower().rstrip()
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFKC", "".join(one for one in letters if not unicodedata.combining(one))).rstrip()
+
+
+def variable_name(token: Token) -> str:
+    """Of a variable of the user's, as they are compared."""
+    text = token.text[1:]
+    if text[:1] in ("'", '"', "`"):
+        text = text[1:-1].replace(text[0] * 2, text[0])
+    return folded(text)
+
+
+def is_user_variable(token: Token) -> bool:
+    return token.kind is Kind.VARIABLE and token.text.startswith("@") and not token.text.startswith("@@")
+
+
+def texts_of(tokens: Sequence[Token]) -> Texts:
+    """Of an expression."""
+    if len(tokens) == 1:
+        token = tokens[0]
+        if is_user_variable(token):
+            return Variable(variable_name(token))
+        if token.kind is Kind.NAME:
+            return ()  # a column, where there is none: the server refuses it
+        if token.kind is not Kind.STRING or token.content is None:
+            return None
+        return tuple(dict.fromkeys((_ESCAPED.sub(_sign, token.content), token.content)))
+    called = key_at(tokens, 0)
+    if called not in ("CONCAT", "IF") or key_at(tokens, 1) != "(" or closing(tokens, 1) != len(tokens) - 1:
+        return None
+    parts = [texts_of(part) for part in split(tokens[2:-1])]
+    known = [part for part in (parts[1:] if called == "IF" else parts) if isinstance(part, tuple)]
+    if called == "IF":
+        return bounded([*known[0], *known[1]]) if len(parts) == 3 and len(known) == 2 else None
+    count = 1
+    for part in known:
+        count *= len(part)
+    if len(known) != len(parts) or count > _MOST:
+        return None
+    return bounded(["".join(found) for found in product(*known)])
+
+
+def bounded(texts: Sequence[str]) -> tuple[str, ...] | None:
+    found = tuple(dict.fromkeys(texts))
+    return None if len(found) > _MOST or sum(map(len, found)) > _LONGEST else found
+
+
+def split(tokens: Sequence[Token]) -> list[list[Token]]:
+    """At each comma that is in no brackets."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return found
+
+
+def _sign(match: re.Match[str]) -> str:
+    return _SIGNS.get(match[1], match[1])

@@ -1,0 +1,76 @@
+"""Ed25519 signatures with a key of any length (RFC 8032, section 5.1), for MariaDB's plug-in `client_ed25519`.
+
+There, the secret key is the password itself: what RFC 8032 makes by SHA-512 of 32 random bytes, MariaDB makes by
+SHA-512 of the password. Libraries take keys of 32 bytes only, so the arithmetic stands here, as section 5.1 gives it,
+on the curve's points in extended coordinates. It is slow (some milliseconds) and its time does not hang on the bits of
+a secret by anything but the sizes of numbers; it signs one login at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+_P: Final = 2**255 - 19
+_L: Final = 2**252 + 27742317777372353535851937790883648493  # the order of the base point
+_D: Final = -121665 * pow(121666, -1, _P) % _P
+
+SIGNATURE: Final = 64  # bytes
+NONCE: Final = 32  # what a MariaDB server wants signed, in bytes
+
+# X, Y, Z, T with x = X/Z, y = Y/Z, x*y = T/Z
+_Point = tuple[int, int, int, int]
+
+_ZERO: Final[_Point] = (0, 1, 1, 0)
+_BASE_Y: Final = 4 * pow(5, -1, _P) % _P
+_BASE_X: Final = 15112221349535400772501151409588531511454012693041857206046113283949847762202
+_BASE: Final[_Point] = (_BASE_X, _BASE_Y, 1, _BASE_X * _BASE_Y % _P)
+
+
+def _add(one: _Point, other: _Point) -> _Point:
+    a = (one[1] - one[0]) * (other[1] - other[0]) % _P
+    b = (one[1] + one[0]) * (other[1] + other[0]) % _P
+    c = 2 * one[3] * other[3] * _D % _P
+    d = 2 * one[2] * other[2] % _P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % _P, g * h % _P, f * g % _P, e * h % _P
+
+
+def _times(scalar: int) -> _Point:
+    """So many times the base point. Every bit costs the same two additions."""
+    found, doubled = _ZERO, _BASE
+    for bit in range(256):
+        added = _add(found, doubled)
+        found = added if scalar >> bit & 1 else found
+        doubled = _add(doubled, doubled)
+    return found
+
+
+def _packed(point: _Point) -> bytes:
+    inverse = pow(point[2], -1, _P)
+    x, y = point[0] * inverse % _P, point[1] * inverse % _P
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def _number(*parts: bytes) -> int:
+    return int.from_bytes(hashlib.sha512(b"".join(parts)).digest(), "little")
+
+
+def _scalar(digest: bytes) -> int:
+    """The secret scalar: some bits of the first half are set, others cleared (section 5.1.5)."""
+    return int.from_bytes(digest[:32], "little") & ~(1 << 255) & ~7 | 1 << 254
+
+
+def public_key(password: bytes) -> bytes:
+    return _packed(_times(_scalar(hashlib.sha512(password).digest())))
+
+
+def sign(password: bytes, message: bytes) -> bytes:
+    """The signature of 64 bytes, R and S (section 5.1.6)."""
+    digest = hashlib.sha512(password).digest()
+    scalar = _scalar(digest)
+    public = _packed(_times(scalar))
+    r = _number(digest[32:], message) % _L
+    commitment = _packed(_times(r))
+    k = _number(commitment, public, message) % _L
+    return commitment + ((r + k * scalar) % _L).to_bytes(32, "little")

@@ -1,0 +1,74 @@
+"""A MySQL or MariaDB target's catalogue as a TargetSchema: the statements that read it, and what their rows make.
+
+Of everything that the connection's own user may see. MySQL 5.7 and MariaDB 10.2 and later: without JSON aggregates, so
+that what belongs to a table is put together here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.errors import ProtocolViolation
+from postern.protocols.asking import Row, tags, text
+
+_PATH = "select database()"
+
+_RELATIONS = """
+select table_schema, table_name, case when table_comment like '%#%' then table_comment end
+from information_schema.tables"""
+
+_COLUMNS = """
+select table_schema, table_name, column_name, nullif(generation_expression, ''),
+  case when column_comment like '%#%' then column_comment end, extra like '%INVISIBLE%'
+from information_schema.columns order by table_schema, table_name, ordinal_position"""
+
+_VIEWS = "select table_schema, table_name, view_definition from information_schema.views"
+
+_ROUTINES = "select distinct routine_schema, routine_name from information_schema.routines"
+
+QUESTIONS = (_PATH, _RELATIONS, _COLUMNS, _VIEWS, _ROUTINES)
+"""Asked one after the other on one connection."""
+
+# In the place of what only those read who may SHOW VIEW: no parser takes it, so nothing is known of such a view.
+UNREADABLE = "a view whose definition is not shown"
+
+
+def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
+    """Of the rows of each of QUESTIONS. Raises ProtocolViolation for others.
+
+    No function of somebody's own is harmless: what their authors declare (READS SQL DATA, DETERMINISTIC) the server
+    holds nobody to.
+    """
+    try:
+        path, relations, columns, views, routines = answers
+        definitions = {(text(schema), text(name)): definition or UNREADABLE for schema, name, definition in views}
+        columns_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for schema, table, *column in columns:
+            columns_of[text(schema), text(table)].append(tuple(column))
+        found = {}
+        for schema, name, comment in relations:
+            key = text(schema), text(name)
+            found[key] = _relation(*key, comment or "", columns_of[key], definitions.get(key, ""))
+        functions = [Function(text(schema), text(name), harmless=False) for schema, name in routines]
+        return TargetSchema(
+            found,
+            {(function.schema, function.name): function for function in functions},
+            tuple(name for (name,) in path if name),
+        )
+    except ValueError as error:
+        raise ProtocolViolation(f"the target's answer about its catalogue cannot be read: {error}") from None
+
+
+def _relation(schema: str, name: str, comment: str, columns: Sequence[Row], definition: str) -> Relation:
+    return Relation(
+        schema,
+        name,
+        tuple(text(column) for column, *_ in columns),
+        definition=definition,
+        tags=tags(comment),
+        column_tags={text(column): tags(said) for column, _, said, _ in columns if said},
+        hidden=frozenset(text(column) for column, _, _, hidden in columns if hidden == "1"),
+        generated={text(column): expression for column, expression, *_ in columns if expression},
+    )

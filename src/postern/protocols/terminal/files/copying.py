@@ -1,0 +1,215 @@
+"""The steady state of a link to a program that copies files by itself: `scp -t`, `scp -f`, `rsync --server`.
+
+What it reads and prints is files, so a recording does not hold it: it has how much went which way. Of scp it has each
+file, by name, size and hash, and each one that is sent is judged before its first byte:
+
+    source ─ "C0644 12 name\\n" ─▶ sink     (T: times, D and E: a directory begins and ends)
+           ◀─ "\\0" ──────────────          "\\1" or "\\2", text, "\\n": it does not want it
+           ─ 12 bytes, "\\0" ─────▶          "\\1", text, "\\n": something went wrong
+           ◀─ "\\0" ──────────────
+
+Such a file cannot be masked. Where rules look at answers, a program that would send files to the client is not begun.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Completed, Operation, Resized
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Carried, Request
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.files.commands import copies, program
+from postern.protocols.terminal.files.hashing import FileHash
+from postern.protocols.terminal.files.wire import CANNOT_MASK, Beginning, FileWire
+
+MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
+_RECORDS: Final = frozenset(b"CDETP\x01\x02")
+
+
+class Scp:
+    """Follows one direction of scp, cut anywhere. What comes behind the record of a file is that file, so it must not
+    be looked at before `begin` was called or the record was taken out."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._left = 0  # bytes of a file
+        self._status = False  # the byte behind a file
+        self._hash = FileHash()
+        self._name = ""
+        self._size = 0
+        self.is_record = False  # what `step` gave last
+        self.whole: list[str] = []  # what is told of each file, once all of it has been
+
+    def step(self, data: bytes, pos: int) -> tuple[int, bytes]:
+        """Where the next thing begins, and what may be passed on of what came before it: bytes of a file, the byte that
+        agrees, or a whole record. Nothing while a record is not whole. Raises ProtocolViolation."""
+        self.is_record = False
+        if self._left:
+            part = data[pos : pos + self._left]
+            self._hash.update(part)
+            self._left -= len(part)
+            self._status = not self._left
+            return pos + len(part), part
+        if not self._line and data[pos] == 0:
+            self._end("")
+            return pos + 1, b"\0"
+        end = data.find(b"\n", pos) + 1 or len(data)
+        self._line += data[pos:end]
+        if len(self._line) > MOST_LINE or self._line[0] not in _RECORDS:
+            raise ProtocolViolation("this is not what scp says")
+        if not self._line.endswith(b"\n"):
+            return end, b""
+        line, self._line = self._line, b""
+        if line[0] in b"\x01\x02":
+            self._end(", and its sender says that it is not whole")
+        elif line[0] in b"CD":
+            _check_name(line)
+        self.is_record = True
+        return end, line
+
+    def begin(self, line: bytes) -> None:
+        """The file of this C record comes next."""
+        self._name = _name_in(line)
+        self._left = self._size = int(line.split(b" ", 2)[1])
+        self._status = not self._left
+        self._hash = FileHash()
+
+    def _end(self, how: str) -> None:
+        if self._status:
+            self._status = False
+            self.whole.append(f"{self._name}: {self._size} bytes, sha256 {self._hash.hexdigest()}{how}")
+
+    @property
+    def begun(self) -> str:
+        """The file that is not whole yet; empty where there is none."""
+        return self._name if self._left or self._status else ""
+
+
+class Sent(Request):
+    """The record of a file that the client sends."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__()
+        self.raw = raw
+
+
+class CopyingWire(FileWire):
+    """`command` is one of which `copies` says something."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__(command)
+        self._sends = copies(command) == "send"
+        self._scp = Scp() if program(command) == "scp" else None
+        self._intake = b""  # of the client, behind what is to be judged
+        self._input_ended = False
+        self._undecided = False
+        self._file = 0  # the exchange of the file that is copied
+        self._received = 0  # bytes from the client
+        self._given = 0  # … and to it
+
+    # The client's side
+
+    def _begins(self, request: Beginning) -> None:
+        if self._sends and self.wants.output:
+            request.forced = CANNOT_MASK
+
+    def _take(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._scp is None or self._sends:
+            self._upward.append(m.frames(m.STDIN, data))
+        else:
+            self._intake += data
+
+    def _input_ends(self) -> None:
+        self._input_ended = True
+
+    def poll_client(self) -> bytes | Request | Resized | None:
+        if not self._upward and not self._undecided:
+            if self._intake:
+                self._look_on()
+            elif self._input_ended:
+                self._input_ended = False
+                self._upward.append(m.STDIN_END_FRAME)
+        return super().poll_client()
+
+    def _look_on(self) -> None:
+        """Up to the next record of a file, which is judged."""
+        scp, data, pos = self._scp, self._intake, 0
+        assert scp is not None
+        passed: list[bytes] = []
+        while pos < len(data):
+            pos, part = scp.step(data, pos)
+            if scp.is_record and part[:1] == b"C":
+                self._undecided = True
+                request = Sent(part)
+                request.operations.append(Operation(self._next(), f"put {_name_in(part)}"))
+                break
+            passed.append(part)
+        self._intake = data[pos:]
+        if joined := b"".join(passed):
+            self._upward.append(m.frames(m.STDIN, joined))
+        self._tell_files("received")
+        if self._undecided:
+            self._upward.append(request)
+
+    def _admitted(self, request: Request) -> bytes:
+        assert isinstance(request, Sent)
+        assert self._scp is not None
+        self._undecided = False
+        self._file = request.operations[0].exchange
+        self._scp.begin(request.raw)
+        return m.frames(m.STDIN, request.raw)
+
+    def _refused(self, request: Request, refusal: Refuse) -> None:
+        self._undecided = False
+        self._downward.append(m.frames(m.STDOUT, b"\x01scp: refused by a rule of the gateway\n"))
+
+    # The target's side
+
+    def _give(self, data: bytes) -> None:
+        self._given += len(data)
+        if self._scp is not None and self._sends:
+            self._follow(self._scp, data)
+        self._downward.append(Carried(m.frames(m.STDOUT, data)))
+
+    def _follow(self, scp: Scp, data: bytes) -> None:
+        pos = 0
+        while pos < len(data):
+            pos, part = scp.step(data, pos)
+            if scp.is_record and part[:1] == b"C":
+                scp.begin(part)
+                self._file = self._exchange
+        self._tell_files("sent")
+
+    def _tell_files(self, way: str) -> None:
+        if self._scp is not None:
+            for told in self._scp.whole:
+                self._downward.append(Completed(self._file, tag=f"{way} {told}"))
+            self._scp.whole.clear()
+
+    def _over(self, code: int, name: str) -> None:
+        super()._over(code, name)
+        error = f"ended by signal {name}" if name else f"exit code {code}" if code else ""
+        tag = f"exit {code}; {self._received} bytes from the client, {self._given} bytes to it"
+        self._downward.append(Completed(1, tag=tag, error=error))
+
+    def left_over(self) -> list[Completed]:
+        begun = self._scp.begun if self._scp is not None and not self._exited else ""
+        return [Completed(self._file, tag=begun, error="it was not copied to its end")] if begun else []
+
+    @property
+    def busy(self) -> bool:
+        return self._started and not self._exited
+
+
+def _check_name(record: bytes) -> None:
+    """A name with a path would be written somewhere else than where it was asked for. Raises ProtocolViolation."""
+    words = record[1:-1].split(b" ", 2)
+    if len(words) != 3 or not words[1].isdigit() or b"/" in words[2] or words[2] in (b"", b".", b".."):
+        raise ProtocolViolation("a record of scp without a size and a plain name")
+
+
+def _name_in(record: bytes) -> str:
+    return record[1:-1].split(b" ", 2)[-1].decode("utf-8", "surrogateescape")

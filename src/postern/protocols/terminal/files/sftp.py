@@ -1,0 +1,261 @@
+"""The steady state of a link whose program is an SFTP server.
+
+    client                       here                                        target
+      ├─ OPEN, REMOVE, RENAME … ─▶ an operation, judged; refused: STATUS ─▶ │
+      ├─ STAT, READ, WRITE …    ─▶ passed on, and followed ───────────────▶ │
+      │ ◀── HANDLE, STATUS, DATA … passed on, and followed: bytes, hash ◀── │
+      ├─ CLOSE ────────────────────────────────────────────────────────────▶│ ◀ STATUS: the transfer is recorded
+
+Answers carry the id of their request, so a refusal is an answer of its own and needs no turn. What files hold is not
+recorded: which they were, how much went which way, and its hash are. Nor can it be masked: where rules look at
+answers, no file is opened for reading. Names are as the client writes them. What a server makes of links and of `..`
+only the server knows, so a rule about paths is advice.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Completed, Operation
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Carried, Request
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.files import sftp_messages as s
+from postern.protocols.terminal.files.transfers import Ahead, Transfer
+from postern.protocols.terminal.files.wire import CANNOT_MASK, FileWire
+
+MOST_PENDING: Final = 4096  # requests without an answer; OpenSSH's clients have 64
+MOST_OPEN: Final = 1024  # files
+VERSION: Final = 3
+# What is said of a request with one path; of one with two, they follow each other.
+_ONE: Final = {
+    s.REMOVE: "remove",
+    s.MKDIR: "mkdir",
+    s.RMDIR: "rmdir",
+    s.SETSTAT: "setstat",
+    s.OPENDIR: "list",
+    s.READLINK: "readlink",
+}
+_TWO: Final = {s.RENAME: "rename", s.SYMLINK: "symlink"}
+_TWO_EXTENDED: Final = {
+    b"posix-rename@openssh.com": "rename",
+    b"hardlink@openssh.com": "hardlink",
+}
+_QUIET: Final = frozenset({s.CLOSE, s.READ, s.WRITE, s.LSTAT, s.FSTAT, s.FSETSTAT, s.READDIR, s.REALPATH, s.STAT})
+_QUIET_EXTENDED: Final = frozenset(
+    {
+        b"expand-path@openssh.com",
+        b"fsync@openssh.com",
+        b"fstatvfs@openssh.com",
+        b"home-directory",
+        b"limits@openssh.com",
+        b"statvfs@openssh.com",
+        b"users-groups-by-id@openssh.com",
+    }
+)
+_ANSWERS: Final = frozenset({s.STATUS, s.HANDLE, s.DATA, s.NAME, s.ATTRS, s.EXTENDED_REPLY})
+
+
+class Asked(Request):
+    """One packet that is judged."""
+
+    def __init__(self, raw: bytes, number: int) -> None:
+        super().__init__()
+        self.raw = raw
+        self.number = number
+
+
+class _Pending:
+    """A request that was passed on. `transfer` with what it means for one."""
+
+    __slots__ = ("exchange", "kind", "offset", "transfer")
+
+    def __init__(self, kind: int, exchange: int = 0, transfer: Transfer | None = None, offset: int = 0) -> None:
+        self.kind = kind
+        self.exchange = exchange
+        self.transfer = transfer
+        self.offset = offset
+
+
+class SftpWire(FileWire):
+    def __init__(self) -> None:
+        super().__init__("sftp")
+        self._requests = s.Packets()
+        self._answers = s.Packets()
+        self._pending: dict[int, _Pending] = {}
+        self._undecided: set[int] = set()  # ids of what is yet to be judged
+        self._open: dict[bytes, Transfer] = {}
+        self._ahead = Ahead()
+        self._greeted = False  # INIT has been
+
+    # The client's side
+
+    def _take(self, data: bytes) -> None:
+        """What is passed on stays together: one write for what came together."""
+        quiet: list[bytes] = []
+        for packet in self._requests.feed(data):
+            asked = self._judged(packet)
+            if asked is None:
+                quiet.append(packet)
+                continue
+            if quiet:
+                self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
+                quiet = []
+            self._upward.append(asked)
+        if quiet:
+            self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
+
+    def _judged(self, packet: bytes) -> Asked | None:
+        """None for what is passed on unjudged; it is followed from here on."""
+        kind = packet[4]
+        if not self._greeted:
+            if kind != s.INIT:
+                raise ProtocolViolation("the first packet of a file transfer is none that begins one")
+            self._greeted = True
+            if s.Reader(packet).number() != VERSION:
+                raise ProtocolViolation(f"version {VERSION} of SFTP is spoken here, and no other")
+            return None
+        reader = s.Reader(packet)
+        number = reader.number()
+        pending = len(self._pending) + len(self._undecided)
+        if number in self._pending or number in self._undecided or pending >= MOST_PENDING:
+            raise ProtocolViolation("a file transfer uses an id twice, or asks too much before it is answered")
+        if kind in _QUIET:
+            self._pending[number] = self._followed(kind, reader)
+            return None
+        if kind == s.EXTENDED:
+            name = reader.text()
+            if name in _QUIET_EXTENDED:
+                self._pending[number] = _Pending(kind)
+                return None
+            if name in _TWO_EXTENDED:
+                return self._asked(packet, number, _TWO_EXTENDED[name], reader.text(), reader.text())
+            asked = self._asked(packet, number, "extension", name)
+            asked.forced = CANNOT_MASK if self.wants.output else None  # its answer may hold whatever a server thinks of
+            return asked
+        if kind == s.OPEN:
+            return self._opens(packet, number, reader)
+        if kind in _ONE:
+            return self._asked(packet, number, _ONE[kind], reader.text())
+        if kind in _TWO:
+            return self._asked(packet, number, _TWO[kind], reader.text(), reader.text())
+        raise ProtocolViolation(f"a packet of type {kind} from the client of a file transfer")
+
+    def _followed(self, kind: int, reader: s.Reader) -> _Pending:
+        if kind not in (s.READ, s.WRITE, s.CLOSE):
+            return _Pending(kind)
+        if kind == s.READ and self.wants.output:
+            raise ProtocolViolation("a file is read that was not opened for it")
+        transfer = self._open.get(reader.text())
+        if kind == s.CLOSE:
+            return _Pending(kind, transfer=transfer)
+        offset = reader.offset()
+        if kind == s.WRITE and transfer is not None:
+            transfer.written.add(offset, reader.text())
+        return _Pending(kind, transfer=transfer, offset=offset)
+
+    def _opens(self, packet: bytes, number: int, reader: s.Reader) -> Asked:
+        path, flags = reader.text(), reader.number()
+        reads, writes = flags & s.READS, flags & (s.WRITES | s.APPENDS)
+        what = "update" if reads and writes else "put" if writes else "get"
+        asked = self._asked(packet, number, what, path)
+        if reads and self.wants.output:
+            asked.forced = CANNOT_MASK
+        elif len(self._open) >= MOST_OPEN:
+            asked.forced = Refuse("files", f"{MOST_OPEN} files are open already", "Close some of them first.")
+        return asked
+
+    def _asked(self, packet: bytes, number: int, what: str, *paths: bytes) -> Asked:
+        words = " ".join(path.decode("utf-8", "surrogateescape") for path in paths)
+        self._undecided.add(number)
+        asked = Asked(packet, number)
+        asked.operations.append(Operation(self._next(), f"{what} {words}"))
+        return asked
+
+    def _admitted(self, request: Request) -> bytes:
+        assert isinstance(request, Asked)
+        self._undecided.discard(request.number)
+        operation = request.operations[0]
+        transfer = None
+        if request.raw[4] == s.OPEN:
+            transfer = Transfer(operation.exchange, operation.text.partition(" ")[2], self._ahead)
+        self._pending[request.number] = _Pending(request.raw[4], operation.exchange, transfer)
+        return m.frames(m.STDIN, request.raw)
+
+    def _refused(self, request: Request, refusal: Refuse) -> None:
+        assert isinstance(request, Asked)
+        self._undecided.discard(request.number)
+        text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
+        self._downward.append(m.frames(m.STDOUT, s.status(request.number, s.PERMISSION_DENIED, text)))
+
+    # The target's side
+
+    def _give(self, data: bytes) -> None:
+        for packet in self._answers.feed(data):
+            self._answer(packet)
+
+    def _answer(self, packet: bytes) -> None:
+        kind = packet[4]
+        if kind == s.VERSION:
+            if s.Reader(packet).number() != VERSION:
+                raise ProtocolViolation("the target speaks another version of SFTP than was asked for")
+        elif kind in _ANSWERS:
+            number = s.Reader(packet).number()
+            pending = self._pending.pop(number, None)
+            if pending is None:
+                raise ProtocolViolation("the target answers what a file transfer did not ask")
+            self._settle(pending, kind, packet)
+        else:
+            raise ProtocolViolation(f"a packet of type {kind} from the target of a file transfer")
+        self._downward.append(Carried(m.frames(m.STDOUT, packet)))
+
+    def _settle(self, pending: _Pending, kind: int, packet: bytes) -> None:
+        transfer = pending.transfer
+        error = _failed(packet) if kind == s.STATUS else ""
+        if pending.kind == s.OPEN and transfer is not None:
+            if kind == s.HANDLE:
+                reader = s.Reader(packet)
+                reader.number()
+                self._open[reader.text()] = transfer
+            else:
+                self._downward.append(Completed(transfer.exchange, error=error or "it was not opened"))
+        elif pending.kind == s.READ and transfer is not None and kind == s.DATA:
+            reader = s.Reader(packet)
+            reader.number()
+            transfer.read.add(pending.offset, reader.text())
+        elif pending.kind == s.WRITE and transfer is not None:
+            transfer.error = transfer.error or error
+        elif pending.kind == s.CLOSE and transfer is not None:
+            self._open = {handle: one for handle, one in self._open.items() if one is not transfer}
+            self._downward.append(_completed(transfer, error))
+        elif pending.exchange:
+            self._downward.append(Completed(pending.exchange, error=error))
+
+    def left_over(self) -> list[Completed]:
+        """Files that were not closed, with what went by until now."""
+        left = [_completed(transfer, "it was not closed") for transfer in self._open.values()]
+        self._open.clear()
+        return left
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._pending) and not self._exited
+
+
+def _completed(transfer: Transfer, error: str) -> Completed:
+    return Completed(transfer.exchange, tag=transfer.tag(), error=transfer.error or error)
+
+
+def _failed(packet: bytes) -> str:
+    """What a STATUS says is wrong; empty for none. The end of a file is none."""
+    reader = s.Reader(packet)
+    reader.number()
+    code = reader.number()
+    if code in (s.OK, s.END_OF_FILE):
+        return ""
+    try:
+        message = reader.text().decode("utf-8", "replace")
+    except ProtocolViolation:  # old servers send none
+        message = ""
+    return message or f"status {code}"

@@ -1,0 +1,128 @@
+"""Packets of SFTP, version 3 (draft-ietf-secsh-filexfer-02, and PROTOCOL of OpenSSH for its extensions).
+
+A packet is u32 length, u8 type, and what the length counts besides; from INIT and VERSION on each has a u32 id in
+front. Texts are u32 length and bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from postern.errors import ProtocolViolation
+from postern.protocols.framing import packed, uint32
+
+INIT: Final = 1
+VERSION: Final = 2
+OPEN: Final = 3
+CLOSE: Final = 4
+READ: Final = 5
+WRITE: Final = 6
+LSTAT: Final = 7
+FSTAT: Final = 8
+SETSTAT: Final = 9
+FSETSTAT: Final = 10
+OPENDIR: Final = 11
+READDIR: Final = 12
+REMOVE: Final = 13
+MKDIR: Final = 14
+RMDIR: Final = 15
+REALPATH: Final = 16
+STAT: Final = 17
+RENAME: Final = 18
+READLINK: Final = 19
+SYMLINK: Final = 20
+STATUS: Final = 101
+HANDLE: Final = 102
+DATA: Final = 103
+NAME: Final = 104
+ATTRS: Final = 105
+EXTENDED: Final = 200
+EXTENDED_REPLY: Final = 201
+
+# Of OPEN (section 6.3).
+READS: Final = 0x01
+WRITES: Final = 0x02
+APPENDS: Final = 0x04
+
+# Of STATUS (section 7).
+OK: Final = 0
+END_OF_FILE: Final = 1
+PERMISSION_DENIED: Final = 3
+UNSUPPORTED: Final = 8
+
+HEADER: Final = 5  # the length and the type
+MAX_PACKET: Final = 256 * 1024  # bytes behind the length: what OpenSSH takes (SFTP_MAX_MSG_LENGTH)
+
+_OFFSET: Final = struct.Struct(">Q")
+
+
+def text(data: bytes) -> bytes:
+    return packed(len(data)) + data
+
+
+def packet(kind: int, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return packed(len(body) + 1) + bytes((kind,)) + body
+
+
+def status(number: int, code: int, message: str) -> bytes:
+    """The answer to the request with that id."""
+    return packet(STATUS, packed(number), packed(code), text(message.encode("utf-8", "replace")), text(b""))
+
+
+class Reader:
+    """Fields of one packet, from its id on. Raises ProtocolViolation behind the end of it."""
+
+    def __init__(self, data: bytes, pos: int = HEADER) -> None:
+        self._data = data
+        self._pos = pos
+
+    def number(self) -> int:
+        self._need(4)
+        self._pos += 4
+        return uint32(self._data, self._pos - 4)
+
+    def offset(self) -> int:
+        self._need(8)
+        self._pos += 8
+        return int(_OFFSET.unpack_from(self._data, self._pos - 8)[0])
+
+    def text(self) -> bytes:
+        size = self.number()
+        self._need(size)
+        self._pos += size
+        return self._data[self._pos - size : self._pos]
+
+    def _need(self, size: int) -> None:
+        if len(self._data) - self._pos < size:
+            raise ProtocolViolation("an SFTP packet is shorter than it says")
+
+
+class Packets:
+    """Cuts what comes into whole packets. Raises ProtocolViolation for one that is too long; it is of no use then."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of a packet that is not whole yet."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The packets that `data` completes, each with its length."""
+        if self._rest:
+            data = self._rest + data
+        found: list[bytes] = []
+        pos, end = 0, len(data)
+        while end - pos >= 4:
+            size = uint32(data, pos)
+            if not 1 <= size <= MAX_PACKET:
+                raise ProtocolViolation(f"an SFTP packet of {size} bytes, where at most {MAX_PACKET} are allowed")
+            if end - pos < 4 + size:
+                break
+            found.append(data[pos : pos + 4 + size])
+            pos += 4 + size
+        self._rest = data[pos:]
+        return found

@@ -1,0 +1,34 @@
+"""Codes that people carry from a terminal to a browser (RFC 8628 section 6.1): short, so they are tried by logged-in
+people only, a few times each."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from postern.errors import NotFound
+
+_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words; 8 of them have 34 bits
+_LENGTH = 8
+_CODE = re.compile(f"[{_LETTERS}]{{{_LENGTH}}}")
+
+
+def new_code() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+
+
+def shown(code: str) -> str:
+    """As two halves."""
+    return f"{code[:4]}-{code[4:]}"
+
+
+def plain(given: str) -> str:
+    """As it was made; people write blanks, hyphens and small letters. Raises NotFound."""
+    code = re.sub(r"[\s-]", "", given[:64]).upper()
+    if not _CODE.fullmatch(code):
+        raise no_such_code()
+    return code
+
+
+def no_such_code() -> NotFound:
+    return NotFound("there is no such code, or it has expired; look at the terminal again, or begin there anew")

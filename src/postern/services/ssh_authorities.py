@@ -1,0 +1,157 @@
+"""Who signs the SSH certificates of an organisation's users, and whom a certificate lets in.
+
+`find` says whose certificate it is; whoever asks has checked the authority's signature on it, and lets nobody in before
+the client has signed with the certified key.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from postern.domain.connection import check_new_name
+from postern.domain.lists import Listed, Page
+from postern.domain.permit import Permit
+from postern.domain.principal import Account, Principal, PrincipalKind
+from postern.domain.ssh_certificate import SshAuthority, SshCertificate, fault
+from postern.domain.ssh_key import public_key
+from postern.domain.text import one_line
+from postern.errors import NotFound, Unauthenticated
+from postern.services.identity.users import require_admin, require_person, require_reader
+from postern.services.server.trail import changed
+from postern.services.ssh_keys import is_called
+from postern.store.ports import Clock, PrincipalStore, Signals, SshAuthorityStore, Topic
+
+log = logging.getLogger(__name__)
+
+MEANS = "ssh-authority"
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateHolder:
+    """Who is let in by it. `means` and `until` are what a Permit says of what they are logged in with."""
+
+    certificate: SshCertificate
+    authority: SshAuthority
+    principal: Principal
+    address: str
+
+    @property
+    def means(self) -> str:
+        return f"{MEANS}:{self.authority.id}"
+
+    @property
+    def until(self) -> datetime | None:
+        return self.certificate.ends_at
+
+
+class SshAuthorities:
+    def __init__(self, store: SshAuthorityStore, principals: PrincipalStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._principals = principals
+        self._signals = signals
+        self._now = now
+
+    async def known(self, principal: Principal, page: Page) -> Listed[SshAuthority]:
+        """By name. Raises Denied for all but administrators and auditors."""
+        require_reader(principal, "who signs SSH certificates")
+        return await self._store.find(principal.org_id, page)
+
+    async def add(self, principal: Principal, name: str, text: str) -> SshAuthority:
+        """`text` is OpenSSH's line of the authority's public key. Raises Denied, also for programs, Invalid,
+        Conflict."""
+        require_admin(principal, "choose who signs SSH certificates")
+        require_person(principal, "choose who signs SSH certificates")
+        check_new_name(name)
+        authority = SshAuthority(uuid4(), principal.org_id, name, public_key(text), self._now())
+        await self._store.add(authority)
+        changed(None, _noted(authority))
+        return authority
+
+    async def remove(self, principal: Principal, name_or_id: str) -> None:
+        """What runs by its certificates ends. Raises Denied, NotFound."""
+        require_admin(principal, "choose who signs SSH certificates")
+        found = await self._store.get(principal.org_id, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no SSH authority {name_or_id!r}")
+        await self._store.remove(found.id)
+        changed(_noted(found), None)
+        await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(found.org_id))
+
+    async def find(self, user: str, certificate: SshCertificate, *, address: str) -> CertificateHolder:
+        """Whose it is, as they are now, for who comes from `address` and says to be `user`: a subject, an e-mail
+        address, or its part before the @. The authority says of which organisation.
+
+        Raises Unauthenticated; why is in the log.
+        """
+        authority = await self._store.by_fingerprint(certificate.authority.fingerprint)
+        if authority is None:
+            raise self._refused(user, certificate, "nobody knows who signed it")
+        account = await self._named(user, certificate, authority)
+        principal = account.principal
+        problem = fault(certificate, authority.key, _names(account), address, self._now())
+        if problem is None and not principal.is_active:
+            problem = "this account is not active"
+        if problem is not None:
+            raise self._refused(user, certificate, problem)
+        return CertificateHolder(certificate, authority, principal, address)
+
+    async def standing(self, holder: CertificateHolder) -> CertificateHolder:
+        """As it is now, for one who logged in a while ago. Raises Unauthenticated."""
+        principal = holder.principal
+        if await self._store.get(principal.org_id, str(holder.authority.id)) is None:
+            raise Unauthenticated("who signed this certificate is not trusted any more; get another one")
+        account = await self._principals.get(principal.org_id, principal.id)
+        if account is None or not account.principal.is_active:
+            raise Unauthenticated("this account is not active; ask an administrator")
+        names, key = _names(account), holder.authority.key
+        problem = fault(holder.certificate, key, names, holder.address, self._now())
+        if problem is not None:
+            raise Unauthenticated(f"this certificate does not hold any more: {problem}; get another one")
+        return replace(holder, principal=account.principal)
+
+    async def ended(self, permit: Permit) -> str | None:
+        """Why what runs by its certificates may not go on, where it may not. When one ends its permit says itself."""
+        key = permit.means.partition(":")[2]
+        if await self._store.get(permit.principal.org_id, key) is None:
+            return "who signed the SSH certificate of this login is not trusted any more"
+        return None
+
+    async def _named(self, user: str, certificate: SshCertificate, authority: SshAuthority) -> Account:
+        """The one user whom it names and who may be called so. Raises Unauthenticated."""
+        found: dict[UUID, Account] = {}
+        for name in certificate.principals:
+            by_email = await self._principals.by_email(authority.org_id, name)
+            by_either = await self._principals.by_subject_or_email(authority.org_id, PrincipalKind.USER, name)
+            for account in (by_email, by_either):
+                if account is not None and name in _names(account) and is_called(account, user):
+                    found[account.principal.id] = account
+        if len(found) != 1:
+            problem = "several users are meant; say which by the whole e-mail address" if found else "it names nobody"
+            raise self._refused(user, certificate, problem)
+        return next(iter(found.values()))
+
+    def _refused(self, user: str, certificate: SshCertificate, problem: str) -> Unauthenticated:
+        log.info(
+            "the SSH certificate %s (serial %d, of %s, signed by %s) does not let %s in: %s",
+            one_line(certificate.key_id[:100]),
+            certificate.serial,
+            certificate.key.fingerprint,
+            certificate.authority.fingerprint,
+            one_line(user[:100]),
+            problem,
+        )
+        return Unauthenticated(f"this certificate does not let you in: {problem}")
+
+
+def _names(account: Account) -> tuple[str, str]:
+    """What a principal of a certificate may be, letter for letter."""
+    return account.principal.email, account.principal.subject
+
+
+def _noted(authority: SshAuthority) -> dict[str, object]:
+    """For the audit log, which takes whatever is called a key for a secret."""
+    key = authority.key
+    return {"id": authority.id, "name": authority.name, "algorithm": key.algorithm, "fingerprint": key.fingerprint}

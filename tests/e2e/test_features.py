@@ -1,0 +1,357 @@
+"""Protocols × features, with real clients and real targets: psql, MySQL's command line, OpenSSH by commands and shells.
+
+One list of features, tried on every way in tests/support/features.py; where ways differ, its table says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+import pytest
+import uvicorn
+from tests.e2e.test_waiting_clients import person, waiting
+from tests.support.application import lent
+from tests.support.features import ADVISORY, ENFORCED, HOLDS, Client, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.gateway import Gateway
+from tests.support.mariadb import MariaDbServer
+from tests.support.postgres import PostgresServer, free_port
+from tests.support.served import INFO
+from tests.support.ssh_clients import Clients
+from tests.support.sshds import Sshd, sshd
+
+from postern.domain.connection import Connection
+from postern.domain.guardrail import Action, Rule, RuleType
+from postern.domain.lists import Page
+from postern.domain.review import Review
+from postern.domain.session import Session
+from postern.errors import NotFound
+from postern.interception.events import Refusal
+from postern.services.guardrails import GuardRailFields
+
+WAYS = (Postgres, Mysql, SshCommand, SshShell)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with sshd(tmp_path_factory.mktemp("sshd")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ways(
+    gateway: Gateway,
+    target: PostgresServer,
+    direct: psycopg.Connection,
+    maria: MariaDbServer,
+    server: Sshd,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, Way]:
+    clients, folder = Clients(gateway, tmp_path_factory.mktemp("home")), tmp_path_factory.mktemp("there")
+    made: list[Way] = [Postgres(gateway, target, direct), Mysql(gateway, maria)]
+    made += [kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)]
+    return {one.row: one for one in made}
+
+
+@pytest.fixture(params=[way.row for way in WAYS])
+def way(request: pytest.FixtureRequest, ways: Mapping[str, Way]) -> Way:
+    return ways[request.param]
+
+
+@pytest.fixture(scope="module")
+def api(gateway: Gateway) -> Iterator[httpx.Client]:
+    """The API on a port, as the administrator."""
+    with lent(gateway.services, INFO) as app:
+        config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
+        serving = uvicorn.Server(config)
+        running = asyncio.run_coroutine_threadsafe(serving.serve(), gateway._loop)
+        gateway.call(_started(serving))
+        port = serving.servers[0].sockets[0].getsockname()[1]
+        headers = {"Authorization": f"Bearer {gateway.token.reveal()}"}
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/api", headers=headers, timeout=120) as client:
+            yield client
+        serving.should_exit = True
+        running.result(60)
+
+
+async def _started(serving: uvicorn.Server) -> None:
+    while not serving.started:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def name(gateway: Gateway, way: Way) -> Iterator[str]:
+    """Of a connection that no other test has, and of its guard rail and its user. Nothing is left of them."""
+    name = f"ft-{uuid4().hex[:8]}"
+    yield name
+    services = gateway.services
+    rails = gateway.call(services.guardrails.find(gateway.admin, Page(limit=1000))).items
+    for removed in (
+        *[services.guardrails.remove(gateway.admin, str(rail.id)) for rail in rails if rail.name == name],
+        services.connections.remove(gateway.admin, name),
+        services.users.remove(gateway.admin, f"{name}@example.com"),
+    ):
+        with suppress(NotFound):
+            gateway.call(removed)
+    way.clear(name[3:])
+
+
+@pytest.fixture
+def connection(way: Way, name: str) -> Connection:
+    return way.connection(name)
+
+
+def ends(gateway: Gateway, session: Session, client: Client, words: str) -> str:
+    """The client is told why, and the session's row says it; answers the reason there."""
+    client.hears(words)
+    client.leaves()
+    return str(gateway.finished(session.id).metadata["end_reason"])
+
+
+def busy(gateway: Gateway, way: Way, name: str) -> tuple[Client, Session]:
+    """A client that waits for its target, with a credential of its own."""
+    client = way.start(gateway.credential(name), way.shows("begun"), way.sleeps())
+    client.hears("begun")
+    return client, gateway.newest(name)
+
+
+def stream(api: httpx.Client, session: UUID) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and data of each event of a running session."""
+    with api.stream("GET", f"/sessions/{session}/stream") as answer:
+        assert answer.status_code == 200
+        event = ""
+        for line in answer.iter_lines():
+            field, _, value = line.partition(": ")
+            if field == "event":
+                event = value
+            elif field == "data":
+                yield event, json.loads(value)
+
+
+# What is kept of it
+
+
+def test_it_is_recorded(gateway: Gateway, way: Way, connection: Connection) -> None:
+    assert HOLDS[way.row]["recording"] == {ENFORCED}
+    with way.start(gateway.credential(connection.name), way.shows("grüße")) as client:
+        client.hears("grüße")
+        client.leaves()
+    session = gateway.newest_finished(connection.name)
+    assert (session.user, session.connection_subtype) == (gateway.admin.email, connection.subtype)
+    assert session.metadata["end_reason"] in ("client_closed", "completed")
+    assert session.metadata["client_address"]
+    assert way.shows("grüße").rstrip(";") in "\n".join(gateway.operations(session.id))
+    assert "grüße" in gateway.text(session.id)
+    assert session.metrics["operations"] >= 1
+
+
+def test_it_is_watched_live_by_the_api(gateway: Gateway, way: Way, connection: Connection, api: httpx.Client) -> None:
+    client, session = busy(gateway, way, connection.name)
+    with client:
+        shown, kinds = b"", set()
+        for event, data in stream(api, session.id):
+            if event == "event":
+                shown += base64.b64decode(data["payload"])
+                kinds.add(data["type"])
+                if way.shows("begun").rstrip(";").encode() in shown and b"begun" in shown:
+                    break
+        assert {"i", "o"} <= kinds
+        assert api.get(f"/sessions/{session.id}").json()["status"] == "open"
+
+
+# What is hidden and refused
+
+
+def test_what_it_shows_is_masked(gateway: Gateway, way: Way, name: str) -> None:
+    assert HOLDS[way.row]["masking"] == {ENFORCED}
+    way.connection(name, redact_enabled=True, redact_types=("EMAIL_ADDRESS",))
+    with way.start(gateway.credential(name), way.shows("ok ann@example.com"), way.shows("done")) as client:
+        assert "ann@example.com" not in client.hears("done")
+        assert "ok " in client.leaves()
+    session = gateway.newest_finished(name)
+    assert "ok ann@" not in gateway.text(session.id)
+    assert session.metrics["data_masking"]["info_types"]["EMAIL_ADDRESS"] >= 1
+
+
+def test_a_guard_rail_on_input(gateway: Gateway, way: Way, connection: Connection) -> None:
+    rail = gateway.guardrail(connection.name, connection, deny=f"forbidden_{connection.name[3:]}")
+    table = rail.input[0].pattern_regex
+    with way.start(gateway.credential(connection.name), way.makes(table)) as client:
+        assert way.refusal in client.hears(f'blocked by guard rail "{rail.name}"')
+        client.leaves()
+    assert not way.is_made(table)
+    session = gateway.newest_finished(connection.name)
+    assert session.metrics["refused"] == 1
+    refusals = [event for event in gateway.records(session.id) if isinstance(event, Refusal)]
+    assert [rail.name in refusal.message for refusal in refusals] == [True]
+    with way.start(gateway.credential(connection.name), way.shows("goes on")) as client:
+        client.hears("goes on")
+
+
+def test_a_guard_rail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, connection: Connection) -> None:
+    """Where the table says so: the line is refused, and what says the same in another way is not."""
+    word = f"forbidden_{connection.name[3:]}"
+    gateway.guardrail(connection.name, connection, deny=word)
+    is_advice = ADVISORY in HOLDS[way.row]["guard rails on input"]
+    assert (way.round(word) is not None) == is_advice
+    with way.start(gateway.credential(connection.name), *way.programs) as client:
+        client.says(way.makes(f"{word}_kept"))
+        assert way.refusal in client.hears(f'blocked by guard rail "{connection.name}"')
+        client.says(way.round(f"{word}_made") or "", way.shows("done"))
+        client.hears("done")
+        client.leaves()
+    assert not way.is_made(f"{word}_kept")
+    assert way.is_made(f"{word}_made") == is_advice
+
+
+def test_a_guard_rail_on_output(gateway: Gateway, way: Way, connection: Connection) -> None:
+    assert HOLDS[way.row]["guard rails on output"] == {ENFORCED}
+    rail = gateway.guardrail(connection.name, connection, deny_output="top-secret")
+    with way.start(gateway.credential(connection.name), way.shows("top-secret")) as client:
+        assert way.refusal in client.hears(f'blocked by guard rail "{rail.name}"')
+        assert "top-secret" not in client.leaves()
+    session = gateway.newest_finished(connection.name)
+    assert "top-secret" not in gateway.text(session.id)
+    assert session.metrics["refused"] == 1
+
+
+# Who has to agree
+
+
+@pytest.fixture
+def asks(gateway: Gateway, way: Way, name: str) -> Iterator[tuple[Client, Review]]:
+    """A client that waits to be let in to a connection with reviewers, and what it waits for."""
+    assert HOLDS[way.row]["reviews"] == {ENFORCED}
+    way.connection(name, reviewers=("admin",))
+    ann = person(gateway, f"{name}@example.com", "dev")
+    with way.start(gateway.credential(name, principal=ann), way.shows("it works")) as client:
+        review = waiting(gateway, ann)
+        if not way.is_silent:
+            client.hears(f"postern reviews approve {review.id}")
+        yield client, review
+
+
+def test_who_waits_is_let_in_once_it_is_approved(
+    gateway: Gateway, way: Way, name: str, asks: tuple[Client, Review], api: httpx.Client
+) -> None:
+    client, review = asks
+    assert api.put(f"/reviews/{review.id}", json={"status": "APPROVED"}).status_code == 200
+    client.hears("it works")
+    client.leaves()
+    assert gateway.newest_finished(name).review_id == review.id
+
+
+def test_who_waits_is_told_of_a_rejection(
+    gateway: Gateway, way: Way, name: str, asks: tuple[Client, Review], api: httpx.Client
+) -> None:
+    client, review = asks
+    decision = {"status": "REJECTED", "rejection_reason": "use the replica"}
+    assert api.put(f"/reviews/{review.id}", json=decision).status_code == 200
+    client.hears("use the replica")
+    assert "it works" not in client.leaves()
+    assert client.process.returncode != 0
+    assert gateway.newest_finished(name).metadata["end_reason"] == "rejected"
+
+
+@pytest.mark.parametrize("choice", ["APPROVED", "REJECTED"])
+def test_a_statement_is_held(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client, choice: str
+) -> None:
+    table = f"held_{connection.name[3:]}"
+    rule = Rule(RuleType.PATTERN_MATCH, (), table, "four eyes", action=Action.REVIEW)
+    fields = GuardRailFields(name=connection.name, input=(rule,), connection_ids=(str(connection.id),))
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    ann = person(gateway, f"{connection.name}@example.com", "dev")
+    issued = gateway.credential(connection.name, principal=ann)
+    with way.start(issued, way.makes(table), way.shows("behind it")) as client:
+        review = waiting(gateway, ann)
+        assert not way.is_made(table)
+        decision = {"status": choice, "comment": "because"}
+        assert api.put(f"/reviews/{review.id}", json=decision).status_code == 200
+        if choice == "APPROVED":
+            client.hears("behind it")
+        else:
+            assert way.refusal in client.hears("because")
+        client.leaves()
+    assert way.is_made(table) == (choice == "APPROVED")
+
+
+# What ends it
+
+
+def test_it_is_killed_by_the_api(gateway: Gateway, way: Way, connection: Connection, api: httpx.Client) -> None:
+    assert HOLDS[way.row]["kill"] == {ENFORCED}
+    client, session = busy(gateway, way, connection.name)
+    with client:
+        assert api.post(f"/sessions/{session.id}/kill").status_code == 204
+        assert ends(gateway, session, client, "this session was killed") == "killed"
+    assert "this session was killed" in gateway.text(session.id)
+
+
+def test_it_ends_with_its_longest_duration(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
+    """The credential is older than the limit: one that is issued later would last no longer than that itself."""
+    issued = gateway.credential(connection.name)
+    assert api.patch(f"/connections/{connection.name}", json={"access_max_duration": 5}).status_code == 200
+    with way.start(issued, way.sleeps()) as client:
+        client.hears("maximum duration")
+        client.leaves()
+    assert gateway.newest_finished(connection.name).metadata["end_reason"] == "expired"
+
+
+def test_it_ends_with_its_credential(gateway: Gateway, way: Way, connection: Connection) -> None:
+    with way.start(gateway.credential(connection.name, seconds=5), way.sleeps()) as client:
+        client.hears("expired")
+        client.leaves()
+    assert gateway.newest_finished(connection.name).metadata["end_reason"] == "expired"
+
+
+def test_it_ends_when_its_credential_is_revoked(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
+    client, session = busy(gateway, way, connection.name)
+    with client:
+        path = f"/connections/{connection.name}/credentials/{session.credential_id}/revoke"
+        assert api.post(path).status_code == 204
+        assert ends(gateway, session, client, "revoked") == "revoked"
+
+
+def test_it_ends_when_the_connection_may_be_used_no_more(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
+    client, session = busy(gateway, way, connection.name)
+    with client:
+        change = {"access_mode_connect": "disabled"}
+        assert api.patch(f"/connections/{connection.name}", json=change).status_code == 200
+        assert ends(gateway, session, client, "access mode connect is disabled") == "revoked"
+
+
+@pytest.fixture(scope="module")
+def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
+    """Ports of a worker that ends what is idle for three seconds."""
+    ports = {name: free_port() for name in ("postgres", "mysql", "ssh", "tunnel")}
+    worker = gateway.add_worker("ft-idle", idle_timeout=3, **{f"{name}_port": port for name, port in ports.items()})
+    yield ports
+    worker.stop()
+    del gateway.workers["ft-idle"]
+
+
+@pytest.mark.slow
+def test_it_ends_when_it_is_idle(
+    gateway: Gateway, way: Way, connection: Connection, impatient: Mapping[str, int]
+) -> None:
+    statements = (way.shows("begun"), *way.stays)
+    with way.start(gateway.credential(connection.name), *statements, ports=impatient) as client:
+        client.hears("begun")
+        assert gateway.newest_finished(connection.name).metadata["end_reason"] == "idle"
+        client.says(way.shows("too late"))
+        client.hears(way.idle)
+        client.leaves()

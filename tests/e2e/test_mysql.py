@@ -1,0 +1,356 @@
+"""MySQL clients as they are, through the gateway, to a real MariaDB: what they ask and hear is what the server says."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import asyncmy
+import mysql.connector
+import pymysql
+import pytest
+import sqlalchemy
+from pymysql.constants import CLIENT
+from tests.e2e.test_waiting_clients import person
+from tests.support.clients import clean_environment, need
+from tests.support.gateway import Gateway, wait_until
+from tests.support.mariadb import MariaDbServer
+from tests.support.mysql_gateway import ask, connect, login, mysql_connection, run
+from tests.support.postgres import free_port
+
+from postern.client.mysql import mysql_line
+from postern.domain.secret import Secret
+from postern.services.credentials import Issued
+from postern.wiring import tls
+
+
+@pytest.fixture
+def client(gateway: Gateway, shop: Issued) -> Iterator[Any]:
+    with connect(gateway, shop) as connected:
+        yield connected
+
+
+def program(gateway: Gateway, issued: Issued, *arguments: str, name: str = "mysql", text: str = "") -> Any:
+    """A program of MySQL's or MariaDB's, by its options; what it printed, and its exit code."""
+    given = login(gateway, issued)
+    options = [f"--{option}={given[option]}" for option in ("host", "port", "user", "password")]
+    command = [need(name), "--no-defaults", *options, "--protocol=tcp", *arguments]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=120, env=clean_environment(), check=False
+    )
+
+
+def running_on(server: MariaDbServer, mark: str) -> int:
+    found = run(server, "select count(*) from information_schema.processlist where info like %s", f"%'{mark}'%sleep%")
+    return int(found[0][0])
+
+
+# Clients
+
+
+def test_pymysql(client: Any) -> None:
+    assert ask(client, "select 'grüße 🦊', null, 42, %s", "it's;--") == [("grüße 🦊", None, 42, "it's;--")]
+    assert ask(client, "select database(), current_user()") == [("shop", "app@%")]
+    client.ping(reconnect=False)
+    with pytest.raises(pymysql.err.ProgrammingError, match="doesn't exist"):
+        ask(client, "select * from nothing_here")
+    client.select_db("mysql")
+    assert ask(client, "select database()") == [("mysql",)]
+
+
+def test_several_statements_in_one(client: Any) -> None:
+    with client.cursor() as cursor:
+        cursor.execute("select 1; select 2, 3; do 1")
+        assert cursor.fetchall() == ((1,),)
+        assert cursor.nextset()
+        assert cursor.fetchall() == ((2, 3),)
+        assert cursor.nextset()
+        assert not cursor.nextset()
+
+
+def test_transactions(client: Any, maria: MariaDbServer) -> None:
+    ask(client, "create or replace table moved (n int) engine=innodb")
+    client.autocommit(False)
+    ask(client, "insert into moved values (1)")
+    assert run(maria, "select count(*) from shop.moved") == [(0,)]
+    client.rollback()
+    ask(client, "insert into moved values (2)")
+    client.commit()
+    assert run(maria, "select n from shop.moved") == [(2,)]
+
+
+async def test_asyncmy(gateway: Gateway, shop: Issued) -> None:
+    connection = await asyncmy.connect(**login(gateway, shop, database="shop"))
+    async with connection.cursor() as cursor:
+        await cursor.execute("select %s, seq from seq_1_to_3", ("ü",))
+        assert list(await cursor.fetchall()) == [("ü", 1), ("ü", 2), ("ü", 3)]
+    await connection.ensure_closed()
+
+
+def test_oracles_own_driver_and_prepared_statements(gateway: Gateway, shop: Issued) -> None:
+    own = {"use_pure": True, "autocommit": True, "collation": "utf8mb4_general_ci"}  # its default is unknown to MariaDB
+    with mysql.connector.connect(**login(gateway, shop, **own)) as connection:
+        with connection.cursor(prepared=True) as cursor:
+            statement = "select ? + 1, concat(?, 'ü'), cast(? as decimal(10,2)), date '2026-11-22', null"
+            for number in (1, 2):
+                cursor.execute(statement, (number, "a", "1.50"))
+                [row] = cursor.fetchall()
+                assert [str(cell) for cell in row] == [str(number + 1), "aü", "1.50", "2026-11-22", "None"]
+        with connection.cursor() as cursor:
+            cursor.execute("select 1")
+            assert cursor.fetchall() == [(1,)]
+    session = gateway.newest_finished("shop")
+    assert "2026-11-22" in gateway.text(session.id)
+
+
+def test_sqlalchemy_reflects_what_is_there(gateway: Gateway, shop: Issued, client: Any) -> None:
+    ask(client, "create or replace table parents (id int primary key, name varchar(20) not null)")
+    ask(client, "create or replace table children (id int primary key, parent int references parents (id))")
+    given = login(gateway, shop)
+    url = sqlalchemy.URL.create(
+        "mysql+pymysql", given["user"], given["password"], given["host"], given["port"], "shop", {"charset": "utf8mb4"}
+    )
+    engine = sqlalchemy.create_engine(url)
+    try:
+        found = sqlalchemy.MetaData()
+        found.reflect(engine, only=["parents", "children"])
+        assert [column.name for column in found.tables["parents"].columns] == ["id", "name"]
+        assert not found.tables["parents"].columns["name"].nullable
+        assert len(found.tables["children"].foreign_keys) == 1
+        with engine.begin() as connection:
+            connection.execute(found.tables["parents"].insert(), [{"id": 1, "name": "ü"}, {"id": 2, "name": "b"}])
+            assert connection.execute(sqlalchemy.select(found.tables["parents"].c.name)).scalars().all() == ["ü", "b"]
+    finally:
+        engine.dispose()
+    ask(client, "drop table children, parents")
+
+
+def test_the_command_line(gateway: Gateway, shop: Issued) -> None:
+    done = program(gateway, shop, "--batch", "-e", "select 'grüße', null; show databases like 'sho%'; select nope")
+    assert done.stdout == "grüße\tNULL\ngrüße\tNULL\nDatabase (sho%)\nshop\n"
+    assert "ERROR 1054 (42S22) at line 1: Unknown column 'nope'" in done.stderr
+    assert done.returncode == 1
+
+
+def test_the_line_that_is_printed_works_as_pasted(gateway: Gateway, shop: Issued) -> None:
+    need("mysql")
+    authority = tls.authority(gateway.settings)
+    line = mysql_line(
+        shop.credential.username, shop.password, "localhost", gateway.settings.mysql_port, "shop", authority
+    )
+    encrypted = "show status like 'Ssl_cipher'"
+    done = subprocess.run(
+        f'{line} -N -e "{encrypted}"; {line} -N -e "\\s" | grep -i ssl',
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Cipher in use is TLS" in done.stdout, done.stderr
+    assert gateway.newest_finished("shop").metadata["client_tls"] == "yes"
+    wrong = mysql_line("x", Secret("y"), "127.0.0.2", gateway.settings.mysql_port, "", authority)
+    refused = subprocess.run(f"{wrong} -e 's'", shell=True, capture_output=True, text=True, timeout=120, check=False)
+    assert refused.returncode == 1
+
+
+def test_a_dump_comes_back_as_it_was(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+    run(maria, "create or replace database dumped")
+    run(maria, "create or replace database restored")
+    run(maria, "create table dumped.t (id int primary key, t text, b longblob, d datetime(6), j json, x double)")
+    run(
+        maria,
+        "insert into dumped.t select seq, concat('grüße \\\\ '' \\n', seq), unhex(sha2(seq, 512)), now(6),"
+        " json_object('n', seq), seq / 7 from shop.seq_1_to_2000",
+    )
+    run(maria, "create view dumped.v as select id from dumped.t")
+    dumped = program(gateway, shop, "--single-transaction", "--hex-blob", "dumped", name="mysqldump")
+    assert dumped.returncode == 0, dumped.stderr
+    restored = program(gateway, shop, "restored", text=dumped.stdout)
+    assert restored.returncode == 0, restored.stderr
+    assert run(maria, "checksum table dumped.t")[0][1] == run(maria, "checksum table restored.t")[0][1]
+    assert run(maria, "select count(*) from restored.v") == [(2000,)]
+
+
+@pytest.mark.huge
+def test_a_dump_of_500_megabytes_through_a_pipe(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+    run(maria, "create or replace database dumped")
+    run(maria, "create or replace database restored")
+    run(maria, "create table dumped.big (id int primary key, t longtext) engine=aria")
+    run(maria, "insert into dumped.big select seq, repeat(sha2(seq, 512), 800) from shop.seq_1_to_5120")
+    given = login(gateway, shop)
+    options = [f"--{option}={given[option]}" for option in ("host", "port", "user", "password")]
+    environment = clean_environment()
+    dump = [need("mysqldump"), "--no-defaults", *options, "--quick", "dumped"]
+    with subprocess.Popen(dump, stdout=subprocess.PIPE, env=environment) as dumping:
+        restore = [need("mysql"), "--no-defaults", *options, "restored"]
+        restoring = subprocess.run(restore, stdin=dumping.stdout, timeout=1800, env=environment, check=False)
+    assert (dumping.returncode, restoring.returncode) == (0, 0)
+    assert run(maria, "checksum table dumped.big")[0][1] == run(maria, "checksum table restored.big")[0][1]
+    assert run(maria, "select sum(length(t)) from restored.big")[0][0] >= 500_000_000
+
+
+def test_large_rows_and_statements_of_several_packets(client: Any) -> None:
+    size = 20 << 20
+    assert ask(client, f"select length('{'x' * size}')") == [(size,)]
+    [(text,)] = ask(client, f"select repeat('y', {size})")
+    assert text == "y" * size
+    assert ask(client, "select 1") == [(1,)]
+
+
+# Who is let in
+
+
+@pytest.mark.parametrize("user", ["issued", "unknown"])
+def test_a_wrong_password(gateway: Gateway, shop: Issued, user: str) -> None:
+    given = {"password": "wrong"} | ({} if user == "issued" else {"user": "nobody-knows-this"})
+    with pytest.raises(pymysql.err.OperationalError, match="the user name or password is wrong") as caught:
+        connect(gateway, shop, **given)
+    assert caught.value.args[0] == 1045
+
+
+def test_the_second_login_with_a_password_is_quick_and_a_revoked_one_is_none(gateway: Gateway, shop: Issued) -> None:
+    issued = gateway.credential("shop")
+    for _ in range(2):
+        with connect(gateway, issued) as client:
+            assert ask(client, "select 1") == [(1,)]
+    with pytest.raises(pymysql.err.OperationalError):
+        connect(gateway, issued, password="wrong")
+    gateway.call(gateway.services.credentials.revoke(gateway.admin, "shop", issued.credential.id))
+    with pytest.raises(pymysql.err.OperationalError, match="revoked") as caught:
+        connect(gateway, issued)
+    assert caught.value.args[0] == 1045
+
+
+def test_a_connection_of_another_kind(gateway: Gateway, shop: Issued) -> None:
+    with pytest.raises(pymysql.err.OperationalError, match="is of subtype 'postgres', not 'mysql'"):
+        connect(gateway, gateway.credential("target"))
+
+
+@pytest.mark.parametrize(
+    ("secret", "code", "said"),
+    [
+        ({"PASS": "wrong"}, 1105, "the target did not accept the gateway's own login"),
+        ({"PORT": "unused"}, 1105, "cannot be reached"),
+        ({"DB": "nothing_here"}, 1049, "Unknown database 'nothing_here'"),
+        ({"SSLMODE": "require"}, 1105, "the target offers no TLS"),
+    ],
+    ids=["the target's password is wrong", "it is not there", "no such database", "no TLS"],
+)
+def test_a_target_that_cannot_be_had(
+    gateway: Gateway, maria: MariaDbServer, secret: dict[str, str], code: int, said: str
+) -> None:
+    name = f"broken-{next(iter(secret)).lower()}"
+    secret = {key: str(free_port()) if value == "unused" else value for key, value in secret.items()}
+    mysql_connection(gateway, name, secret={"PORT": str(maria.port), **secret})
+    with pytest.raises(pymysql.err.OperationalError, match=said) as caught:
+        connect(gateway, gateway.credential(name))
+    assert caught.value.args[0] == code
+    assert gateway.newest_finished(name).metadata["end_reason"] == "failed"
+
+
+def test_a_target_that_goes_away(gateway: Gateway, maria: MariaDbServer, client: Any) -> None:
+    [(thread,)] = ask(client, "select connection_id()")
+    run(maria, f"kill connection {thread}")
+    with pytest.raises(pymysql.err.OperationalError):
+        ask(client, "select 1")
+    assert gateway.newest_finished("shop").metadata["end_reason"] == "target_closed"
+
+
+# What is stopped
+
+
+def sleep(client: Any, mark: str) -> Any:
+    return ask(client, f"select '{mark}', sleep(120)")
+
+
+def interrupted(work: Callable[[], Any]) -> bool:
+    """As MariaDB answers what was killed."""
+    with pytest.raises(pymysql.err.OperationalError) as caught:
+        work()
+    return bool(caught.value.args[0] == 1317)
+
+
+def test_kill_query_stops_the_right_one(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
+    with connect(gateway, shop) as other, connect(gateway, shop) as third, ThreadPoolExecutor(2) as pool:
+        mine, theirs = pool.submit(sleep, client, "mine"), pool.submit(sleep, other, "other")
+        wait_until(lambda: running_on(maria, "mine") and running_on(maria, "other"))
+        assert client.thread_id() >= 1 << 31
+        ask(third, f"kill query {client.thread_id()}")
+        assert interrupted(lambda: mine.result(60))
+        assert running_on(maria, "other") == 1
+        assert ask(client, "select 1") == [(1,)]
+        ask(third, f"kill {other.thread_id()}")
+        with pytest.raises(pymysql.err.OperationalError):
+            theirs.result(60)
+        wait_until(lambda: not running_on(maria, "other"))
+
+
+def test_nobody_kills_what_another_runs(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
+    somebody = person(gateway, "eve@example.com", "admin")
+    with (
+        connect(gateway, gateway.credential("shop", principal=somebody)) as eve,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(sleep, client, "guarded")
+        wait_until(lambda: running_on(maria, "guarded"))
+        for statement in ("kill query", "kill"):
+            ask(eve, f"{statement} {client.thread_id()}")
+        time.sleep(0.5)
+        assert running_on(maria, "guarded") == 1
+        with connect(gateway, shop) as own:
+            ask(own, f"kill query {client.thread_id()}")
+        assert interrupted(lambda: running.result(60))
+
+
+def test_a_kill_that_lands_at_another_worker(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
+    """Each worker has a port of its own here, so that it is certain who is asked."""
+    port = free_port()
+    second = gateway.add_worker("my-second", postgres_port=free_port(), mysql_port=port, tunnel_port=free_port())
+    try:
+        with connect(gateway, shop, port=port) as other, ThreadPoolExecutor(1) as pool:
+            running = pool.submit(sleep, client, "elsewhere")
+            wait_until(lambda: running_on(maria, "elsewhere"))
+            ask(other, f"kill query {client.thread_id()}")
+            assert interrupted(lambda: running.result(60))
+    finally:
+        second.stop()
+
+
+def test_ctrl_c_in_the_command_line(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+    given = login(gateway, shop)
+    options = [f"--{option}={given[option]}" for option in ("host", "port", "user", "password")]
+    command = [need("mysql"), "--no-defaults", *options, "-e", "select 'pressed', sleep(120)"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment())
+    wait_until(lambda: running_on(maria, "pressed"))
+    process.send_signal(2)
+    wait_until(lambda: not running_on(maria, "pressed"))
+    printed, said = process.communicate(timeout=60)
+    assert b"query killed" in printed
+    assert b"ERROR 1317" in said  # by the statement's own end, not by that of the connection
+    gateway.all_closed(connection="shop")
+    asked = [text for session in gateway.sessions(connection="shop") for text in gateway.operations(session.id)]
+    assert any(text.upper().startswith("KILL QUERY ") for text in asked)
+
+
+def test_a_client_that_goes_stops_its_statement(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+    client = connect(gateway, shop)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sleep, client, "left")
+        wait_until(lambda: running_on(maria, "left"))
+        client._sock.shutdown(2)
+        with pytest.raises(pymysql.err.Error):
+            running.result(60)
+    wait_until(lambda: not running_on(maria, "left"))
+
+
+def test_load_data_local_is_refused_and_the_connection_stays(gateway: Gateway, shop: Issued, client: Any) -> None:
+    ask(client, "create or replace table loaded (t text)")
+    flags = CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES
+    with connect(gateway, shop, local_infile=True, client_flag=flags) as willing:
+        with pytest.raises(pymysql.err.Error):
+            ask(willing, "load data local infile '/etc/hostname' into table loaded")
+        assert ask(willing, "select count(*) from loaded") == [(0,)]

@@ -1,0 +1,375 @@
+"""OpenSSH's own client through a whole worker to OpenSSH's own server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.e2e.test_commands import command
+from tests.e2e.test_waiting_clients import decide, person, waiting
+from tests.support.gateway import Gateway, wait_until
+from tests.support.promises import within
+from tests.support.ssh_clients import Clients, server, shows, types
+from tests.support.sshds import Sshd, ssh_agent, sshd
+
+from postern.domain.connection import Toggle
+from postern.domain.errand import ErrandKind
+from postern.domain.lists import Page
+from postern.domain.review import Choice
+from postern.domain.secret import Secret
+from postern.domain.session import Session
+from postern.errors import Malformed
+from postern.services.credentials import Issued
+from postern.services.server.server_configs import ListenerFields, ServerFields
+
+SSHD = {"MaxStartups": "300", "MaxSessions": "300", "Subsystem": "sftp internal-sftp"}
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with sshd(tmp_path_factory.mktemp("sshd"), SSHD) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gateway(target: Sshd) -> Iterator[Gateway]:
+    running = Gateway(gateway_commands=True)
+    try:
+        running.start()
+        server(running, "web-1", target)
+        server(running, "masked", target, redact_enabled=True, redact_types=("EMAIL_ADDRESS",))
+        guarded = server(running, "guarded", target)
+        running.guardrail("no-rm", guarded, deny=r"rm\s+-rf")
+        command(running, "shell", "bash", "--norc")
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def issued(gateway: Gateway) -> Issued:
+    return gateway.credential("web-1")
+
+
+def reason(session: Session) -> object:
+    return session.metadata["end_reason"]
+
+
+def test_a_command_runs_and_its_exit_code_comes_back(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    done = clients.run(issued, "echo out; echo err >&2; cat; exit 7", stdin=b"in\n")
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"out\nin\n", b"err\n")
+    session = gateway.newest_finished("web-1")
+    assert (session.exit_code, session.metadata["channel"]) == (7, "exec")
+    assert "OpenSSH" in str(session.metadata["ssh_client"])
+    assert gateway.operations(session.id)[0] == "echo out; echo err >&2; cat; exit 7"
+    assert "out\n" in gateway.text(session.id)
+
+
+def test_what_a_signal_ended_says_so(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    assert clients.run(issued, "kill -TERM $$").returncode == 255  # as ssh does with any exit signal
+    assert gateway.newest_finished("web-1").exit_code == 128 + signal.SIGTERM
+
+
+def test_a_wrong_password_and_an_unknown_name_look_the_same(clients: Clients, issued: Issued) -> None:
+    wrong = replace(issued, password=Secret("wrong"))
+    unknown = replace(issued, credential=replace(issued.credential, username="nobody-web_1-zzzzzz"))
+    told = [clients.run(one, "true") for one in (wrong, unknown)]
+    assert [one.returncode for one in told] == [255, 255]
+    assert told[0].stderr.replace(issued.credential.username.encode(), b"nobody-web_1-zzzzzz") == told[1].stderr
+
+
+def test_a_shell_at_a_terminal_is_recorded_with_its_sizes(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    client = clients.start(issued, "-tt")
+    types(client, b"stty size; echo $TERM; tty\n")
+    seen = shows(client, b"/dev/pts/")
+    assert b"xterm" in seen
+    types(client, b"exit 3\n")
+    assert client.wait(60) == 3
+    session = gateway.newest_finished("web-1")
+    assert (session.metadata["terminal"], session.metadata["channel"]) == ("yes", "shell")
+    assert "stty size; echo $TERM; tty" in gateway.operations(session.id)
+    assert "/dev/pts/" in gateway.text(session.id)
+
+
+def test_input_and_output_pass_byte_for_byte(clients: Clients, issued: Issued) -> None:
+    data = bytes(range(256)) * 8_192 + b"no end of line"
+    done = clients.run(issued, "cat", stdin=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == data
+
+
+def test_the_end_of_input_ends_no_output(clients: Clients, issued: Issued) -> None:
+    done = clients.run(issued, "cat >/dev/null; sleep 0.2; echo later", stdin=b"x" * 100_000)
+    assert done.stdout == b"later\n"
+
+
+def test_only_the_language_is_passed_of_an_environment(clients: Clients, issued: Issued) -> None:
+    clients.environment |= {"LC_SHOWN": "yes", "HIDDEN": "no"}
+    done = clients.run(issued, "env", SendEnv="LC_SHOWN HIDDEN")
+    assert b"HIDDEN" not in done.stdout  # and what the server takes of the other is its own affair
+    assert done.returncode == 0
+
+
+def test_an_output_is_masked_across_reads(gateway: Gateway, clients: Clients) -> None:
+    issued = gateway.credential("masked")
+    done = clients.run(issued, "printf 'to ann@exam'; sleep 0.3; printf 'ple.com\\n'")
+    assert b"ann@" not in done.stdout
+    assert done.stdout.startswith(b"to ")
+    assert "ann@example" not in gateway.text(gateway.newest_finished("masked").id)
+
+
+def test_a_command_is_judged_before_it_runs(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+    issued = gateway.credential("guarded")
+    done = clients.run(issued, f"touch {tmp_path}/ran; rm -rf {tmp_path}/ran")
+    assert done.returncode == 1
+    assert b"postern: " in done.stderr
+    assert not list(tmp_path.iterdir())
+    assert clients.run(issued, "echo fine").stdout == b"fine\n"
+
+
+def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+    (tmp_path / "kept").touch()
+    client = clients.start(gateway.credential("guarded"), "-tt")
+    types(client, f"rm -rf {tmp_path}/kept\r".encode())
+    types(client, b"echo a''live\r")
+    assert b"postern: " in shows(client, b"alive")
+    types(client, b"exit\r")
+    assert client.wait(60) == 0
+    assert (tmp_path / "kept").exists()
+
+
+def test_a_killed_session_ends_at_once_and_says_why(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    client = clients.start(issued, "echo be''gun; sleep 600")
+    shows(client, b"begun")
+    session = gateway.newest("web-1")
+    gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
+    assert client.wait(within(5)) == 255
+    assert client.stdout is not None
+    assert b"this session was killed" in client.stdout.read()
+    assert reason(gateway.finished(session.id)) == "killed"
+
+
+def test_a_revoked_credential_ends_its_sessions_and_lets_nobody_in(gateway: Gateway, clients: Clients) -> None:
+    issued = gateway.credential("web-1")
+    client = clients.start(issued, "echo be''gun; sleep 600")
+    shows(client, b"begun")
+    gateway.call(gateway.services.credentials.revoke(gateway.admin, "web-1", str(issued.credential.id)))
+    assert client.wait(within(5)) == 255
+    done = clients.run(issued, "true")
+    assert done.returncode == 255
+    assert b"revoked" in done.stderr
+
+
+def test_channels_of_one_connection_are_sessions_of_their_own(
+    gateway: Gateway, clients: Clients, issued: Issued
+) -> None:
+    path = clients.folder / "master"
+    master = clients.start(issued, "echo be''gun; sleep 600", ControlMaster="yes", ControlPath=path)
+    shows(master, b"begun")
+    before = {session.id for session in gateway.sessions(connection="web-1")}
+    with ThreadPoolExecutor(4) as pool:
+        words = ["one", "two", "three", "four"]
+        done = list(pool.map(lambda word: clients.run(issued, f"echo {word}", ControlPath=path), words))
+    assert [one.stdout for one in done] == [f"{word}\n".encode() for word in words]
+    made = [session for session in gateway.sessions(connection="web-1") if session.id not in before]
+    assert len(made) == 4
+    master.terminate()
+    master.wait(60)
+
+
+def test_fifty_at_once(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    with ThreadPoolExecutor(50) as pool:
+        done = list(pool.map(lambda number: clients.run(issued, f"echo {number}; cat", stdin=b"x" * 10_000), range(50)))
+    assert [one.stdout for one in done] == [f"{number}\n".encode() + b"x" * 10_000 for number in range(50)]
+    gateway.all_closed(connection="web-1")
+
+
+def test_a_session_that_nobody_reads_delays_no_other(clients: Clients, issued: Issued) -> None:
+    path = clients.folder / "stalled"
+    stalled = clients.start(issued, "echo be''gun; cat /dev/zero", ControlMaster="yes", ControlPath=path)
+    shows(stalled, b"begun")
+    assert clients.run(issued, "echo other").stdout == b"other\n"
+    assert clients.run(issued, "echo beside", ControlPath=path).stdout == b"beside\n"
+    stalled.kill()
+    stalled.wait(60)
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["sftp", "scp"])
+def test_files_are_copied_byte_for_byte(
+    gateway: Gateway, clients: Clients, issued: Issued, tmp_path: Path, legacy: bool
+) -> None:
+    data = os.urandom(5_000_000)
+    (tmp_path / "up").write_bytes(data)
+    options = ["-O"] if legacy else ["-s"]
+    there = f"localhost:{tmp_path}/there"
+    for source, goal in ((f"{tmp_path}/up", there), (there, f"{tmp_path}/down")):
+        done = clients.run(issued, *options, source, goal, host="", program="scp")
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "down").read_bytes() == data
+    session = gateway.newest_finished("web-1")
+    assert gateway.operations(session.id)[0].startswith("scp " if legacy else "sftp")
+
+
+def test_sftp_and_rsync(clients: Clients, issued: Issued, tmp_path: Path) -> None:
+    data = os.urandom(2_000_000)
+    (tmp_path / "up").write_bytes(data)
+    done = clients.run(issued, "localhost", host="", program="sftp", stdin=f"put {tmp_path}/up {tmp_path}/a\n".encode())
+    assert done.returncode == 0, done.stderr
+    words = clients.words(issued)
+    rsync = ["rsync", "-e", " ".join(words), f"{tmp_path}/up", f"localhost:{tmp_path}/b"]
+    copied = subprocess.run(rsync, env=clients.secrets(issued), capture_output=True, timeout=120, check=False)
+    assert (copied.returncode, copied.stderr) == (0, b"")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == data
+
+
+def test_files_are_refused_where_something_must_be_hidden(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+    issued = gateway.credential("masked")
+    (tmp_path / "secret").write_text("ann@example.com\n")
+    done = clients.run(issued, "-s", f"localhost:{tmp_path}/secret", f"{tmp_path}/got", host="", program="scp")
+    assert done.returncode != 0
+    assert b"cannot be masked" in done.stderr
+    assert not (tmp_path / "got").exists()
+
+
+@pytest.mark.parametrize("program", ["scp -tf", "scp -{t,f}", "rsync --server {--sender,-v} ."])
+def test_a_program_that_says_it_receives_and_sends_is_masked(
+    clients: Clients, gateway: Gateway, tmp_path: Path, program: str
+) -> None:
+    issued = gateway.credential("masked")
+    (tmp_path / "secret").write_text("ann@example.com\n")
+    done = clients.run(issued, f"{program} {tmp_path}/secret", stdin=b"\0" * 3)
+    assert b"ann@example.com" not in done.stdout + done.stderr
+
+
+def test_files_and_ports_have_switches_of_their_own(
+    gateway: Gateway, clients: Clients, target: Sshd, tmp_path: Path
+) -> None:
+    server(gateway, "narrow", target, access_file_transfer=Toggle.DISABLED)
+    issued = gateway.credential("narrow")
+    (tmp_path / "file").touch()
+    for options in (("-s",), ("-O",)):
+        done = clients.run(issued, *options, f"{tmp_path}/file", f"localhost:{tmp_path}/to", host="", program="scp")
+        assert done.returncode != 0
+        assert b"file transfer" in done.stderr
+    assert not (tmp_path / "to").exists()
+    assert b"forwarding" in clients.run(issued, "-W", f"127.0.0.1:{target.port}").stderr
+    server(gateway, "wide", target, access_forward_local=Toggle.ENABLED)
+    done = clients.run(gateway.credential("wide"), "-W", f"127.0.0.1:{target.port}")
+    assert done.stdout.startswith(b"SSH-2.0-")
+    session = gateway.newest_finished("wide")
+    assert session.metadata["channel"] == "forward"
+    assert gateway.operations(session.id) == [f"forward to 127.0.0.1:{target.port}"]
+
+
+def test_nothing_listens_at_the_target_and_no_agent_goes_there(
+    clients: Clients, issued: Issued, tmp_path: Path
+) -> None:
+    done = clients.run(issued, "-R", "0:localhost:1", "true", ExitOnForwardFailure="yes", LogLevel="INFO")
+    assert done.returncode == 255
+    assert b"remote port forwarding failed" in done.stderr
+    with ssh_agent(tmp_path / "agent") as socket:
+        done = clients.run(issued, "echo $SSH_AUTH_SOCK", ForwardAgent="yes", IdentityAgent=socket)
+    assert done.stdout == b"\n"
+
+
+def test_a_command_of_a_custom_connection_is_reached_too(gateway: Gateway, clients: Clients) -> None:
+    key, user = clients.key(gateway.admin), f"{gateway.admin.email}#shell"
+    client = clients.start(key, "-tt", user=user)
+    types(client, b"tty; echo $((40+2))\r")
+    assert b"/dev/pts/" in shows(client, b"42")
+    types(client, b"exit 4\r")
+    assert client.wait(60) == 4
+    done = clients.run(key, "--", "-c 'echo \"$1\"' bash 'two words'", user=user)
+    assert (done.returncode, done.stdout) == (0, b"two words\n")
+    assert b"neither files" in clients.run(key, "localhost", user=user, host="", program="sftp").stderr
+
+
+def test_a_target_that_shows_another_key_is_refused(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+    with sshd(tmp_path) as first:
+        server(gateway, "moved", first)
+        issued = gateway.credential("moved")
+        assert clients.run(issued, "echo first").stdout == b"first\n"
+    (tmp_path / "again").mkdir()
+    with sshd(tmp_path / "again", {"Port": first.port, "AuthorizedKeysFile": tmp_path / "authorized"}):
+        done = clients.run(issued, "echo second")
+        assert (done.returncode, done.stdout) == (255, b"")
+        assert b"host key" in done.stderr
+
+
+def test_a_connection_is_tested_by_logging_in(gateway: Gateway, target: Sshd) -> None:
+    def tested(name: str) -> object:
+        asked = gateway.services.errands.ask(gateway.admin, name, ErrandKind.TEST, {}, source="127.0.0.1")
+        return gateway.call(asked).result
+
+    assert tested("web-1") == {"success": True}
+    server(gateway, "no-login", replace(target, user="nobody"))
+    with pytest.raises(Malformed, match="did not accept the login"):
+        tested("no-login")
+
+
+def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clients: Clients) -> None:
+    key = clients.key(gateway.admin)
+    done = clients.run(key, "echo by key", user=f"{gateway.admin.email}#web-1")
+    assert (done.stdout, done.stderr) == (b"by key\n", b"")
+    nowhere = clients.run(key, "true", user=gateway.admin.email)
+    assert nowhere.returncode == 255
+    assert b"say which connection" in nowhere.stderr
+    missing = clients.run(key, "true", user=f"{gateway.admin.email}#missing")
+    assert b"there is no connection 'missing'" in missing.stderr
+    stranger = clients.folder / "stranger"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(stranger)], check=True)
+    assert b"Permission denied" in clients.run(stranger, "true", user=f"{gateway.admin.email}#web-1").stderr
+    assert b"Permission denied" in clients.run(key, "true", user="somebody-else#web-1").stderr
+
+
+def test_a_key_that_is_removed_ends_what_runs_by_it(gateway: Gateway, clients: Clients) -> None:
+    key = clients.key(gateway.admin)
+    user = f"{gateway.admin.email}#web-1"
+    client = clients.start(key, "echo be''gun; sleep 600", user=user)
+    shows(client, b"begun")
+    own = gateway.call(gateway.services.ssh_keys.own(gateway.admin, Page())).items
+    (found,) = [one for one in own if one.name == key.name]
+    gateway.call(gateway.services.ssh_keys.remove(gateway.admin, str(found.id)))
+    assert client.wait(within(5)) == 255
+    assert clients.run(key, "true", user=user).returncode == 255
+
+
+def test_plain_ssh_comes_through_by_proxy_jump(gateway: Gateway, clients: Clients) -> None:
+    key = clients.key(gateway.admin)
+    jump = " ".join([*clients.words(key, gateway.admin.email), "-W", "%h:%p", "localhost"])
+    alias = "web-1.postern"
+    for _ in range(2):
+        done = clients.run(key, "echo through", host="web-1", user="anybody", ProxyCommand=jump, HostKeyAlias=alias)
+
+        assert (done.stdout, done.stderr) == (b"through\n", b"")
+    session = gateway.newest_finished("web-1")
+    assert session.user == gateway.admin.email
+
+
+def test_the_listener_is_switched_off_and_on(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    configs = gateway.services.server_configs
+    gateway.call(configs.put(gateway.admin, ServerFields({"ssh": ListenerFields(False)})))
+    wait_until(lambda: b"refused" in clients.run(issued, "true").stderr)
+    gateway.call(configs.put(gateway.admin, ServerFields({"ssh": ListenerFields(True)})))
+    wait_until(lambda: clients.run(issued, "true").returncode == 0)
+
+
+def test_who_needs_a_review_waits_and_hears_where(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+    dba = person(gateway, "dba@example.com", "dba")
+    server(gateway, "reviewed", target, reviewers=("dba",))
+    issued = gateway.credential("reviewed")
+    client = clients.start(issued, "echo ra''n; sleep 0.2; echo on")
+    told = shows(client, b"postern reviews approve")
+    assert b"1 person of the group 'dba' must agree" in told
+    review = waiting(gateway, gateway.admin)
+    decide(gateway, dba, review, Choice.APPROVED)
+    assert client.wait(60) == 0
+    session = gateway.newest_finished("reviewed")
+    assert session.id == review.session_id
+    assert clients.run(issued, "echo again").stdout == b"again\n"

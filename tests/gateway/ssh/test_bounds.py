@@ -1,0 +1,199 @@
+"""Clients that have logged in, and make the gateway keep more and more for them, or wait for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import asyncssh
+import pytest
+from asyncssh.packet import Boolean, String, UInt32
+from tests.support.promises import PATIENT
+from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
+
+from postern.domain.connection import Extra
+from postern.gateway.ssh import bounds, gate, sessions
+from postern.gateway.ssh.bounds import MOST_VARIABLES
+from postern.gateway.ssh.server import Connection
+from postern.gateway.ssh.visit import MOST_CHANNELS
+
+GLOBAL_REQUEST, CHANNEL_OPEN = 80, 90
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with open_site() as made:
+        yield made
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENT):
+        while not true():  # noqa: ASYNC110 - what is waited for has no event to set
+            await asyncio.sleep(0.01)
+
+
+async def gone(conn: asyncssh.SSHClientConnection) -> None:
+    await asyncio.wait_for(conn.wait_closed(), PATIENT)
+
+
+def at_gateway(site: Site) -> Connection:
+    (found,) = site.gate._connections
+    return found
+
+
+async def connected(site: Site) -> Any:
+    conn = await site.connect(USER, password=PASSWORD)
+    await until(lambda: site.gate._connections)
+    return conn
+
+
+def deaf(conn: Any) -> None:
+    """It does nothing any more about what is not of a channel: key exchanges and keep-alives."""
+    conn.process_packet = lambda *_: True
+
+
+async def test_variables_are_bounded_in_number_and_size(site: Site) -> None:
+    site.flow.decided.clear()
+    async with await connected(site) as conn:
+        given = {"LC_LONG": "x" * 100_000, **{f"LC_{number}": "x" for number in range(1_000)}}
+        process = await conn.create_process("true", env=given)
+        await asyncio.wait_for(site.flow.was_asked.wait(), PATIENT)
+        (channel,) = at_gateway(site)._channels.values()
+        assert len(channel._env) == MOST_VARIABLES
+        assert b"LC_LONG" not in channel._env
+        process._chan._send_request(b"env", String("LC_LATE"), String("x"))
+        assert not await process._chan._make_request(b"unknown")
+        assert len(channel._env) == MOST_VARIABLES
+        site.flow.decided.set()
+
+
+async def test_keys_that_are_never_exchanged_end_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "EXCHANGE", 0.3)
+    site.flow.decided.clear()
+    conn = await connected(site)
+    await conn.create_process("true")
+    await asyncio.wait_for(site.flow.was_asked.wait(), PATIENT)
+    visit = at_gateway(site).visit
+    (channel,) = visit.channels
+    deaf(conn)
+    conn._send_kexinit()
+    await until(lambda: channel._throttled)
+    await gone(conn)
+    assert not visit.channels
+
+
+async def test_keys_are_exchanged_again_and_again(site: Site) -> None:
+    async with await connected(site) as conn:
+        for _ in range(3):
+            at_gateway(site)._rekey_bytes_sent = 1 << 40
+            assert (await conn.run("true")).exit_status == 0
+        assert not at_gateway(site).visit.is_full
+        assert at_gateway(site)._exchange is None
+
+
+async def test_what_waits_for_an_exchange_is_bounded(site: Site) -> None:
+    conn = await connected(site)
+    deaf(conn)
+    conn._send_kexinit()
+    conn._kex_complete = True  # its own asyncssh would keep back what follows
+    for _ in range(100):
+        for _ in range(100):
+            conn.send_packet(GLOBAL_REQUEST, String("unknown"), Boolean(True))
+        await asyncio.sleep(0)
+    await gone(conn)
+
+
+async def test_requests_behind_one_that_waits_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.flow.decided.clear()
+    async with await connected(site) as conn:
+        monkeypatch.setattr(Connection, "attach_x11_listener", lambda *_: asyncio.sleep(PATIENT))
+        process = await conn.create_process("true")
+        for _ in range(200):
+            process._chan._send_request(b"x11-req", Boolean(False), String("x"), String("00"), UInt32(0))
+        await gone(conn)
+
+
+async def test_a_session_that_asks_for_nothing_is_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "NOTHING_ASKED", 0.3)
+    async with await connected(site) as conn:
+        channel = asyncssh.channel.SSHClientChannel(conn, conn._loop, "strict", None, "strict", 1 << 20, 1 << 15)
+        await channel._open(b"session")
+        channel._session = asyncssh.SSHClientSession()
+        assert at_gateway(site).visit.channels
+        await until(lambda: not at_gateway(site).visit.channels)
+        assert (await conn.run("true")).exit_status == 0
+
+
+async def test_channels_that_wait_to_be_opened_count(site: Site) -> None:
+    site.flow.decided.clear()
+    site.flow.allowed = frozenset({Extra.FORWARD_LOCAL})
+    async with await connected(site) as conn:
+        opening = [asyncio.create_task(conn.open_connection("10.0.0.1", 80)) for _ in range(MOST_CHANNELS + 50)]
+        await until(lambda: sum(one.done() for one in opening) == 50)
+        for one in opening:
+            if one.done():
+                assert isinstance(one.exception(), asyncssh.ChannelOpenError)
+        site.flow.decided.set()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await until(lambda: not at_gateway(site).visit.channels)
+    assert len(site.flow.started) == MOST_CHANNELS
+
+
+async def test_connections_inside_another_are_bounded(site: Site) -> None:
+    key = site.keys.add("ann")
+    async with await site.connect("ann", client_keys=[key]) as conn:
+        for _ in range(MOST_CHANNELS):
+            await conn.open_connection("web-1", 22)
+        with pytest.raises(asyncssh.ChannelOpenError):
+            await conn.open_connection("web-1", 22)
+
+
+async def test_a_silent_client_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "KEEPALIVE", 0.1)
+    monkeypatch.setattr(gate, "KEEPALIVES", 2)
+    async with open_site() as site:
+        conn = await connected(site)
+        visit = at_gateway(site).visit
+        site.flow.decided.clear()
+        await conn.create_process("true")
+        await until(lambda: visit.channels)
+        deaf(conn)
+        await gone(conn)
+        await until(lambda: not visit.channels)
+
+
+async def test_who_answers_and_reads_nothing_stays_and_is_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "KEEPALIVE", 0.1)
+    monkeypatch.setattr(gate, "KEEPALIVES", 2)
+    async with open_site() as site:
+        site.flow.writes = 1 << 20
+        async with await connected(site) as conn:
+            channel, _ = await conn.create_session(asyncssh.SSHClientSession, "stalled", encoding=None, window=1_000)
+            channel.pause_reading()
+            (stalled,) = at_gateway(site).visit.channels
+            await until(lambda: stalled._throttled)
+            site.flow.writes = 0
+            answered = 0
+
+            def counted(*arguments: Any) -> None:
+                nonlocal answered
+                answered += 1
+
+            monkeypatch.setattr(at_gateway(site).logger, "debug1", counted)
+            await until(lambda: answered > 10)  # each keep-alive says so twice
+            assert (await conn.run("true")).exit_status == 0
+            assert stalled in at_gateway(site).visit.channels
+
+
+async def test_no_screen_is_forwarded(site: Site) -> None:
+    async with await connected(site) as conn:
+        site.flow.decided.clear()
+        channel, _ = await conn.create_session(asyncssh.SSHClientSession, "true")
+        wanted = (Boolean(False), String("MIT-MAGIC-COOKIE-1"), String("00" * 16), UInt32(0))
+        assert await channel._make_request(b"x11-req", *wanted) is False
+        assert await channel._make_request(b"auth-agent-req@openssh.com") is False
+        site.flow.decided.set()
+        await channel.wait_closed()
+    (start,) = site.flow.started
+    assert (start.terminal, start.environment) == (None, {})

@@ -1,0 +1,301 @@
+"""Clients that are let in at a browser: what they are shown, how many may wait, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+
+import asyncssh
+import pytest
+from tests.gateway.ssh.test_attacks import USERAUTH_REQUEST, attacked
+from tests.support.promises import PATIENT
+from tests.support.ssh_channels import eventually
+from tests.support.ssh_gate import USER, Site, open_site
+from tests.support.world import CLIENT, World
+
+from postern.domain.login import ClientKind, LoginMethod
+from postern.domain.principal import Principal
+from postern.errors import NotFound, Unavailable
+from postern.gateway.listener import Places
+from postern.gateway.ssh import admission
+from postern.gateway.ssh.browser import Invitation
+from postern.services.bundle import Services
+from postern.services.identity.ssh_logins import BrowserLogin
+
+INFO_RESPONSE = 61
+
+
+@pytest.fixture
+async def ann(world: World) -> Principal:
+    return await world.add_user("ann")
+
+
+@pytest.fixture
+def services(world: World) -> Services:
+    return world.services()
+
+
+@pytest.fixture
+async def site(services: Services, ann: Principal) -> AsyncIterator[Site]:
+    async with open_site(services) as made:
+        yield made
+
+
+class Waits(asyncssh.SSHClient):
+    """`answers` is what it says to what it is shown."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = list(answers)
+        self.shown: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self.conn: Any = conn
+
+    def kbdint_auth_requested(self) -> str:
+        return ""
+
+    def kbdint_challenge_received(self, name: str, instructions: str, lang: str, prompts: Any) -> list[str]:
+        assert not prompts
+        found = re.search(r"user_code=(\S+)\s.*number (\d\d)\.", instructions, re.DOTALL)
+        assert found is not None
+        self.shown.set_result((found[1], found[2]))
+        return self._answers
+
+
+def begin(
+    site: Site, waits: Waits, username: str = "ann#web-1", **options: Any
+) -> asyncio.Task[asyncssh.SSHClientConnection]:
+    return asyncio.create_task(site.connect(username, client_factory=lambda: waits, **options))
+
+
+async def shown(waits: Waits) -> tuple[str, str]:
+    return await asyncio.wait_for(waits.shown, PATIENT)
+
+
+async def let_in(services: Services, principal: Principal, code: str, number: str) -> None:
+    account = await services.users.own(principal)
+    login = (await services.logins.open(account, LoginMethod.LOCAL, CLIENT)).login
+    await services.ssh_logins.decide(account, login, code, allow=True, number=number)
+
+
+async def until(services: Services, principal: Principal, code: str) -> None:
+    """Nobody can let it in any more."""
+
+    async def is_gone() -> bool:
+        try:
+            await services.ssh_logins.look(principal, code)
+        except NotFound:
+            return True
+        return False
+
+    await eventually(is_gone)
+
+
+async def live(services: Services, principal: Principal) -> int:
+    return len([one for one in await services.logins.live(principal) if one.client is ClientKind.SSH])
+
+
+async def none_live(services: Services, principal: Principal) -> bool:
+    return not await live(services, principal)
+
+
+async def test_a_client_goes_on_once_it_is_let_in(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits)
+    await let_in(services, ann, *await shown(waits))
+    async with await connecting as conn:
+        await conn.run("true")
+        assert site.flow.asked == [("ann@example.com", "web-1")]
+        assert await live(services, ann) == 1
+    await eventually(lambda: none_live(services, ann))
+
+
+async def test_a_connection_inside_needs_no_second_login(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits, "ann")
+    await let_in(services, ann, *await shown(waits))
+    async with (
+        await connecting as jump,
+        await asyncssh.connect(
+            "web-1", tunnel=jump, username="any", known_hosts=None, agent_path=None, config=None, client_keys=[]
+        ) as conn,
+    ):
+        await conn.run("true")
+    assert site.flow.asked == [("ann@example.com", "web-1")]
+
+
+async def test_what_is_offered_is_told_by_the_name_alone(site: Site) -> None:
+    for name, offered in (
+        ("ann#web-1", {"publickey", "keyboard-interactive"}),
+        ("nobody#web-1", {"publickey", "keyboard-interactive"}),
+        ("ann", {"publickey", "keyboard-interactive", "password"}),
+        (USER, {"publickey", "password"}),
+        ("eve-web_1-zzzzzz", {"publickey", "password"}),
+        ("#web-1", {"publickey"}),
+    ):
+        methods = await asyncssh.get_server_auth_methods("127.0.0.1", site.port, username=name, config=None)
+        assert set(methods) == offered
+
+
+async def test_who_goes_can_not_be_let_in(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits)
+    code, _ = await shown(waits)
+    waits.conn.abort()
+    await asyncio.gather(connecting, return_exceptions=True)
+    await until(services, ann, code)
+    assert not site.flow.asked
+
+
+async def test_a_key_that_signs_meanwhile_takes_its_place(site: Site, services: Services, ann: Principal) -> None:
+    """The person need not do both, and nothing of the first is left over."""
+    key = site.keys.add("bob")
+    waits = Waits()
+    connecting = begin(
+        site, waits, "bob#web-1", preferred_auth=["keyboard-interactive", "publickey"], client_keys=[key]
+    )
+    code, _ = await shown(waits)
+    await asyncio.sleep(0.1)
+    waits.conn.try_next_auth(next_method=True)
+    async with await connecting as conn:
+        await conn.run("true")
+    assert site.flow.asked == [("bob@example.com", "web-1")]
+    await until(services, ann, code)
+
+
+async def test_places_are_few_and_free_again(site: Site, services: Services, ann: Principal) -> None:
+    site.gate.admission.browsers._places = Places(most=3, most_per_address=2)
+    waiting = [Waits(), Waits()]
+    tasks = [begin(site, one) for one in waiting]
+    codes = [(await shown(one))[0] for one in waiting]
+    with pytest.raises(asyncssh.DisconnectError, match="too many clients wait"):
+        await begin(site, Waits())
+    waiting[0].conn.abort()
+    await until(services, ann, codes[0])
+    third = Waits()
+    tasks.append(begin(site, third))
+    await let_in(services, ann, *await shown(third))
+    conn = await tasks[2]
+    fourth = Waits()  # who is let in waits no more
+    tasks.append(begin(site, fourth))
+    await shown(fourth)
+    conn.abort()
+    for one in (waiting[1], fourth):
+        one.conn.abort()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_one_network_begins_a_few_only(site: Site) -> None:
+    for _ in range(30):
+        waits = Waits()
+        connecting = begin(site, waits)
+        await shown(waits)
+        waits.conn.abort()
+        await asyncio.gather(connecting, return_exceptions=True)
+    with pytest.raises(asyncssh.DisconnectError, match="too many logins begun"):
+        await begin(site, Waits())
+
+
+async def test_a_connection_shows_one_address(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits)
+    code, _ = await shown(waits)
+    waits.conn.send_packet(USERAUTH_REQUEST, _request("ann#web-1", "keyboard-interactive", b"\0\0\0\0" * 2))
+    with pytest.raises(asyncssh.DisconnectError, match="too many authentication failures"):
+        await connecting
+    await until(services, ann, code)
+
+
+async def test_what_nobody_asked_for_lets_nobody_in(site: Site) -> None:
+    for answers in (["yes"], ["", ""]):
+        with pytest.raises(asyncssh.DisconnectError, match="nothing was asked for"):
+            await begin(site, Waits(*answers))
+
+    async def answers_first(conn: Any) -> None:
+        conn.send_packet(INFO_RESPONSE, b"\0\0\0\0")
+        await conn.wait_closed()
+
+    await attacked(site, answers_first)
+
+
+async def test_answers_many_times_over_are_one(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits)
+    code, number = await shown(waits)
+    for _ in range(200):
+        waits.conn.send_packet(INFO_RESPONSE, b"\0\0\0\0")
+    await let_in(services, ann, code, number)
+    async with await connecting as conn:
+        await conn.run("true")
+    assert site.flow.asked == [("ann@example.com", "web-1")]
+
+
+async def test_who_asks_for_something_else_is_not_let_in(site: Site, services: Services, ann: Principal) -> None:
+    """By a method that nobody knows; who is let in all the same is logged out with the connection."""
+    waits = Waits()
+    connecting = begin(site, waits, preferred_auth=["keyboard-interactive"])
+    code, number = await shown(waits)
+    waits.conn.send_packet(USERAUTH_REQUEST, _request("ann#web-1", "none", b""))
+    with pytest.raises((asyncssh.Error, OSError)):
+        await connecting
+    with suppress(NotFound):
+        await let_in(services, ann, code, number)
+    await eventually(lambda: none_live(services, ann))
+    await until(services, ann, code)
+    assert not site.flow.asked
+
+
+async def test_it_has_its_time_whatever_it_does(
+    site: Site, services: Services, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "LONGEST", 0.2)
+    site.gate.admission.browsers._places = Places(most=1, most_per_address=1)
+    for _ in range(2):
+        waits = Waits()
+        connecting = begin(site, waits)
+        code, _number = await shown(waits)
+        with pytest.raises((asyncssh.Error, OSError)):
+            await asyncio.wait_for(connecting, PATIENT)
+        await until(services, ann, code)
+
+
+async def test_a_worker_that_stops_waits_for_no_browser(site: Site, services: Services, ann: Principal) -> None:
+    waits = Waits()
+    connecting = begin(site, waits)
+    code, _ = await shown(waits)
+    await asyncio.wait_for(site.logins.stop(1), PATIENT)
+    with pytest.raises((asyncssh.Error, OSError)):
+        await asyncio.wait_for(connecting, PATIENT)
+    await until(services, ann, code)
+
+
+class Settled:
+    """A login that was let in at the very moment when its client went."""
+
+    def __init__(self) -> None:
+        self.ended: list[object] = []
+
+    async def wait(self, waiting: object) -> BrowserLogin:
+        nothing: Any = None
+        return BrowserLogin(nothing, nothing)
+
+    async def give_up(self, waiting: object) -> None:
+        raise Unavailable("not now")
+
+    async def end(self, given: object) -> None:
+        self.ended.append(given)
+
+
+async def test_who_is_let_in_too_late_is_logged_out() -> None:
+    settled: Any = Settled()
+    nothing: Any = None
+    await Invitation(settled, nothing).withdraw()
+    assert len(settled.ended) == 1
+
+
+def _request(username: str, method: str, rest: bytes) -> bytes:
+    texts = (username, "ssh-connection", method)
+    return b"".join(len(text).to_bytes(4, "big") + text.encode() for text in texts) + rest

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.inspection.lineage.mysql_world import CASES
+from tests.support.promises import within
+
+from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.inspection.lineage.mysql.lineage import MOST_TEXT, MySqlLineage
+
+
+def relation(name: str, columns: str, schema: str = "shop", **more: object) -> Relation:
+    return Relation(schema, name, tuple(columns.split()), **more)  # type: ignore[arg-type]
+
+
+def target(
+    *relations: Relation, functions: tuple[Function, ...] = (), path: tuple[str, ...] = ("shop",)
+) -> TargetSchema:
+    return TargetSchema(
+        {(one.schema, one.name): one for one in relations}, {(one.schema, one.name): one for one in functions}, path
+    )
+
+
+USERS = relation("users", "id email name")
+ORDERS = relation("orders", "id user_id note")
+SHOP = target(USERS, ORDERS)
+
+
+def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
+    """The sources of each column, as one text."""
+    found = MySqlLineage().sources(text, schema)
+    if found is None:
+        return None
+    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("select email as x, upper(name), 1 from users", ["users.email", "users.name", ""]),
+        ("select count(*) from users where email = 'x'", [""]),
+        ("select note from orders order by user_id", ["orders.note"]),
+        ("select o.note from orders o join users u on u.email = o.note", ["orders.note"]),
+        ("select exists (select 1 from users where email = 'x')", [""]),
+        ("select ?, concat(?, email) from users", ["", "users.email"]),
+        ("select @@version, current_user, now(), @x", ["", "", "", ""]),
+        ("table users", ["users.id", "users.email", "users.name"]),
+        ("values row(1, 'a'), row(2, 'b')", ["", ""]),
+        ("select jt.* from users, json_table(email, '$[*]' columns (a int path '$')) jt where id = 1", None),
+        ("select id, l.x from users u, lateral (select concat(u.name, '!') as x) as l", ["users.id", "users.name"]),
+        ("select email member of ('[1]'), info->>'$.k' from users", ["users.email", None]),
+    ],
+)
+def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list[str] | None) -> None:
+    assert told(text) == sources
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update users set email = 'x'",
+        "select email into outfile '/tmp/x' from users",
+        "select email into @x from users",
+        "create table copies as select * from users",
+        "select 1; select email from users",
+        "select from where",
+        "",
+        "select * from nowhere",
+        "select * from users procedure analyse()",
+        "show warnings",
+        "explain format=json select * from users where email = 'x'",
+        "load data local infile 'x' into table users",
+    ],
+)
+def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str) -> None:
+    assert told(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select leak() from users",
+        "select shop.upper(email) from users",
+        "select `upper`(email) from users",
+        "select load_file('/var/lib/mysql/x') from users",
+        "select nobody_knows from users",
+        "select _rowid from users",
+        "select u.email from users",
+        "select query from (select info as query from information_schema.processlist) p",
+        "select variable_value from performance_schema.user_variables_by_thread",
+        "select histogram from information_schema.column_statistics",
+        "select min_value from mysql.column_stats",
+        "select trace from information_schema.optimizer_trace",
+        "select statement_analysis.query from sys.statement_analysis",
+        "select word from information_schema.innodb_ft_index_table",
+        "select {fn upper(email)} from users",
+    ],
+)
+def test_what_cannot_be_known_is_unknown(text: str) -> None:
+    assert told(text) in (None, [None])
+
+
+@pytest.mark.parametrize("spelled", ["users", "Users", "`USERS`", "shop.users", "SHOP.`users`", "shop . users"])
+def test_names_of_tables_are_known_in_any_case(spelled: str) -> None:
+    assert told(f"select EMAIL, `Name` from {spelled}") == ["users.email", "users.name"]
+
+
+def test_what_is_spelled_alike_wins_and_else_either_may_be_meant() -> None:
+    schema = target(relation("Users", "id secret"), USERS)
+    assert told("select secret from Users", schema) == ["Users.secret"]
+    assert told("select secret from USERS", schema) == [None]
+    cte = "with Users as (select note as email from orders) select email from users"
+    assert told(cte) == ["orders.note users.email users.id users.name"]
+    assert told(cte.replace("users", "Users")) == ["orders.note"]
+    aliases = "select (select U.email from orders u where u.id = U.id) from users U"
+    assert told(aliases) == ["users.email"]
+
+
+def test_attack_a_letter_that_some_server_takes_for_another() -> None:
+    inner = "(select (select email from (select name as `émail` from users) x) from users)"
+    assert told(f"select {inner}") == ["users.email users.name"]
+
+
+def test_the_database_that_is_spoken_of_counts() -> None:
+    schema = target(USERS, relation("users", "id email secret", schema="hr"))
+    assert told("select secret from hr.users", schema) == ["users.secret"]
+    assert told("select secret from users", schema) == [None]
+    assert told("select email from users", target(USERS, relation("users", "email", schema="hr"), path=())) == [None]
+    assert told("select email from users", target(USERS, path=())) == ["users.email"]
+
+
+def test_views_are_read_and_one_that_cannot_be_is_unknown() -> None:
+    definition = "select `shop`.`users`.`email` AS `mail`,ucase(`shop`.`users`.`name`) AS `n` from `shop`.`users`"
+    schema = target(
+        USERS,
+        relation("v", "mail n", definition=definition),
+        relation("vv", "m", definition="select `shop`.`v`.`mail` AS `m` from `shop`.`v`"),
+        relation("odd", "a", definition="a view whose definition is not shown"),
+        relation("itself", "a", definition="select `shop`.`itself`.`a` AS `a` from `shop`.`itself`"),
+        relation("less", "a b", definition="select `shop`.`users`.`email` AS `a` from `shop`.`users`"),
+    )
+    assert told("select * from v", schema) == ["users.email v.mail", "users.name v.n"]
+    assert told("select m from vv w", schema) == ["users.email v.mail vv.m"]
+    assert told("select a from odd", schema) == [None]
+    assert told("select a from itself", schema) == [None]
+    assert told("select a, b from less", schema) == [None, None]
+
+
+def test_generated_and_hidden_columns() -> None:
+    schema = target(relation("t", "a b c", generated={"b": "concat(`a`,`c`)"}, hidden=frozenset({"c"})))
+    assert told("select * from t", schema) == ["t.a", "t.a t.b t.c"]
+    assert told("select c from t", schema) == ["t.c"]
+    assert told("select x.y from (select * from t) x(y, z)", schema) == ["t.a"]
+
+
+def test_a_function_that_somebody_made_hides_the_servers_own() -> None:
+    schema = target(USERS, functions=(Function("shop", "Count", harmless=True),))
+    assert told("select count(email), upper(email) from users", schema) == [None, "users.email"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("select 'a\\'', upper(email), 'b' from users", ["", "users.email", ""]),
+        ("select \"email\", 'x' from users", ["users.email", ""]),
+    ],
+)
+def test_a_text_that_is_read_in_two_ways_has_an_answer_of_each(text: str, sources: list[str]) -> None:
+    reads = MySqlLineage().read(text, SHOP)
+    assert reads is not None
+    answers = [[one for out in read.outs or () for one in [out.sources]] for read in reads]
+    shown = [
+        ["unknown" if one is None else " ".join(f"{r.table}.{r.column}" for r in one) for one in each]
+        for each in answers
+    ]
+    assert any("users.email" in each for each in shown)
+
+
+def test_versioned_comments_are_read_in_both_ways() -> None:
+    reads = MySqlLineage().read("select name /*!80000 , email */ from users", SHOP)
+    assert reads is not None
+    assert sorted(len(read.outs or ()) for read in reads) == [1, 2]
+
+
+def test_attack_a_text_that_is_too_large_or_too_deep() -> None:
+    for text in (
+        "select '" + "x" * MOST_TEXT + "'",
+        "select " + "(" * 5_000 + "email" + ")" * 5_000 + " from users",
+        "select " + "upper(" * 2_000 + "email" + ")" * 2_000 + " from users",
+        "select " + "not " * 3_000 + "email from users",
+        "select * from " + ",".join(["users"] * 3_000),
+        "with recursive " + ",".join(f"t{n} as (select * from t{n + 1})" for n in range(400)) + " select * from t0",
+        "select " + " + ".join(["email"] * 10_000) + " from users",
+        "select @a" + "".join(f", @v{n} := @v{n + 1}" for n in range(200)) + " from users",
+    ):
+        start = time.process_time()
+        MySqlLineage().read(text, SHOP)
+        assert time.process_time() - start < within(10)
+
+
+@given(st.text(max_size=60))
+def test_nothing_raises(text: str) -> None:
+    MySqlLineage().read(text, SHOP)
+    MySqlLineage().read(f"select {text} from users", SHOP)
+
+
+@given(st.sampled_from(CASES), st.integers(0, 200), st.text(max_size=4))
+def test_nothing_raises_for_what_is_almost_a_statement(case: tuple[str, ...], place: int, put: str) -> None:
+    text = case[-1]
+    MySqlLineage().read(text[:place] + put + text[place:], SHOP)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from postern.domain.target_schema import Function, TargetSchema
+from postern.inspection.sql import mysql_prepared as module
+from postern.inspection.sql.mysql import MySqlParser
+from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
+
+
+def session() -> MySqlPreparedStatements:
+    return MySqlPreparedStatements(MySqlParser())
+
+
+def effects(one: MySqlPreparedStatements, text: str) -> list[set[str]]:
+    return [{effect.value for effect in statement.effects} for statement in one.parse(text)]
+
+
+def test_execute_of_a_name_that_nobody_saw_prepared_is_unknown() -> None:
+    assert effects(session(), "execute p") == [{"unknown"}]
+
+
+def test_execute_does_what_was_prepared() -> None:
+    one = session()
+    one.passed("prepare p from 'delete from t'")
+    (statement,) = one.parse("execute P")
+    assert {effect.value for effect in statement.effects} == {"session", "write"}
+    assert statement.without_where
+    assert statement.tag == "EXECUTE"
+    assert {name.name for name in statement.objects} == {"t"}
+    assert one.meant("execute p") == ["delete from t"]
+
+
+def test_what_was_judged_but_never_passed_is_not_known() -> None:
+    one = session()
+    one.parse("prepare p from 'select 1'")
+    assert effects(one, "execute p") == [{"unknown"}]
+
+
+def test_preparing_has_the_effects_of_what_is_prepared() -> None:
+    assert effects(session(), "prepare p from 'drop table t'") == [{"session", "ddl"}]
+
+
+def test_within_one_text_the_order_counts() -> None:
+    assert effects(session(), "prepare p from 'select 1'; execute p") == [{"session", "read"}] * 2
+    assert effects(session(), "execute p; prepare p from 'select 1'")[0] == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "'delete from t where id = 1'",
+        "concat('delete ', 'from ', 't where id = 1')",
+        "if(@n > 0, 'delete from t where id = 1', 'select 1')",
+        "'delete ' 'from t where id = 1'",
+    ],
+)
+def test_a_text_is_known_from_literals_and_from_what_is_made_of_them(source: str) -> None:
+    one = session()
+    one.passed(f"prepare p from {source}")
+    assert {"session", "write"} <= effects(one, "execute p")[0]
+    assert {"session", "write"} <= effects(session(), f"execute immediate {source}")[0]
+    by_variable = session()
+    by_variable.passed(f"set @n = 1, @q = {source}")
+    by_variable.passed("prepare p from @Q")
+    assert {"session", "write"} <= effects(by_variable, "execute p")[0]
+
+
+@pytest.mark.parametrize(
+    "fills",
+    [
+        "select note into @q from orders",
+        "select @q := note from orders",
+        "set @q = (select note from orders)",
+        "set @q = x'64656c657465'",
+        "call fill()",
+        "get diagnostics condition 1 @q = message_text",
+        "load data local infile 'x' into table t (@q)",
+        "execute never_prepared",
+    ],
+)
+def test_attack_a_variable_that_something_else_fills(fills: str) -> None:
+    one = session()
+    one.passed("set @q = 'select 1'")
+    one.passed(fills)
+    one.passed("prepare p from @q")
+    assert effects(one, "execute p") == [{"unknown"}]
+
+
+def test_attack_prepared_harmlessly_under_a_name_that_holds_a_write() -> None:
+    """The second PREPARE may have failed."""
+    one = session()
+    one.passed("prepare p from 'delete from t'")
+    one.passed("prepare p from 'select 1'")
+    assert "write" in effects(one, "execute p")[0]
+
+
+def test_attack_a_variable_that_was_set_by_what_was_executed() -> None:
+    one = session()
+    one.passed("prepare p from 'set @q = \"drop table t\"'")
+    one.passed("execute p")
+    one.passed("prepare r from @q")
+    assert effects(one, "execute r") == [{"session", "ddl"}]
+
+
+def test_attack_a_text_that_is_read_in_two_ways() -> None:
+    one = session()
+    one.passed("prepare p from 'select \\'a\\\\\\', 1; drop table t; -- \\''")
+    assert effects(one, "execute p")[0] & {"ddl", "unknown"}
+
+
+def test_a_text_with_a_quote_behind_a_backslash_is_unknown() -> None:
+    """Which of its two meanings it has, only the session's sql_mode tells."""
+    one = session()
+    one.passed("prepare p from 'delete from t where id = \\'1\\''")
+    assert "unknown" in effects(one, "execute p")[0]
+
+
+def test_arguments_that_call_code_are_unknown() -> None:
+    one = session()
+    one.passed("prepare p from 'select ?'")
+    assert effects(one, "execute p using @a") == [{"session", "read"}]
+    schema = TargetSchema({}, {("app", "f"): Function("app", "f", harmless=False)}, ("app",))
+    (statement,) = one.parse("execute p using f()", schema)
+    assert "unknown" in {effect.value for effect in statement.effects}
+
+
+def test_what_was_missed_is_lost() -> None:
+    one = session()
+    one.passed("prepare p from 'select 1'")
+    one.missed()
+    assert effects(one, "execute p") == [{"unknown"}]
+    assert one.meant("execute p") == []
+
+
+def test_more_than_is_kept_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    one = session()
+    for n in range(4):
+        one.passed(f"set @v{n} = 'select {n}'")
+    one.passed("prepare p from @v0")
+    assert effects(one, "execute p") == [{"unknown"}]
+
+
+def test_only_what_matters_later_is_kept() -> None:
+    assert not session().keeps("select * from users where name = 'x'")
+    for text in ("set @q = 'x'", "call p()", "PREPARE p FROM 'x'"):
+        assert session().keeps(text)

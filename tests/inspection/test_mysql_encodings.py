@@ -1,0 +1,129 @@
+"""What a MySQL client may speak where rules hold. Each test is an attack, or what must go on working."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.inspection.encodings import AT_ONCE
+from postern.inspection.mysql_encodings import MySqlEncodings
+from postern.interception.events import Operation, Phase
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
+
+GRUESSE = "select 'Gr\u00fc\u00dfe'"
+
+
+def see(one: MySqlEncodings, session: SessionView, text: str, unread: str = "", phase: Phase = Phase.RUN) -> Verdict:
+    return one.see(Operation(1, text, phase, unread=unread), session)
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "BIG5", "sjis", "cp932", "gb18030", "swe7", "ucs2", "unheard_of"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set names {}",
+        "SET NAMES '{}' collate x",
+        "set/**/names/**/{}",
+        "set character set {}",
+        "set charset {}",
+        "set character_set_client = {}",
+        "set @@character_set_client = '{}'",
+        "set session character_set_client := {}",
+        "set @@session.`character_set_client` = {}",
+        "set autocommit = 1, names {}",
+        "set names utf8mb4, character_set_client = {}",
+        "/*!40101 set names {} */",
+        "/*!99999 set names {} */",
+        "set /*M! names {} */",
+        "select 1; set names {}",
+        "begin not atomic set names {}; end",
+        "create procedure p() set names {}",
+        "set statement character_set_client = {} for select 1",
+        "prepare p from 'set names {}'",
+        "execute immediate concat('set na', 'mes {}')",
+        "set @q = 'set names {}'; prepare p from @q",
+        "set @q = if(1, 'set names {}', 'select 1'); prepare p from @q; execute p",
+        "prepare p from 'set @q = \"set names {}\"'; execute p; prepare r from @q",
+    ],
+)
+def test_no_session_changes_to_a_character_set_that_is_not_read(session: SessionView, text: str, encoding: str) -> None:
+    verdict = see(MySqlEncodings(), session, text.format(encoding))
+    assert isinstance(verdict, Refuse)
+    assert "utf8mb4" in verdict.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set names concat('g', 'bk')",
+        "set character_set_client = (select 'gbk')",
+        "set names 'utf8mb4' 'gbk'",
+        "set names 'gbk",
+    ],
+)
+def test_what_does_not_tell_the_character_set(session: SessionView, text: str) -> None:
+    assert isinstance(see(MySqlEncodings(), session, text), Refuse)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set names utf8mb4",
+        "SET NAMES 'utf8mb4' COLLATE utf8mb4_unicode_ci",
+        "set names latin1",
+        "set names default",
+        "set character set utf8",
+        "/*!40101 SET character_set_client = utf8 */",
+        "/*!40101 SET @saved_cs_client = @@character_set_client */",
+        "/*!40101 SET character_set_client = @saved_cs_client */",
+        "/*!40101 SET NAMES @OLD_CHARACTER_SET_CLIENT */",
+        "set character_set_results = null",
+        "create table t (names varchar(10) character set gbk)",
+        "select names, gbk from t",
+        "select convert(x using gbk), _gbk'x' from t",
+        "insert into t values ('set names gbk')",
+        "prepare p from 'select 1'",
+        "call p()",
+        GRUESSE,
+    ],
+)
+def test_what_is_read_goes_on(session: SessionView, text: str) -> None:
+    one = MySqlEncodings()
+    assert see(one, session, text) is FORWARD
+    assert see(one, session, GRUESSE) is FORWARD
+
+
+def test_in_one_that_is_not_known_there_is_only_the_way_back(session: SessionView) -> None:
+    one = MySqlEncodings()
+    for text in ("select 1", "set names @x", "set names utf8mb4; select 1", "set names utf8mb4, @x = 1", GRUESSE):
+        assert isinstance(see(one, session, text, "?"), Refuse), text
+    assert see(one, session, "set names utf8mb4", "?") is FORWARD
+
+
+def test_attack_a_text_that_nobody_saw_sets_it(session: SessionView) -> None:
+    one = MySqlEncodings()
+    assert see(one, session, "select note into @q from orders") is FORWARD
+    assert see(one, session, "prepare p from @q") is FORWARD
+    assert see(one, session, "execute p") is FORWARD
+    assert see(one, session, "select 1") is FORWARD
+    verdict = see(one, session, GRUESSE)
+    assert isinstance(verdict, Refuse)
+    assert "SET NAMES utf8mb4" in verdict.hint
+    assert see(one, session, "set names utf8mb4") is FORWARD
+    assert see(one, session, GRUESSE) is FORWARD
+    assert see(one, session, "execute p") is FORWARD
+    assert isinstance(see(one, session, GRUESSE), Refuse)
+
+
+def test_what_is_only_prepared_leaves_no_doubt(session: SessionView) -> None:
+    one = MySqlEncodings()
+    assert see(one, session, "execute p", phase=Phase.PREPARE) is FORWARD
+    assert see(one, session, GRUESSE) is FORWARD
+    assert isinstance(see(one, session, "set names gbk", phase=Phase.PREPARE), Refuse)
+
+
+def test_a_long_one_is_judged_elsewhere(session: SessionView) -> None:
+    verdict = see(MySqlEncodings(), session, "set names gbk -- " + "x" * AT_ONCE)
+    assert isinstance(verdict, Hold)
+    assert verdict.work is not None
+    assert isinstance(verdict.work(), Refuse)

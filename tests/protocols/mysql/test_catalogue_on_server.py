@@ -1,0 +1,105 @@
+"""What a real server tells of its catalogue, asked as the gateway does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from tests.support.mariadb import MariaDbServer
+from tests.support.mysql import running_mariadb
+
+from postern.domain.errand import ErrandKind
+from postern.domain.target_schema import TargetSchema
+from postern.protocols.asking import Row
+from postern.protocols.mysql.catalogue import CATALOGUE
+from postern.protocols.mysql.query import Query
+from postern.protocols.mysql.schema import QUESTIONS, UNREADABLE, target_schema
+
+SHOP = """
+create database shop; create database other; use shop;
+create table customers (id int primary key, email varchar(80) comment 'where to write to #pii #contact',
+  born date, year_born int as (year(born)) stored) comment 'those who buy #personal';
+create view mails as select email as mail from customers;
+create table other.`a?b` (`c'd` int not null, t text);
+create function shop.greet(name varchar(20)) returns varchar(40) deterministic no sql return concat('hi ', name);
+create procedure shop.greet() select 1;
+create user reader identified by 'x'; grant select on shop.* to reader
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariaDbServer]:
+    with running_mariadb() as running:
+        with running.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(SHOP)
+            while cursor.nextset():
+                pass
+        yield running
+
+
+def ask(connection: Any, statement: str, values: Sequence[str | None] = ()) -> list[Row]:
+    stream = connection._sock
+    query = Query(statement, values)
+    stream.sendall(query.start())
+    rows: list[Row] = []
+    while not query.finished:
+        rows += query.feed(stream.recv(query.needs))
+    assert query.error is None, query.error
+    return rows
+
+
+def answer(server: MariaDbServer, kind: ErrandKind, database: str | None = None, **arguments: str) -> dict[str, Any]:
+    question = CATALOGUE.errands[kind]
+    with server.connect(database=database) as connection:
+        return question.shape(ask(connection, question.statement, [arguments.get(name) for name in question.values]))
+
+
+def test_databases(server: MariaDbServer) -> None:
+    assert answer(server, ErrandKind.TEST) == {"success": True}
+    assert answer(server, ErrandKind.DATABASES) == {"databases": ["other", "shop"]}
+
+
+def test_tables(server: MariaDbServer) -> None:
+    other, shop = {"name": "other", "tables": ["a?b"]}, {"name": "shop", "tables": ["customers", "mails"]}
+    assert answer(server, ErrandKind.TABLES) == {"schemas": [other, shop]}
+    assert answer(server, ErrandKind.TABLES, "shop") == {"schemas": [shop]}
+    assert answer(server, ErrandKind.TABLES, "shop", schema="other") == {"schemas": [other]}
+    assert answer(server, ErrandKind.TABLES, schema="x' or 1=1 -- ") == {"schemas": []}
+
+
+def test_columns(server: MariaDbServer) -> None:
+    columns = answer(server, ErrandKind.COLUMNS, "shop", table="customers")["columns"]
+    assert [one["name"] for one in columns] == ["id", "email", "born", "year_born"]
+    assert columns[1] == {"name": "email", "type": "varchar(80)", "nullable": True}
+    odd = answer(server, ErrandKind.COLUMNS, schema="other", table="a?b")["columns"]
+    assert [(one["name"], one["nullable"]) for one in odd] == [("c'd", False), ("t", True)]
+    assert answer(server, ErrandKind.COLUMNS, "shop", table="none") == {"columns": []}
+
+
+def schema_for(server: MariaDbServer, user: str = "root", database: str | None = "shop") -> TargetSchema:
+    with server.connect(user, database) as connection:
+        return target_schema([ask(connection, question) for question in QUESTIONS])
+
+
+def test_the_schema_of_a_target(server: MariaDbServer) -> None:
+    schema = schema_for(server)
+    assert schema.search_path == ("shop",)
+    customers = schema.relations["shop", "customers"]
+    assert customers.columns == ("id", "email", "born", "year_born")
+    assert customers.tags == {"personal"}
+    assert customers.definition == ""
+    assert customers.column_tags == {"email": {"pii", "contact"}}
+    assert customers.generated == {"year_born": "year(`born`)"}
+    assert "`shop`.`customers`" in schema.relations["shop", "mails"].definition
+    assert not schema.functions["shop", "greet"].harmless
+    assert ("information_schema", "TABLES") in schema.relations
+    assert schema_for(server, database=None).search_path == ()
+
+
+def test_a_view_whose_definition_is_not_shown_is_no_table(server: MariaDbServer) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("alter user reader identified by ''")
+    schema = schema_for(server, "reader")
+    assert schema.relations["shop", "mails"].definition == UNREADABLE
+    assert ("other", "a?b") not in schema.relations

@@ -1,0 +1,154 @@
+"""The client's character set: what may be spoken, and what is known of it while statements change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.support.links import Looks
+from tests.support.mariadb import MariaDbServer
+from tests.support.mysql import running_mariadb
+from tests.support.mysql_links import links, recorded
+
+from postern.interception.events import Operation
+from postern.protocols.base import Side
+from postern.protocols.mysql import charsets
+from postern.relay.link import Link
+from postern.testing import mysql as my
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDbServer]:
+    with running_mariadb() as server:
+        yield server
+
+
+def asked(link: Link, text: str | bytes, answer: bytes | None = None) -> Operation:
+    """What was recorded of a statement that went well."""
+    effects = link.receive(Side.CLIENT, my.query(text))
+    link.receive(Side.TARGET, my.ok() if answer is None else answer)
+    return next(event for event in recorded(effects) if isinstance(event, Operation))
+
+
+def encoding_behind(*texts: str) -> tuple[str, bool]:
+    """The encoding of what comes behind these statements, and whether it is not known."""
+    link = links(Looks())()
+    for text in texts:
+        asked(link, text)
+    found = asked(link, "select 1")
+    return found.encoding, bool(found.unread)
+
+
+KNOWN = {
+    "set names latin1": "cp1252",
+    "/*!40101 SET NAMES utf8mb4 */": "utf-8",
+    "set/**/names/* a */'koi8r'": "koi8-r",
+    "set character set cp1251": "cp1251",
+    "set charset default": "utf-8",
+    "set @@character_set_client = binary": "sql_ascii",
+    "select 1; set names latin2": "iso8859-2",
+    "set @kept = @@character_set_client": "utf-8",
+    "update t set names = 'x', charset = 'gbk'": "utf-8",
+    "select character_set_client from t": "utf-8",
+}
+
+
+@pytest.mark.parametrize("text", KNOWN)
+def test_what_is_said_in_plain_sight_is_known(text: str) -> None:
+    assert encoding_behind(text) == (KNOWN[text], False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set character_set_client = @other",
+        "set autocommit = 1, character_set_client = gbk",
+        "set autocommit = 1, names gbk",
+        "set character_set_client = (select 'gbk')",
+        "/*!99999 set names latin1 */",
+        "execute immediate 'set character_set_client = gbk'",
+    ],
+)
+def test_attack_what_is_not_seen_is_not_known_until_it_is_said(text: str) -> None:
+    assert encoding_behind(text)[1]
+    assert encoding_behind(text, "set names utf8mb4") == ("utf-8", False)
+
+
+def test_what_dumps_do_is_known() -> None:
+    dump = [
+        "/*!40101 SET @OLD_CHARACTER_SET_CLIENT=@@CHARACTER_SET_CLIENT */",
+        "/*!40101 SET NAMES utf8mb4 */",
+        "/*!40101 SET @saved_cs_client     = @@character_set_client */",
+        "/*!40101 SET character_set_client = utf8 */",
+        "/*!40101 SET character_set_client = @saved_cs_client */",
+    ]
+    assert encoding_behind(*dump) == ("utf-8", False)
+    assert encoding_behind(*dump, "/*!40101 SET CHARACTER_SET_CLIENT=@OLD_CHARACTER_SET_CLIENT */") == ("utf-8", False)
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["set @kept = 'gbk'", "select 'gbk' into @kept", "select @KEPT := 'gbk'", "execute s", "call p()",
+     "set character_set_client = @kept, @kept = 'gbk'"],
+)  # fmt: skip
+def test_attack_a_variable_that_was_changed_is_not_known(between: str) -> None:
+    assert encoding_behind("set @kept = @@character_set_client", between, "set character_set_client = @kept")[1]
+
+
+def test_attack_a_variable_that_is_changed_before_it_is_known() -> None:
+    link = links(Looks())()
+    link.receive(Side.CLIENT, my.query("set @kept = @@character_set_client") + my.query("select 'gbk' into @kept"))
+    link.receive(Side.TARGET, my.ok() + my.ok())
+    asked(link, "set character_set_client = @kept")
+    assert asked(link, "select 1").unread
+
+
+def test_an_error_changes_nothing_unless_some_of_it_has_run() -> None:
+    link = links(Looks())()
+    asked(link, "set names latin1", my.error("no"))
+    assert asked(link, "select 1").encoding == "utf-8"
+    asked(link, "set names latin1; bad", my.error("no"))
+    assert asked(link, "select 1").unread
+
+
+def test_a_reset_brings_the_first_one_back() -> None:
+    link = links(Looks(), collation=8)()
+    assert asked(link, b"select '\xe9'").text == "select 'é'"
+    asked(link, "set names utf8mb4")
+    assert asked(link, "select 'é'").text == "select 'é'"
+    link.receive(Side.CLIENT, b"\x01\0\0\0\x1f")
+    link.receive(Side.TARGET, my.ok())
+    assert asked(link, b"select '\xe9'").text == "select 'é'"
+
+
+def test_attack_many_comments_are_read_once() -> None:
+    text = ";" + "/* a */ # b\n-- c\n/*! " * 5000 + "set nothing"
+    assert encoding_behind(text) == ("utf-8", False)
+
+
+def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "select id, character_set_name from information_schema.collation_character_set_applicability "
+            "where id between 1 and 254"
+        )
+        there = {number: name.replace("utf8mb3", "utf8") for number, name in cursor.fetchall()}
+    told = {number: charsets.charset_of(number) for number in there}
+    assert {number for number, name in told.items() if name not in ("", there[number])} == set()
+    never = {"big5", "gbk", "sjis", "cp932", "gb18030", "swe7", "ucs2", "utf16", "utf16le", "utf32"}
+    assert {there[number] for number, name in told.items() if not name} <= never
+
+
+def test_a_real_server_reads_ascii_as_ascii_in_all_that_may_be_spoken(mariadb: MariaDbServer) -> None:
+    """In every one of them, no byte behind another one hides a quote or a backslash."""
+    names = [name for name in charsets._CODECS if name != "binary"]
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        for name in names:
+            cursor.execute(f"set names {name}")
+            for sign in (b"'", b"\\", b"`", b'"', b"/", b"*", b"-", b"#", b";"):
+                cursor.execute(f"select hex(convert(_ascii x'{sign.hex()}' using {name}))")
+                assert cursor.fetchone() == (sign.hex().upper(),)
+            for lead in range(0x80, 0x100):
+                # Were the quote a part of a character, this text would not end.
+                connection._execute_command(3, b"select 1 from dual where '\xff'='" + bytes((lead,)) + b"' or 1=1")
+                assert connection._read_query_result() in (0, 1)

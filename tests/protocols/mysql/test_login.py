@@ -1,0 +1,408 @@
+"""Both logins, over streams in memory: against each other, and against peers that do not mean well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from postern.domain.credential import Verifier
+from postern.domain.secret import Secret
+from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated, Unavailable
+from postern.protocols.asking import TargetRefused
+from postern.protocols.mysql import auth, ed25519
+from postern.protocols.mysql import greetings as g
+from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.login import ClientLogin, Startup, TargetGreeting, TargetLogin, connect, decoy
+from postern.services.credentials import make_verifier
+from postern.testing.handshake import MemoryHandshake, pair
+
+PASSWORD = "correct horse"
+THREAD = (1 << 31) + 7
+SALT = bytes(range(33, 53))
+VERIFIER = make_verifier(Secret(PASSWORD))
+
+
+@pytest.fixture(scope="module")
+def key() -> auth.ExchangeKey:
+    return auth.ExchangeKey()
+
+
+@dataclass
+class Gateway:
+    """Our side, as a server: what it learnt of its client, and of passwords."""
+
+    verifier: Verifier = VERIFIER
+    digests: auth.Digests = field(default_factory=auth.Digests)
+    key: auth.ExchangeKey | None = None
+    require_tls: bool = False
+    known: bool = False
+    startup: Startup | None = None
+    error: PosternError | None = None
+
+    async def serve(self, stream: MemoryHandshake) -> None:
+        login = ClientLogin(stream, THREAD)
+        try:
+            self.startup = await login.greet(require_tls=self.require_tls)
+            if self.known:
+                login.let_in()
+            else:
+                found = self.key
+                await login.authenticate(self.verifier, self.digests, None if found is None else lambda: found)
+            login.welcome(m.AUTOCOMMIT | m.IN_TRANSACTION)
+        except PosternError as error:
+            self.error = error
+            login.turn_away(m.ER_ACCESS_DENIED, "28000", error.message)
+
+
+class TlsClient(MemoryHandshake):
+    """A client goes on once TLS is there, as its handshake would have it."""
+
+    async def start_tls(self) -> None:
+        while not self.peer.encrypted:
+            if self.peer.closed:
+                raise ConnectionResetError("the peer closed the connection during the TLS handshake")
+            await asyncio.sleep(0)
+        self.encrypted = True
+
+
+def linked(*, tls: bool = True) -> tuple[MemoryHandshake, MemoryHandshake]:
+    """A client's end, and a server's."""
+    client, server = TlsClient(), MemoryHandshake(tls=tls)
+    client.peer, server.peer = server, client
+    return client, server
+
+
+async def log_in(
+    gateway: Gateway, password: str = PASSWORD, sslmode: str = "require", **others: object
+) -> TargetGreeting:
+    """Our login at a target, which is our own side for clients."""
+    ours, theirs = linked(tls=sslmode != "disable")
+    served = asyncio.create_task(gateway.serve(theirs))
+    try:
+        login = TargetLogin("ada", Secret(password), sslmode=sslmode, **others)  # type: ignore[arg-type]
+        return await asyncio.wait_for(connect(ours, login), 60)
+    finally:
+        ours.close()
+        with contextlib.suppress(ConnectionError):
+            await served
+
+
+async def test_a_password_is_asked_for_once() -> None:
+    gateway = Gateway()
+    first = await log_in(gateway)
+    second = await log_in(gateway)
+    assert first == second == TargetGreeting("8.0.11-Postern", THREAD, False, m.AUTOCOMMIT | m.IN_TRANSACTION)
+    assert gateway.digests.find(VERIFIER) == auth.double(PASSWORD.encode())
+
+
+async def test_without_tls_the_password_is_encrypted(key: auth.ExchangeKey) -> None:
+    gateway = Gateway(key=key)
+    await log_in(gateway, sslmode="disable")
+    assert gateway.startup is not None
+    assert not gateway.startup.encrypted
+    await log_in(gateway, sslmode="disable")
+
+
+async def test_without_tls_and_a_key_no_password_is_taken() -> None:
+    gateway = Gateway()
+    with pytest.raises(TargetRefused, match="over TLS only"):
+        await log_in(gateway, sslmode="disable")
+
+
+async def test_what_the_client_asks_for_is_told() -> None:
+    gateway = Gateway()
+    capabilities = g.OFFERED & ~g.FOUND_ROWS | g.COMPRESS
+    await log_in(gateway, capabilities=capabilities, database="größe", attributes={b"_os": b"x"}, collation=8)
+    assert gateway.startup == Startup("ada", "größe", capabilities & ~g.COMPRESS, 8, {b"_os": b"x"}, encrypted=True)
+
+
+@pytest.mark.parametrize("sslmode", ["require", "disable"])
+async def test_a_wrong_password_is_refused(sslmode: str, key: auth.ExchangeKey) -> None:
+    gateway = Gateway(key=key)
+    for _ in range(2):
+        with pytest.raises(TargetRefused, match="password is wrong") as refused:
+            await log_in(gateway, "wrong", sslmode)
+        assert refused.value.refuses_login
+    assert gateway.digests.find(VERIFIER) is None
+    await log_in(gateway, sslmode=sslmode)
+    with pytest.raises(TargetRefused, match="password is wrong"):
+        await log_in(gateway, "wrong", sslmode)
+
+
+async def test_no_password_is_refused() -> None:
+    with pytest.raises(TargetRefused, match="no password"):
+        await log_in(Gateway(), "")
+
+
+async def test_nobody_is_told_that_a_user_is_unknown() -> None:
+    with pytest.raises(TargetRefused, match="password is wrong"):
+        await log_in(Gateway(decoy("nobody", b"secret")))
+
+
+async def test_an_expensive_check_is_no_work_of_the_event_loop() -> None:
+    ours, theirs = linked()
+    gateway = Gateway()
+    served = asyncio.create_task(gateway.serve(theirs))
+    await connect(ours, TargetLogin("ada", Secret(PASSWORD), sslmode="require"))
+    await served
+    assert theirs.offloaded == 1
+
+
+@pytest.mark.parametrize("password", ["", "anything"])
+async def test_a_client_that_is_known_is_let_in_by_any_password(password: str) -> None:
+    gateway = Gateway(known=True)
+    assert (await log_in(gateway, password)).thread == THREAD
+
+
+async def test_a_gateway_with_tls_takes_nothing_else(key: auth.ExchangeKey) -> None:
+    gateway = Gateway(require_tls=True, key=key)
+    with pytest.raises(TargetRefused, match="TLS connections only"):
+        await log_in(gateway, sslmode="disable")
+    assert isinstance(gateway.error, Denied)
+
+
+@pytest.mark.parametrize("collation", [1, 13, 28, 95, 248, 10, 35, 254])
+async def test_attack_a_character_set_in_which_a_quote_hides(collation: int) -> None:
+    gateway = Gateway()
+    with pytest.raises(TargetRefused, match="utf8mb4"):
+        await log_in(gateway, collation=collation)
+    assert isinstance(gateway.error, Denied)
+
+
+async def test_a_target_without_tls_is_left_when_tls_is_wanted() -> None:
+    ours, theirs = linked(tls=False)
+    served = asyncio.create_task(Gateway().serve(theirs))
+    with pytest.raises(Unavailable, match="offers no TLS"):
+        await connect(ours, TargetLogin("ada", Secret(PASSWORD), sslmode="verify-full"))
+    ours.close()
+    with pytest.raises(ConnectionError):
+        await served
+
+
+async def test_a_client_with_another_plugin_is_switched(key: auth.ExchangeKey) -> None:
+    ours, client = pair()
+    gateway = Gateway(key=key)
+    gateway.digests.keep(VERIFIER, Secret(PASSWORD))
+    served = asyncio.create_task(gateway.serve(ours))
+    greeted = g.parse_greeting(await packet(client, 0))
+    client.write(g.response(1, g.Response(b"ada", b"x" * 20, g.OFFERED, plugin=auth.NATIVE)))
+    plugin, salt = g.parse_auth_switch(await packet(client, 2))
+    assert plugin == auth.CACHING
+    assert salt[:20] != greeted.salt
+    client.write(m.packet(3, auth.caching(PASSWORD.encode(), salt[:20])))
+    assert await packet(client, 4) == b"\x01\x03"
+    assert (await packet(client, 5))[0] == m.OK
+    await served
+
+
+@pytest.mark.parametrize(
+    "sent",
+    {
+        "something else": b"GET / HTTP/1.1\r\n\r\n",
+        "a packet without end": b"\xff\xff\xff\x01",
+        "out of order": b"\x00\x00\x00\x05",
+        "an empty packet": b"\x00\x00\x00\x01",
+        "an old client": m.packet(1, b"\x85\x24\x00\x00\x00old\0" + bytes(40)),
+        "TLS twice": g.ssl_request(1, g.Response(b"u", b"", g.OFFERED))
+        + g.ssl_request(2, g.Response(b"u", b"", g.OFFERED)),
+    }.items(),
+    ids=lambda item: item[0],
+)
+async def test_attack_a_client_that_breaks_the_login_is_told(sent: tuple[str, bytes]) -> None:
+    ours, client = pair()
+    gateway = Gateway()
+    client.write(sent[1])
+    await asyncio.wait_for(gateway.serve(ours), 60)
+    assert isinstance(gateway.error, ProtocolViolation)
+
+
+async def test_attack_a_user_name_that_is_no_text() -> None:
+    ours, client = pair()
+    gateway = Gateway()
+    client.write(g.response(1, g.Response(b"\xff\xfe", b"x" * 32, g.OFFERED, plugin=auth.CACHING)))
+    await gateway.serve(ours)
+    assert isinstance(gateway.error, Unauthenticated)
+
+
+@pytest.mark.parametrize("sent", [b"\x02", b"x" * 256, b"secret\0", b""])
+async def test_attack_what_was_not_encrypted_for_the_key(sent: bytes, key: auth.ExchangeKey) -> None:
+    ours, client = pair()
+    gateway = Gateway(key=key)
+    served = asyncio.create_task(gateway.serve(ours))
+    await packet(client, 0)
+    client.write(g.response(1, g.Response(b"ada", b"x" * 32, g.OFFERED, plugin=auth.CACHING)))
+    assert await packet(client, 2) == b"\x01\x04"
+    client.write(m.packet(3, sent))
+    if sent == b"\x02":
+        assert b"PUBLIC KEY" in await packet(client, 4)
+        client.write(m.packet(5, sent))
+    await served
+    assert isinstance(gateway.error, Unauthenticated)
+
+
+# Targets that do not mean well
+
+
+async def packet(stream: MemoryHandshake, sequence: int) -> bytes:
+    head = await stream.read(4)
+    assert head[3] == sequence
+    return await stream.read(int.from_bytes(head[:3], "little"))
+
+
+Behaviour = Callable[[MemoryHandshake], Coroutine[None, None, None]]
+
+
+async def connected(behave: Behaviour, sslmode: str = "disable") -> TargetGreeting:
+    ours, theirs = linked()
+
+    async def play() -> None:
+        await behave(theirs)
+        theirs.close()
+
+    target = asyncio.create_task(play())
+    try:
+        return await asyncio.wait_for(connect(ours, TargetLogin("app", Secret(PASSWORD), sslmode=sslmode)), 60)
+    finally:
+        ours.close()
+        with contextlib.suppress(ConnectionError):
+            await target
+
+
+def greets(plugin: str = auth.NATIVE, *said: bytes, capabilities: int = g.OFFERED) -> Behaviour:
+    """Sends a greeting, reads the answer, says this, and reads what comes after each."""
+
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(g.greeting(g.Greeting("5.5.5-10.11.2-MariaDB", 7, SALT, capabilities, plugin)))
+        await packet(target, 1)
+        for at, data in enumerate(said):
+            target.write(m.packet(2 * at + 2, data))
+            if at + 1 < len(said):
+                await packet(target, 2 * at + 3)
+
+    return behave
+
+
+OK = m.ok(0)[4:]
+
+
+async def test_a_target_of_mariadb_says_its_version() -> None:
+    found = await connected(greets(auth.NATIVE, OK, capabilities=g.OFFERED & ~g.LONG_PASSWORD))
+    assert found == TargetGreeting("10.11.2-MariaDB", 7, True, m.AUTOCOMMIT)
+
+
+async def test_a_target_may_switch_to_ed25519() -> None:
+    nonce = bytes(range(31)) + b"\0"  # which ends as other salts do
+
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(g.greeting(g.Greeting("5.5.5-10.11.2-MariaDB", 7, SALT, g.OFFERED, auth.NATIVE)))
+        await packet(target, 1)
+        target.write(m.packet(2, b"\xfe" + auth.ED25519.encode() + b"\0" + nonce))
+        signature = await packet(target, 3)
+        Ed25519PublicKey.from_public_bytes(ed25519.public_key(PASSWORD.encode())).verify(signature, nonce)
+        target.write(m.ok(4))
+
+    assert (await connected(behave)).is_mariadb
+
+
+async def test_a_target_may_switch_more_than_once() -> None:
+    switch = g.auth_switch(0, auth.CACHING, SALT)[4:]
+    await connected(greets(auth.NATIVE, switch, g.auth_switch(0, auth.NATIVE, SALT)[4:], OK))
+
+
+async def test_a_plugin_that_is_not_known_is_named() -> None:
+    switch = g.auth_switch(0, "authentication_kerberos_client", SALT)[4:]
+    with pytest.raises(Unavailable, match="authentication_kerberos_client"):
+        await connected(greets(auth.NATIVE, switch))
+
+
+async def test_a_target_that_refuses_says_why() -> None:
+    error = m.err(0, 1045, "28000", "Access denied for user 'app'")[4:]
+    with pytest.raises(TargetRefused, match="Access denied") as refused:
+        await connected(greets(auth.NATIVE, error))
+    assert (refused.value.code, refused.value.refuses_login) == ("28000/1045", True)
+
+
+async def test_a_target_that_is_full_says_so_instead_of_a_greeting() -> None:
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(m.packet(0, b"\xff\x10\x04Too many connections"))
+
+    with pytest.raises(TargetRefused, match="Too many connections"):
+        await connected(behave)
+
+
+async def test_attack_a_target_without_tls_gets_no_clear_password() -> None:
+    with pytest.raises(Unavailable, match="clear text"):
+        await connected(greets(auth.NATIVE, g.auth_switch(0, auth.CLEAR, b"")[4:]), "prefer")
+
+
+async def test_a_target_behind_tls_gets_a_clear_password() -> None:
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(g.greeting(g.Greeting("8.0.36", 7, SALT, g.OFFERED | g.SSL, auth.CACHING)))
+        assert g.is_ssl_request(await packet(target, 1))
+        await target.start_tls()
+        await packet(target, 2)
+        target.write(m.packet(3, b"\xfe" + auth.CLEAR.encode() + b"\0"))
+        assert await packet(target, 4) == PASSWORD.encode() + b"\0"
+        target.write(m.ok(5))
+
+    await connected(behave, "require")
+
+
+@pytest.mark.parametrize(
+    "said",
+    {
+        "an endless authentication": [g.auth_switch(0, auth.NATIVE, SALT)[4:]] * 20,
+        "a short salt": [g.auth_switch(0, auth.NATIVE, b"short")[4:]],
+        "a short nonce": [g.auth_switch(0, auth.ED25519, SALT)[4:]],
+        "a salt without end": [b"\xfemysql_native_password"],
+        "an old password": [b"\xfe"],
+        "an empty packet": [b""],
+        "more of what has no more": [b"\x01\x04"],
+        "a result": [b"\x05hello"],
+        "a public key that is none": [g.auth_switch(0, auth.CACHING, SALT)[4:], b"\x01\x04", b"\x01no key"],
+        "no public key": [g.auth_switch(0, auth.CACHING, SALT)[4:], b"\x01\x04", OK],
+        "an OK that is cut": [b"\0\0"],
+    }.items(),
+    ids=lambda item: item[0],
+)
+async def test_attack_a_target_that_breaks_the_login(said: tuple[str, list[bytes]]) -> None:
+    with pytest.raises((ProtocolViolation, ConnectionError)) as caught:
+        await connected(_forgiving(greets(auth.NATIVE, *said[1])))
+    assert isinstance(caught.value, ProtocolViolation)
+
+
+def _forgiving(behave: Behaviour) -> Behaviour:
+    """The gateway has gone when this target would read on."""
+
+    async def forgiven(target: MemoryHandshake) -> None:
+        task = asyncio.create_task(behave(target))
+        await asyncio.wait([task], timeout=0.2)
+        task.cancel()
+
+    return forgiven
+
+
+async def test_attack_a_target_that_is_too_old() -> None:
+    with pytest.raises(Unavailable, match="cannot do"):
+        await connected(_forgiving(greets(capabilities=g.OFFERED & ~g.MULTI_RESULTS)))
+
+
+async def test_attack_bytes_behind_the_greeting_are_not_taken_for_tls() -> None:
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(g.greeting(g.Greeting("8", 7, SALT, g.OFFERED | g.SSL, auth.CACHING)) + b"stuffed")
+
+    with pytest.raises(ProtocolViolation, match="between"):
+        await connected(behave, "require")
+
+
+async def test_attack_a_greeting_without_end_is_not_waited_for() -> None:
+    async def behave(target: MemoryHandshake) -> None:
+        target.write(b"\xff\xff\xff\x00")
+
+    with pytest.raises(ProtocolViolation, match="16777215 bytes"):
+        await connected(behave)

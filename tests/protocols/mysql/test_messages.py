@@ -1,0 +1,91 @@
+"""Packets, commands and answers of the MySQL protocol, both ways."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.errors import ProtocolViolation
+from postern.protocols.mysql import messages as m
+
+CELLS = st.lists(st.none() | st.binary(max_size=300), max_size=6)
+
+
+@given(st.integers(0, (1 << 63) - 1))
+def test_length_encoded_integers_come_back(value: int) -> None:
+    data = m.lenenc(value)
+    assert m.read_lenenc(data, 0, len(data)) == (value, len(data))
+
+
+@pytest.mark.parametrize("data", [b"", b"\xfb", b"\xff", b"\xfc\x01", b"\xfd\x01\x01", b"\xfe" + bytes(7)])
+def test_what_is_no_length_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        m.read_lenenc(data, 0, len(data))
+
+
+def test_a_length_of_64_bits_overflows_nothing() -> None:
+    with pytest.raises(ProtocolViolation, match="beyond"):
+        m.read_text(b"\xfe" + b"\xff" * 8, 0, 9)
+
+
+def test_a_string_is_not_longer_than_its_packet() -> None:
+    with pytest.raises(ProtocolViolation):
+        m.read_text(b"\x05abc", 0, 4)
+
+
+@given(st.lists(st.binary(max_size=100), max_size=8), st.sampled_from([1, 2, 3, 7, 64]))
+def test_packets_come_whole_however_they_are_cut(payloads: list[bytes], size: int) -> None:
+    stream = b"".join([m.packet(at, payload) for at, payload in enumerate(payloads)])
+    reader = m.Packets(1000)
+    found = [one for start in range(0, len(stream), size) for one in reader.feed(stream[start : start + size])]
+    assert found == [m.Packet(at, payload) for at, payload in enumerate(payloads)]
+    assert reader.waiting == 0
+
+
+@pytest.mark.parametrize("size", [m.MAX_PAYLOAD - 1, m.MAX_PAYLOAD, m.MAX_PAYLOAD + 1, 2 * m.MAX_PAYLOAD])
+def test_a_payload_of_16_mib_and_more_is_split(size: int) -> None:
+    stream = m.packet(255, bytes(size))
+    count = m.packets_of(size)
+    assert len(stream) == size + count * m.HEAD
+    assert m.Packets(size).feed(stream) == [m.Packet((254 + count) & 0xFF, bytes(size))]
+
+
+def test_a_payload_beyond_the_bound_is_not_waited_for() -> None:
+    with pytest.raises(ProtocolViolation):
+        m.Packets(100).feed(m.packet(0, bytes(101))[:4])
+
+
+def test_ok_err_and_eof_come_back() -> None:
+    done = m.Done(300, 70_000, m.MORE_RESULTS | m.IN_TRANSACTION, 2, b"Rows matched: 1")
+    payload = m.ok(1, done)[4:]
+    assert m.parse_ok(payload) == done
+    assert m.ok_status(payload, 0, len(payload)) == done.status
+    assert m.parse_eof(m.eof(5, m.MORE_RESULTS, 7)[4:]) == (m.MORE_RESULTS, 7)
+    assert m.parse_err(m.err(1, 1227, "42000", "no", "ask")[4:]) == m.Failed(1227, "42000", "no. ask")
+    assert m.parse_err(m.err(1, 1, "\ufffd1", "\udcff")[4:]) == m.Failed(1, "?1000", "?")
+    assert m.parse_err(b"\xff\x10\x04Too many connections") == m.Failed(1040, "HY000", "Too many connections")
+
+
+def test_a_column_definition_comes_back() -> None:
+    field = m.Field("größe", m.VAR_STRING, 1, 45, 0, 400, "shop", "i", "items", "size")
+    assert m.parse_field(m.column(2, field)[4:]) == field
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x03def", m.column(1, m.Field("a", m.LONG))[4:-3]])
+def test_a_column_definition_that_is_cut_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        m.parse_field(payload)
+
+
+@given(CELLS)
+def test_text_rows_come_back(cells: list[bytes | None]) -> None:
+    row = tuple(cells)
+    assert m.parse_text_row(m.text_row(1, row)[4:], len(row)) == row
+
+
+def test_a_row_has_as_many_cells_as_columns() -> None:
+    row = m.text_row(1, (b"a", None))[4:]
+    for width in (1, 3):
+        with pytest.raises(ProtocolViolation):
+            m.parse_text_row(row, width)

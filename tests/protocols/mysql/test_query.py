@@ -1,0 +1,93 @@
+"""A query of the gateway's own, cut anywhere, to a target that may break the protocol."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.errors import ProtocolViolation
+from postern.protocols.asking import Row
+from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.query import Query
+
+COLUMNS = (m.Field("a", m.VAR_STRING), m.Field("b", m.VAR_STRING))
+ROWS = (("grüße".encode(), None), (b"", b"x" * 300))
+
+
+def result(*rows: tuple[bytes | None, ...], status: int = m.AUTOCOMMIT) -> bytes:
+    parts = [m.packet(1, b"\x02"), m.column(2, COLUMNS[0]), m.column(3, COLUMNS[1]), m.eof(4)]
+    parts += [m.text_row(5 + number, row) for number, row in enumerate(rows)]
+    return b"".join([*parts, m.eof(5 + len(rows), status)])
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
+def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
+    query = Query("select ?", ["x"])
+    answer = result(*ROWS)
+    rows: list[Row] = []
+    for at in range(0, len(answer), step):
+        rows += query.feed(answer[at : at + step])
+    assert rows == [("grüße", None), ("", "x" * 300)]
+    assert query.finished
+    assert query.error is None
+
+
+def test_it_reads_what_it_needs_and_not_a_byte_more() -> None:
+    query, answer, pos = Query("select 1"), result(*ROWS) + b"the next answer", 0
+    while not query.finished:
+        needs = query.needs
+        query.feed(answer[pos : pos + needs])
+        pos += needs
+    assert answer[pos:] == b"the next answer"
+
+
+@given(st.lists(st.none() | st.text(max_size=20), max_size=4))
+def test_a_value_is_a_value_whatever_it_holds(values: list[str | None]) -> None:
+    sent = Query("select " + ", ".join(["?"] * len(values)), values).start()
+    assert sent[4] == m.COM_QUERY
+    expected = ["null" if value is None else f"_utf8mb4 x'{value.encode().hex()}'" for value in values]
+    assert sent[5:].decode("ascii") == "select " + ", ".join(expected)
+
+
+def test_as_many_values_as_places() -> None:
+    with pytest.raises(ProtocolViolation):
+        Query("select ?, ?", ["x"]).start()
+
+
+def test_an_error_ends_it() -> None:
+    query = Query("select x")
+    assert query.feed(m.err(1, 1054, "42S22", "Unknown column 'x'")) == []
+    assert query.finished
+    assert query.error is not None
+    assert (query.error.message, query.error.code) == ("Unknown column 'x'", "42S22/1054")
+
+
+def test_an_error_between_rows_ends_it() -> None:
+    query = Query("select x")
+    rows = query.feed(result(*ROWS)[:-9] + m.err(7, 1317, "70100", "Query execution was interrupted"))
+    assert (len(rows), query.finished) == (2, True)
+    assert query.error is not None
+
+
+def test_a_statement_without_rows_ends_with_its_ok() -> None:
+    query = Query("set names utf8mb4")
+    assert query.feed(m.ok(1)) == []
+    assert query.finished
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        m.local_infile(1, b"/etc/passwd"),
+        b"\xff\xff\xff\x01" + b"x" * 100,
+        m.packet(1, b""),
+        m.packet(1, m.lenenc(5000)),
+        result(*ROWS)[:-9] + m.packet(7, b"\x05ab"),
+        m.packet(1, b"\x01") + m.packet(2, b"\x03de"),
+    ],
+    ids=["asks for a file", "a huge packet", "an empty one", "5000 columns", "a short row", "a short column"],
+)
+def test_a_target_that_breaks_the_protocol_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        Query("select 1").feed(data)

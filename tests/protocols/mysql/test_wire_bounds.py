@@ -1,0 +1,90 @@
+"""What one side may make the gateway keep for it has a bound."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.links import Looks, Words
+from tests.support.mysql_links import links, sent
+
+from postern.domain.session import EndReason
+from postern.interception.events import Operation
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, Refuse, Verdict
+from postern.protocols.base import Side
+from postern.protocols.mysql import ledger, phases
+from postern.protocols.mysql import messages as m
+from postern.relay.link import Close, Link
+from postern.testing import mysql as my
+
+DEFINITION = m.Field("a", m.VAR_STRING, org_name="x" * (1 << 19))
+
+
+def breaks(link: Link, side: Side, *pieces: bytes) -> bool:
+    """Whether what comes piece by piece ends the link, with the last one."""
+    found = [[effect for effect in link.receive(side, piece) if isinstance(effect, Close)] for piece in pieces]
+    assert not any(found[:-1])
+    return [close.reason for close in found[-1]] == [EndReason.PROTOCOL_VIOLATION]
+
+
+@pytest.mark.parametrize("command", [my.query("select"), my.execute(1)], ids=["query", "execute"])
+def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
+    link = links(Looks())()
+    link.receive(Side.CLIENT, my.prepare("select"))
+    link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    link.receive(Side.CLIENT, command)
+    answer = my.Answer().add(m.lenenc(phases.MAX_COLUMNS))
+    pieces = [answer.bytes]
+    for _ in range(phases.MAX_DEFINITIONS // (1 << 19)):
+        answer.bytes = b""
+        pieces.append(answer.add(m.column(0, DEFINITION)[m.HEAD :]).bytes)
+    assert breaks(link, Side.TARGET, *pieces)
+
+
+def test_columns_that_nobody_reads_are_not_kept() -> None:
+    link = links(Looks())()
+    link.receive(Side.CLIENT, m.command(m.COM_FIELD_LIST, b"t\0"))
+    answer = my.Answer()
+    for _ in range(phases.MAX_DEFINITIONS // (1 << 19) + 8):
+        answer.bytes = b""
+        assert not breaks(link, Side.TARGET, answer.add(m.column(0, DEFINITION)[m.HEAD :]).bytes)
+
+
+def test_attack_statements_that_are_prepared_without_end() -> None:
+    link = links(Looks())()
+    text = "x" * (ledger.MAX_TEXTS // 8)
+    for number in range(1, 9):
+        link.receive(Side.CLIENT, my.prepare(text))
+        assert not breaks(link, Side.TARGET, my.Answer().prepared(number).bytes)
+    # One that is closed makes room.
+    link.receive(Side.CLIENT, my.close(1) + my.prepare(text))
+    assert not breaks(link, Side.TARGET, my.Answer().prepared(9).bytes)
+    link.receive(Side.CLIENT, my.prepare("select 1"))
+    assert breaks(link, Side.TARGET, my.Answer().prepared(10).bytes)
+
+
+def test_attack_refused_commands_behind_a_slow_one() -> None:
+    """The target does not hear of them, so nothing but this ends it."""
+    link = links(Words())()
+    link.receive(Side.CLIENT, my.query("select sleep(1000)"))
+    refused = my.query("drop")
+    link.receive(Side.CLIENT, refused * (ledger.MAX_OWED - 1))
+    assert breaks(link, Side.CLIENT, refused)
+
+
+class Quotes:
+    """Refuses with what was asked."""
+
+    name = "quotes"
+    wants = frozenset({Operation})
+
+    def see(self, event: object, session: SessionView) -> Verdict:
+        assert isinstance(event, Operation)
+        return Refuse(self.name, event.text) if "drop" in event.text else FORWARD
+
+
+def test_attack_a_refusal_that_quotes_what_is_no_text() -> None:
+    link = links(Quotes())()
+    for text, told in ((b"drop \xff", b"drop ?"), ("drop ü".encode(), "drop ü".encode())):
+        effects = link.receive(Side.CLIENT, my.query(text))
+        assert not [effect for effect in effects if isinstance(effect, Close)]
+        assert sent(effects, Side.CLIENT).endswith(told)

@@ -1,0 +1,87 @@
+"""LOAD DATA LOCAL: the target asks the client for a file, which it gets where it may, and never from the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.links import Looks
+from tests.support.mysql_links import links, playbook, runs, sent
+
+from postern.domain.session import EndReason
+from postern.interception.events import Completed
+from postern.protocols.base import Side
+from postern.protocols.mysql import greetings as g
+from postern.protocols.mysql import messages as m
+from postern.relay.link import Close
+from postern.testing import mysql as my
+from postern.testing.playbook import from_client, from_target, record, to_client, to_target
+
+LOAD = "load data local infile 'data.csv' into table t"
+TEXT = "files of the client cannot be loaded over this connection"
+HINT = "Send the rows as statements, or ask an administrator to allow LOAD DATA LOCAL."
+NO = m.err(1, 3948, "42000", TEXT, HINT)
+
+
+def test_a_file_streams_to_the_target() -> None:
+    with playbook(Looks(), local_files=True) as play:
+        play >> from_client(my.query(LOAD))
+        play.forwarded() << record(runs(1, LOAD))
+        play >> from_target(my.Answer().wants_file().bytes)
+        play.forwarded()
+        play >> from_client(my.file_data(2, b"a,b\n" * 100), my.file_data(3, b"c"), my.file_data(4))
+        play.forwarded()
+        play >> from_target(my.Answer(5).ok(101).bytes)
+        play.forwarded() << record(Completed(1, "OK", 101))
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(2, "select 1"))
+        play >> from_target(my.rows(("1",)))
+        play.forwarded() << record(Completed(2, "OK", 1))
+
+
+def test_where_it_is_not_allowed_the_target_gets_an_empty_file() -> None:
+    choices: list[dict[str, Any]] = [{}, {"local_files": True, "capabilities": g.OFFERED & ~g.LOCAL_FILES}]
+    for options in choices:
+        with playbook(Looks(), **options) as play:
+            play >> from_client(my.query(LOAD))
+            play.forwarded() << record(runs(1, LOAD))
+            play >> from_target(my.Answer().wants_file("/etc/passwd").bytes)
+            play << to_client(NO) << to_target(my.file_data(2))
+            play << record(Completed(1, error_code="42000", error=TEXT))
+            play >> from_target(my.Answer(3).ok().bytes)
+            play >> from_client(m.PING)
+            play.forwarded()
+            play >> from_target(my.ok())
+            play.forwarded()
+
+
+def test_attack_a_target_that_asks_for_files_of_its_own_accord() -> None:
+    with playbook() as play:
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(1, "select 1"))
+        play >> from_target(my.Answer().wants_file("/root/.ssh/id_rsa").bytes)
+        play << to_client(NO) << to_target(my.file_data(2))
+        play << record(Completed(1, error_code="42000", error=TEXT))
+        play >> from_target(my.Answer(3).error("nothing").bytes)
+        play << record(Completed(1, error_code="42000"))
+
+
+def test_attack_commands_that_a_target_would_take_for_a_file() -> None:
+    """The target reads what is behind the statement as a file: whose answers are whose, nobody could tell any more."""
+    for allowed in (True, False):
+        link = links(Looks(), local_files=allowed)()
+        link.receive(Side.CLIENT, my.query(LOAD) + my.query("select 1"))
+        effects = link.receive(Side.TARGET, my.Answer().wants_file().bytes)
+        assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
+        assert not sent(effects, Side.TARGET)
+
+
+def test_a_part_of_16_mib_does_not_end_the_file() -> None:
+    with playbook(local_files=True, chunks=(0, 1 << 20)) as play:
+        play >> from_client(my.query(LOAD))
+        play.forwarded() << record(runs(1, LOAD))
+        play >> from_target(my.Answer().wants_file().bytes)
+        play.forwarded()
+        play >> from_client(m.packet(2, bytes(m.MAX_PAYLOAD)), my.file_data(4, b"x"), my.file_data(5))
+        play.forwarded()
+        play >> from_target(my.Answer(6).ok().bytes)
+        play.forwarded() << record(Completed(1, "OK", 0))

@@ -1,0 +1,260 @@
+"""Prepared statements: what runs is judged by its own text and values, whatever the client sends and when."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.links import DROP_MESSAGE, Looks, Masks, Words
+from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
+
+from postern.domain.session import EndReason
+from postern.interception.events import Completed, Operation, Refusal
+from postern.protocols.base import Side
+from postern.protocols.mysql import messages as m
+from postern.relay.link import Close, Link
+from postern.testing import mysql as my
+from postern.testing.playbook import Playbook, from_client, from_target, record, to_client, to_target
+
+TEXT = m.VAR_STRING
+FIELD = m.Field("a", m.VAR_STRING)
+REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
+
+
+def prepared(play: Playbook, text: str = "insert ?", number: int = 1, parameters: int = 1, exchange: int = 1) -> None:
+    play >> from_client(my.prepare(text))
+    play.forwarded() << record(prepares(exchange, text))
+    play >> from_target(my.Answer().prepared(number, parameters).bytes)
+    play.forwarded() << record(Completed(exchange, "PREPARE", 0))
+
+
+def test_a_statement_is_told_when_it_is_prepared_and_when_it_runs() -> None:
+    with playbook(Looks()) as play:
+        prepared(play, "select ?, ?", 7, 2)
+        play >> from_client(my.execute(7, [(TEXT, "größe"), (m.LONGLONG, None)]))
+        play.forwarded() << record(runs(2, "select ?, ?", ("größe".encode(), None)))
+        play >> from_target(my.Answer().columns(FIELD).binary_row((TEXT, "x")).binary_row((TEXT, None)).eof().bytes)
+        play.forwarded() << record(Completed(2, "OK", 2))
+        # The types stand as the last time.
+        again = my.execute(7, [(TEXT, "b"), (m.LONGLONG, "-5")], types=False)
+        play >> from_client(again)
+        play.forwarded() << record(runs(3, "select ?, ?", (b"b", b"-5")))
+        play >> from_target(my.ok(1))
+        play.forwarded() << record(Completed(3, "OK", 1))
+
+
+VALUES = [
+    (m.TINY, "-5"), (m.SHORT, "300"), (m.LONG, "-70000"), (m.LONGLONG, "5000000000"), (m.FLOAT, "1.5"),
+    (m.DOUBLE, "2.25"), (m.DATE, "2024-02-29"), (m.DATETIME, "2024-02-29 01:02:03.000004"), (m.TIME, "12:34:56"),
+    (m.NEWDECIMAL, "12.50"), (m.BLOB, "bytes"), (m.TINY, None),
+]  # fmt: skip
+
+
+def test_values_are_read_as_text() -> None:
+    with playbook(Looks()) as play:
+        prepared(play, "insert", 1, len(VALUES))
+        play >> from_client(my.execute(1, VALUES))
+        texts = tuple([None if text is None else text.encode() for _, text in VALUES])
+        play.forwarded() << record(runs(2, "insert", texts))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(2, "OK", 0))
+
+
+def test_a_value_is_judged() -> None:
+    with playbook(Words()) as play:
+        prepared(play)
+        play >> from_client(my.execute(1, [(TEXT, "drop")]), my.execute(1, [(TEXT, "fine")]))
+        play << record(runs(2, "insert ?", (b"drop",))) << record(Refusal(2, "words", DROP_MESSAGE))
+        play << record(runs(3, "insert ?", (b"fine",)))
+        play << to_client(REFUSED) << to_target(my.execute(1, [(TEXT, "fine")]))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(3, "OK", 0))
+
+
+def test_values_that_are_sent_ahead_are_judged_with_the_others() -> None:
+    ahead = my.long_data(1, 0, b"lo") + my.long_data(1, 0, b"ng")
+    execute = my.execute(1, [(m.BLOB, ""), (TEXT, "b")], ahead=[0])
+    with playbook(Looks()) as play:
+        prepared(play, "insert", 1, 2)
+        play >> from_client(ahead)
+        play.forwarded()
+        play >> from_client(execute)
+        play.forwarded() << record(runs(2, "insert", (b"long", b"b")))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(2, "OK", 0))
+        # It was for that one only.
+        play >> from_client(my.execute(1, [(m.BLOB, "short"), (TEXT, None)]))
+        play.forwarded() << record(runs(3, "insert", (b"short", None)))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(3, "OK", 0))
+
+
+def test_the_target_forgets_values_of_a_refused_statement() -> None:
+    with playbook(Words()) as play:
+        prepared(play)
+        play >> from_client(my.long_data(1, 0, b"drop"))
+        play.forwarded()
+        play >> from_client(my.execute(1, [(m.BLOB, "")], ahead=[0]), m.PING)
+        play << record(runs(2, "insert ?", (b"drop",))) << record(Refusal(2, "words", DROP_MESSAGE))
+        play << to_target(my.reset(1), m.PING) << to_client(REFUSED)
+        play >> from_target(my.ok(), my.ok(status=m.IN_TRANSACTION))
+        play << to_client(my.ok(status=m.IN_TRANSACTION))
+
+
+def test_long_values_beyond_the_bound_are_told_to_be_cut() -> None:
+    link = _with_statement(links(Looks(), max_message=1000)(), "insert ?", 1, 1)
+    for _ in range(3):
+        link.receive(Side.CLIENT, my.long_data(1, 0, bytes(600)))
+    effects = link.receive(Side.CLIENT, my.execute(1, [(m.BLOB, "")], ahead=[0]))
+    (operation,) = [event for event in recorded(effects) if isinstance(event, Operation)]
+    assert operation.truncated
+    assert operation.values == (bytes(600),)
+
+
+def test_a_value_too_large_to_be_held_streams_where_nobody_looks() -> None:
+    big = my.execute(1, [(TEXT, "x" * 5000)])
+    with playbook(max_message=1000) as play:
+        prepared(play)
+        play >> from_client(big, m.PING)
+        play.forwarded()
+        play >> from_target(my.ok(1), my.ok())
+        play.forwarded() << record(Completed(2, "OK", 1))
+    link = _with_statement(links(Looks(), max_message=1000)(), "insert ?", 1, 1)
+    effects = link.receive(Side.CLIENT, big + m.PING)
+    assert sent(effects, Side.TARGET) == m.PING
+    assert b"larger than" in sent(effects, Side.CLIENT)
+
+
+def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None:
+    big = my.query(b"select '" + b"x" * m.MAX_PAYLOAD + b"'")
+    assert len(big) == m.MAX_PAYLOAD + 2 * m.HEAD + 10
+    with playbook(Words("xxx"), chunks=(0, 1 << 20)) as play:
+        play >> from_client(big, m.PING)
+        text = "select '" + "x" * m.MAX_PAYLOAD + "'"
+        said = "the word xxx is not allowed"
+        play << record(runs(1, text)) << record(Refusal(1, "words", said))
+        play << to_client(m.err(2, 1227, "42000", said)) << to_target(m.PING)
+        play >> from_target(my.ok())
+        play.forwarded()
+    with playbook(chunks=(0, 1 << 20)) as play:
+        play >> from_client(big)
+        play.forwarded() << record(runs(1, text))
+        play >> from_target(my.Answer(2).ok().bytes)
+        play.forwarded() << record(Completed(1, "OK", 0))
+    link = links(Looks(), max_message=1000)()
+    effects = link.receive(Side.CLIENT, big + m.PING)
+    assert sent(effects, Side.TARGET) == m.PING
+    assert sent(effects, Side.CLIENT)[3:5] == b"\x02\xff"
+    link = _with_statement(links(max_message=1000)(), "insert ?", 1, 1)
+    effects = link.receive(Side.CLIENT, my.execute(1, [(TEXT, "x" * m.MAX_PAYLOAD)]))
+    assert len(sent(effects, Side.TARGET)) > m.MAX_PAYLOAD
+    assert sent(link.receive(Side.TARGET, my.Answer(2).ok().bytes), Side.CLIENT) == my.Answer(2).ok().bytes
+
+
+def test_a_cursor_is_fetched_and_masked() -> None:
+    opened = my.Answer().columns(FIELD, status=m.CURSOR_EXISTS).bytes
+    with playbook(Masks()) as play:
+        play >> from_client(my.prepare("select a"))
+        play.forwarded() << record(prepares(1, "select a"))
+        play >> from_target(my.Answer().prepared(1, 0, [FIELD]).bytes)
+        play.forwarded() << record(Completed(1, "PREPARE", 0))
+        play >> from_client(my.execute(1, flags=1))
+        play.forwarded() << record(runs(2, "select a"))
+        play >> from_target(opened)
+        play.forwarded() << record(Completed(2, "OK", 0))
+        play >> from_client(my.fetch(1, 2))
+        play.forwarded()
+        play >> from_target(my.Answer().binary_row((TEXT, "secret-1")).binary_row((TEXT, "b")).eof(64).bytes)
+        play << to_client(my.Answer().binary_row((TEXT, "***")).binary_row((TEXT, "b")).eof(64).bytes)
+        play << record(Completed(3, "OK", 2))
+        play >> from_client(my.fetch(1, 2), my.reset(1))
+        play.forwarded()
+        play >> from_target(my.Answer().eof(m.LAST_ROW_SENT).bytes, my.ok())
+        play.forwarded() << record(Completed(4, "OK", 0))
+
+
+def _with_statement(link: Link, text: str, number: int, parameters: int) -> Link:
+    link.receive(Side.CLIENT, my.prepare(text))
+    link.receive(Side.TARGET, my.Answer().prepared(number, parameters).bytes)
+    return link
+
+
+def _is_unknown(link: Link, data: bytes) -> bool:
+    effects = link.receive(Side.CLIENT, data)
+    told = sent(effects, Side.CLIENT)
+    return not sent(effects, Side.TARGET) and told[4:7] == b"\xff" + m.packed16(m.ER_UNKNOWN_STATEMENT)
+
+
+@pytest.mark.parametrize(
+    "data", [my.execute(5), my.fetch(5, 1), my.reset(5), my.execute(0xFFFFFFFF)], ids=["run", "fetch", "reset", "last"]
+)
+def test_attack_a_number_that_nobody_knows(data: bytes) -> None:
+    assert _is_unknown(links(Looks())(), data)
+    assert sent(links()().receive(Side.CLIENT, my.close(5) + my.long_data(5, 0, b"x") + m.PING), Side.TARGET) == m.PING
+
+
+def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
+    link = links(Looks())()
+    effects = link.receive(Side.CLIENT, my.prepare("drop") + my.execute(1))
+    assert sent(effects, Side.TARGET) == my.prepare("drop")
+    effects = link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    assert m.packed16(m.ER_UNKNOWN_STATEMENT) in sent(effects, Side.CLIENT)
+
+
+def test_attack_numbers_do_not_outlive_a_reset() -> None:
+    reset = m.command(m.COM_RESET_CONNECTION)
+    link = _with_statement(links(Looks())(), "select 1", 1, 0)
+    link.receive(Side.CLIENT, reset)
+    assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
+    # Also not those that were still to be told when the reset was asked for.
+    link = links(Looks())()
+    link.receive(Side.CLIENT, my.prepare("select 1") + reset)
+    link.receive(Side.TARGET, my.Answer().prepared(1).bytes + my.ok())
+    assert _is_unknown(link, my.execute(1))
+    link = links(Looks())()
+    link.receive(Side.CLIENT, my.prepare("select 1") + reset)
+    link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
+    link = _with_statement(links(Looks(), user="ada")(), "select 1", 1, 0)
+    link.receive(Side.CLIENT, my.change_user("ada"))
+    link.receive(Side.TARGET, my.ok())
+    assert _is_unknown(link, my.execute(1))
+
+
+def test_a_closed_statement_is_gone_and_has_no_answer() -> None:
+    with playbook(Looks()) as play:
+        prepared(play, "select 1", 1, 0)
+        play >> from_client(my.close(1), my.query("select 2"))
+        play.forwarded() << record(runs(2, "select 2"))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(2, "OK", 0))
+    link = _with_statement(links(Looks())(), "select 1", 1, 0)
+    link.receive(Side.CLIENT, my.close(1))
+    assert _is_unknown(link, my.execute(1))
+
+
+def test_a_statement_that_cannot_be_prepared_has_no_number() -> None:
+    with playbook(Looks()) as play:
+        play >> from_client(my.prepare("bad"))
+        play.forwarded() << record(prepares(1, "bad"))
+        play >> from_target(my.error("syntax"))
+        play.forwarded() << record(Completed(1, error_code="42000", error="syntax"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    {
+        "no values": my.execute(1),
+        "no types": my.execute(1, [(TEXT, "a")], types=False),
+        "values that are cut": my.execute(1, [(TEXT, "abc")])[:3] + b"\0" + my.execute(1, [(TEXT, "abc")])[4:-1],
+        "values and more": m.packet(0, my.execute(1, [(TEXT, "abc")])[4:] + b"x"),
+        "a length beyond all": m.packet(0, my.execute(1, [(TEXT, "")])[4:-1] + b"\xfe" + b"\xff" * 8),
+        "a date that is none": m.packet(0, my.execute(1, [(m.DATE, "2024-01-01")])[4:-5] + b"\x05abcde"),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_attack_values_that_are_none_end_the_link(data: tuple[str, bytes]) -> None:
+    link = _with_statement(links(Looks())(), "insert ?", 1, 1)
+    whole = data[1]
+    whole = (len(whole) - 4).to_bytes(3, "little") + whole[3:]
+    effects = link.receive(Side.CLIENT, whole)
+    assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
+    assert not sent(effects, Side.TARGET)

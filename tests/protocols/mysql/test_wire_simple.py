@@ -1,0 +1,377 @@
+"""Queries and the small commands: what passes, what is judged, what is refused, whatever the reads look like."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.links import DROP_MESSAGE, Asks, Looks, Masks, Warns, Withholds, Words
+from tests.support.mysql_links import links, playbook, runs, sent
+
+from postern.domain.session import EndReason
+from postern.interception.events import Completed, Note, Refusal
+from postern.interception.pipeline import Interceptor
+from postern.interception.verdicts import FORWARD
+from postern.protocols.base import Side
+from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.wire import MysqlWire
+from postern.relay.link import Close, Park
+from postern.testing import mysql as my
+from postern.testing.contracts import check_wire
+from postern.testing.playbook import from_client, from_target, record, resume, target_finishes, to_client, to_target
+
+REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
+NOBODY: tuple[Interceptor, ...] = ()
+
+
+@pytest.mark.parametrize("who", [(), (Looks(),), (Words(),), (Masks(),)], ids=["nobody", "looks", "words", "masks"])
+def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
+    with playbook(*who) as play:
+        play >> from_client(my.query("select a"))
+        play.forwarded() << record(runs(1, "select a"))
+        play >> from_target(my.rows(("one",), (None,), ("",)))
+        play.forwarded() << record(Completed(1, "OK", 3))
+
+
+@pytest.mark.parametrize("who", [(), (Looks(),)], ids=["nobody", "looks"])
+def test_several_results_answer_several_statements(who: tuple[Interceptor, ...]) -> None:
+    more = m.AUTOCOMMIT | m.MORE_RESULTS
+    answer = my.Answer().columns("a").row("1").eof(more).ok(5, more).columns("b").row("2").eof()
+    with playbook(*who) as play:
+        play >> from_client(my.query("select 1; insert; select 2"))
+        play.forwarded() << record(runs(1, "select 1; insert; select 2"))
+        play >> from_target(answer.bytes)
+        play.forwarded() << record(Completed(1, "OK", 2))
+
+
+def test_an_error_ends_several_results() -> None:
+    answer = my.Answer().ok(1, m.MORE_RESULTS).error("no such table", 1146)
+    with playbook(Looks()) as play:
+        play >> from_client(my.query("insert; select"))
+        play.forwarded() << record(runs(1, "insert; select"))
+        play >> from_target(answer.bytes)
+        play.forwarded() << record(Completed(1, error_code="42000", error="no such table"))
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(2, "select 1"))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(2, "OK", 0))
+
+
+def test_a_refused_query_reaches_no_target_and_the_next_one_works() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(my.query("drop table a"))
+        play << record(runs(1, "drop table a")) << record(Refusal(1, "words", DROP_MESSAGE)) << to_client(REFUSED)
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(2, "select 1"))
+        play >> from_target(my.rows(("1",)))
+        play.forwarded() << record(Completed(2, "OK", 1))
+
+
+def test_a_refusal_waits_for_its_turn() -> None:
+    first, dropped, last = my.query("select 1"), my.query("drop a"), my.query("select 2")
+    with playbook(Words()) as play:
+        play >> from_client(first, dropped, last)
+        play << record(runs(1, "select 1")) << record(runs(2, "drop a")) << record(Refusal(2, "words", DROP_MESSAGE))
+        play << record(runs(3, "select 2")) << to_target(first, last)
+        play >> from_target(my.rows(("1",)), my.rows(("2",)))
+        play << record(Completed(1, "OK", 1)) << record(Completed(3, "OK", 1))
+        play << to_client(my.rows(("1",)), REFUSED, my.rows(("2",)))
+
+
+def test_a_held_query_goes_on_when_it_is_settled() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(my.query("review me"), my.query("select 2"))
+        play << Park("t1", "may review me run?")
+        play >> resume("t1", FORWARD)
+        play << record(runs(1, "review me")) << record(runs(2, "select 2"))
+        play << to_target(my.query("review me"), my.query("select 2"))
+        play >> from_target(my.ok(), my.ok())
+        play.forwarded() << record(Completed(1, "OK", 0)) << record(Completed(2, "OK", 0))
+
+
+def test_masked_rows_have_the_numbers_that_the_client_expects() -> None:
+    with playbook(Masks()) as play:
+        play >> from_client(my.query("select a"))
+        play.forwarded() << record(runs(1, "select a"))
+        play >> from_target(my.rows(("secret-1", "x" * 300), ("plain", None), names=("a", "b")))
+        play << to_client(my.rows(("***", "x" * 300), ("plain", None), names=("a", "b")))
+        play << record(Completed(1, "OK", 2))
+
+
+def test_an_error_is_masked_as_it_is_shown() -> None:
+    with playbook(Masks()) as play:
+        play >> from_client(my.query("insert"))
+        play.forwarded() << record(runs(1, "insert"))
+        play >> from_target(my.error("Duplicate entry 'secret-1'", 1062))
+        play << to_client(my.error("Duplicate entry '***'", 1062))
+        play << record(Completed(1, error_code="42000", error="Duplicate entry '***'"))
+
+
+def test_a_refused_answer_ends_where_it_stands() -> None:
+    answer = my.Answer().columns("a").row("plain").eof(m.MORE_RESULTS).columns("a")
+    before = answer.bytes
+    answer.row("secret-1").row("secret-2").eof(m.MORE_RESULTS).ok()
+    number = my.Answer().columns("a").row("plain").eof().columns("a").sequence
+    with playbook(Withholds()) as play:
+        play >> from_client(my.query("select a; select a; insert"), my.query("select 2"))
+        play.forwarded() << record(runs(1, "select a; select a; insert")) << record(runs(2, "select 2"))
+        play >> from_target(answer.bytes, my.ok())
+        play << to_client(before, m.err(number, 1227, "42000", "a secret is not shown"), my.ok())
+        play << record(Refusal(1, "withholds", "a secret is not shown"))
+        play << record(Completed(1, "OK", 3)) << record(Completed(2, "OK", 0))
+
+
+COMMANDS = {
+    "ping": (m.PING, my.ok(), []),
+    "statistics": (m.command(m.COM_STATISTICS), m.packet(1, b"Uptime: 5  Threads: 1"), []),
+    "option": (m.command(m.COM_SET_OPTION, b"\0\0"), m.eof(1), []),
+    "debug": (m.command(m.COM_DEBUG), m.eof(1), []),
+    "reset": (m.command(m.COM_RESET_CONNECTION), my.ok(), []),
+    "database": (m.command(m.COM_INIT_DB, b"sh`op"), my.ok(), ["USE `sh``op`"]),
+    "kill": (m.command(m.COM_PROCESS_KILL, m.packed32(7)), my.ok(), ["KILL 7"]),
+    "fields": (
+        m.command(m.COM_FIELD_LIST, b"t\0%"),
+        my.Answer().columns("a", "b", count=False).bytes,
+        ["SHOW COLUMNS FROM `t`"],
+    ),
+    "processes": (m.command(m.COM_PROCESS_INFO), my.rows(("7",)), ["SHOW FULL PROCESSLIST"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_small_commands_pass(name: str) -> None:
+    command, answer, texts = COMMANDS[name]
+    for who in ((), (Looks(),)):
+        with playbook(*who) as play:
+            play >> from_client(command)
+            play.forwarded()
+            for text in texts:
+                play << record(runs(1, text))
+            play >> from_target(answer)
+            play.forwarded()
+            for _ in texts:
+                play << record(Completed(1, "OK", 1 if name == "processes" else 0))
+
+
+@pytest.mark.parametrize("code", [0x05, 0x06, 0x07, 0x08, 0x12, 0x13, 0x15, 0x1D, 0x1E, 0x42, 0xFA, 0xFE, 0x00])
+def test_attack_commands_that_are_not_possible_leave_the_link_usable(code: int) -> None:
+    for size in (0, 1, 4000):
+        link = links(Looks())()
+        effects = link.receive(Side.CLIENT, m.command(code, bytes(size)) + m.PING)
+        assert not [effect for effect in effects if isinstance(effect, Close)]
+        told = sent(effects, Side.CLIENT)
+        assert told[4] == m.ERR
+        assert int.from_bytes(told[5:7], "little") == m.ER_UNKNOWN_COMMAND
+        forwarded = sent(effects, Side.TARGET)
+        assert forwarded == m.PING
+
+
+def test_an_empty_query_is_one() -> None:
+    with playbook(Looks()) as play:
+        play >> from_client(my.query(""))
+        play.forwarded() << record(runs(1, ""))
+        play >> from_target(my.error("Query was empty", 1065))
+        play.forwarded() << record(Completed(1, error_code="42000", error="Query was empty"))
+
+
+GARBAGE = [
+    (Side.CLIENT, b"\0\0\0\0"),
+    (Side.CLIENT, m.packet(1, b"\x03select 1")),
+    (Side.CLIENT, m.command(m.COM_STMT_EXECUTE, b"\1\0")),
+    (Side.CLIENT, m.command(m.COM_PING, bytes(100))),
+    (Side.TARGET, my.ok()),
+    (Side.TARGET, m.packet(1, b"")),
+    (Side.TARGET, m.packet(1, b"\x05hello")),
+]
+
+
+def test_the_contract_of_wires() -> None:
+    conversation = [
+        (Side.CLIENT, my.query("select a from t")),
+        (Side.TARGET, my.rows(("one", None), names=("a", "b"))),
+        (Side.CLIENT, my.prepare("select ?")),
+        (Side.TARGET, my.Answer().prepared(1, 1, [m.Field("a", m.LONGLONG)]).bytes),
+        (Side.CLIENT, my.execute(1, [(m.LONGLONG, "5")])),
+        (Side.TARGET, my.Answer().columns(m.Field("a", m.LONGLONG)).binary_row((m.LONGLONG, "5")).eof().bytes),
+        (Side.CLIENT, my.close(1) + m.PING),
+        (Side.TARGET, my.ok()),
+        (Side.CLIENT, my.query("insert") + my.query("bad")),
+        (Side.TARGET, my.ok(3) + my.error("syntax")),
+    ]
+    check_wire(MysqlWire, conversation, garbage=GARBAGE)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    {
+        "a wrong number": m.packet(2, b"\0\0\0\2\0\0\0"),
+        "no count of columns": m.packet(1, b"\xfe\0\0\0\0\0\0\0\0"),
+        "a count and more": m.packet(1, b"\x01\x01"),
+        "an OK that is cut": m.packet(1, b"\0\0\0"),
+        "an EOF for an OK": m.eof(1),
+        "a huge packet": b"\xff\xff\xff\x01",
+        "no end of columns": my.Answer().add(b"\x01").add(m.column(0, m.Field("a", 3))[4:]).row("1").bytes,
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_attack_answers_that_are_none_end_the_link(answer: tuple[str, bytes]) -> None:
+    link = links()()
+    link.receive(Side.CLIENT, my.query("select 1"))
+    effects = link.receive(Side.TARGET, answer[1])
+    assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
+
+
+def test_a_target_that_says_why_it_goes_is_heard() -> None:
+    killed = m.err(1, 1927, "70100", "Connection was killed")
+    with playbook() as play:
+        play >> from_target(killed)
+        play.forwarded()
+        play >> target_finishes()
+        play << Close(EndReason.TARGET_CLOSED)
+
+
+def test_a_client_is_told_when_the_target_goes() -> None:
+    with playbook() as play:
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(1, "select 1"))
+        play >> from_target(my.Answer().columns("a").bytes)
+        play.forwarded()
+        play >> target_finishes()
+        play << to_client(m.err(4, 1105, "08006", "the target closed the connection")) << Close(EndReason.TARGET_CLOSED)
+
+
+def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
+    answer = my.Answer().columns("a")
+    with playbook(Withholds()) as play:
+        play >> from_client(my.query("select a"))
+        play.forwarded() << record(runs(1, "select a"))
+        play >> from_target(answer.bytes, m.text_row(4, (b"secret-1",)), m.packet(5, bytes(100))[:60])
+        play << to_client(answer.bytes, m.err(4, 1227, "42000", "a secret is not shown"))
+        play << record(Refusal(1, "withholds", "a secret is not shown"))
+        play >> target_finishes()
+        play << to_client(m.err(1, 1105, "08006", "the target closed the connection")) << Close(EndReason.TARGET_CLOSED)
+
+
+def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
+    start = my.Answer().columns("a").bytes + m.packet(4, bytes(100))[:54]
+    with playbook() as play:
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(1, "select 1"))
+        play >> from_target(start)
+        play.forwarded()
+        play >> target_finishes()
+        last = bytes(50) + m.err(5, 1105, "08006", "the target closed the connection")
+        play << to_client(last) << Close(EndReason.TARGET_CLOSED)
+
+
+def test_goodbye_is_passed_on_and_nothing_behind_it() -> None:
+    with playbook() as play:
+        play >> from_client(m.QUIT, my.query("drop a"))
+        play << to_target(m.QUIT)
+        play >> target_finishes()
+        play << Close(EndReason.CLIENT_CLOSED)
+
+
+def test_a_session_stands_in_a_transaction_as_the_target_says() -> None:
+    link = links()()
+    link.receive(Side.CLIENT, my.query("begin"))
+    assert link.standing.unsettled
+    link.receive(Side.TARGET, my.ok(status=m.IN_TRANSACTION))
+    assert link.standing.in_transaction
+    assert not link.standing.unsettled
+    link.receive(Side.CLIENT, my.query("commit"))
+    link.receive(Side.TARGET, my.ok())
+    assert not link.standing.in_transaction
+
+
+KILLS = {
+    "kill 2147483655": (2147483655, False),
+    "KILL QUERY 2147483655;": (2147483655, True),
+    " /* stop */ kill hard connection 2147483655": (2147483655, False),
+}
+
+
+@pytest.mark.parametrize("text", KILLS)
+def test_a_connection_of_the_gateway_is_killed_by_the_gateway(text: str) -> None:
+    killed: list[tuple[int, bool]] = []
+    with playbook(Looks(), kill=lambda thread, query: killed.append((thread, query))) as play:
+        play >> from_client(my.query(text), m.command(m.COM_PROCESS_KILL, m.packed32(2147483656)))
+        play << record(runs(1, text)) << record(runs(2, "KILL 2147483656")) << to_client(my.ok(), my.ok())
+    assert set(killed) == {KILLS[text], (2147483656, False)}
+
+
+@pytest.mark.parametrize("text", ["kill 7", "kill query 7", "kill user 'ada'", "kill 2147483655; select 1"])
+def test_what_else_is_killed_is_for_the_target(text: str) -> None:
+    with playbook(Looks(), kill=lambda thread, query: pytest.fail("killed")) as play:
+        play >> from_client(my.query(text))
+        play.forwarded() << record(runs(1, text))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(1, "OK", 0))
+
+
+def test_a_refused_kill_kills_nothing() -> None:
+    with playbook(Words("kill"), kill=lambda thread, query: pytest.fail("killed")) as play:
+        play >> from_client(my.query("kill 2147483655"))
+        said = "the word kill is not allowed"
+        play << record(runs(1, "kill 2147483655")) << record(Refusal(1, "words", said))
+        play << to_client(m.err(1, 1227, "42000", said))
+
+
+def test_the_same_user_again_is_a_reset() -> None:
+    reset, database = m.command(m.COM_RESET_CONNECTION), m.command(m.COM_INIT_DB, b"shop")
+    with playbook(Looks(), user="ada") as play:
+        play >> from_client(my.change_user("ada", b"x" * 20))
+        play << record(runs(1, "RESET CONNECTION")) << to_target(reset)
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(1, "OK", 0))
+        play >> from_client(my.change_user("ada", b"x" * 32, "shop", "caching_sha2_password"))
+        play << record(runs(2, "USE `shop`")) << to_target(reset, database)
+        play >> from_target(my.ok(), my.ok())
+        play << to_client(m.packet(1, b"\x01\x03"), m.packet(2, my.ok()[4:])) << record(Completed(2, "OK", 0))
+
+
+def test_a_reset_that_fails_is_told() -> None:
+    with playbook(Looks(), user="ada") as play:
+        play >> from_client(my.change_user("ada", b"", "shop"))
+        play << record(runs(1, "USE `shop`"))
+        play << to_target(m.command(m.COM_RESET_CONNECTION), m.command(m.COM_INIT_DB, b"shop"))
+        play >> from_target(my.error("no reset", 1047), my.ok())
+        play << to_client(my.error("no reset", 1047)) << record(Completed(1, error_code="42000", error="no reset"))
+
+
+def test_attack_another_user_is_refused() -> None:
+    link = links(user="ada")()
+    effects = link.receive(Side.CLIENT, my.change_user("root", b"x" * 20))
+    assert not sent(effects, Side.TARGET)
+    assert b"another user" in sent(effects, Side.CLIENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["set names gbk", "SET NAMES 'sjis'", "select 1; set character set big5", "set character_set_client=gb18030",
+     "set session character_set_client = cp932", "/* a */ set @@session.character_set_client := `swe7`"],
+)  # fmt: skip
+def test_attack_character_sets_in_which_a_quote_hides(text: str) -> None:
+    link = links()()
+    effects = link.receive(Side.CLIENT, my.query(text))
+    assert not sent(effects, Side.TARGET)
+    assert b"utf8mb4" in sent(effects, Side.CLIENT)
+
+
+def test_texts_are_read_in_the_character_set_that_was_set() -> None:
+    with playbook(Looks()) as play:
+        play >> from_client(my.query("set names latin1"))
+        play.forwarded() << record(runs(1, "set names latin1"))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(1, "OK", 0))
+        play >> from_client(my.query(b"select '\xe9'"))
+        play.forwarded() << record(runs(2, "select 'é'"))
+        play >> from_target(my.error("\xe9", 1054))
+        play.forwarded() << record(Completed(2, error_code="42000", error="Ã©"))
+
+
+def test_a_warning_stands_in_the_recording_only() -> None:
+    with playbook(Warns()) as play:
+        play >> from_client(my.query("careful"))
+        play.forwarded() << record(runs(1, "careful"))
+        play << record(Note("mind the word careful", {"rule": "warns"}))
+        play >> from_target(my.ok())
+        play.forwarded() << record(Completed(1, "OK", 0))

@@ -1,0 +1,247 @@
+"""Programs that copy files by themselves: what is judged, what is followed, and what a recording has of it."""
+
+from __future__ import annotations
+
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from tests.support.links import Masks, Withholds, Words, pipeline
+
+from postern.domain.session import EndReason
+from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.pipeline import Interceptor
+from postern.protocols.base import Side
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.files.commands import copies, moves_files
+from postern.protocols.terminal.files.copying import CopyingWire
+from postern.relay.link import Close, Effect, Link, Record, Send
+from postern.testing.contracts import check_wire
+from postern.testing.playbook import CHUNKS, pieces
+
+UP, DOWN = "scp -p -t /tmp/there", "scp -f /etc/motd"
+CONTENT = b"\x00C0644 5 a\n" + bytes(range(256)) * 300
+
+
+class Talk:
+    def __init__(self, command: str, *interceptors: Interceptor) -> None:
+        self.link = Link(CopyingWire(command), pipeline(*interceptors), clock=lambda: 0)
+        self.frames: dict[Side, list[tuple[int, bytes]]] = {Side.CLIENT: [], Side.TARGET: []}
+        self.events: list[Event] = []
+        self.closed: EndReason | None = None
+        self._readers = {side: m.FrameReader() for side in Side}
+        self.say(Side.CLIENT, m.START_FRAME)
+
+    def client(self, data: bytes, size: int = 0) -> None:
+        for piece in pieces(data, size):
+            self.say(Side.CLIENT, m.frames(m.STDIN, piece))
+
+    def target(self, data: bytes, size: int = 0) -> None:
+        for piece in pieces(data, size):
+            self.say(Side.TARGET, m.frames(m.STDOUT, piece))
+
+    def say(self, side: Side, data: bytes) -> None:
+        for effect in self.link.receive(side, data):
+            self._note(effect)
+
+    def _note(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self.frames[effect.side] += self._readers[effect.side].feed(effect.data)
+        elif isinstance(effect, Record):
+            self.events += effect.events
+        elif isinstance(effect, Close):
+            self.closed = effect.reason
+
+    def sent(self, side: Side, kind: int) -> bytes:
+        return b"".join(payload for found, payload in self.frames[side] if found == kind)
+
+    @property
+    def asked(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Operation)]
+
+    @property
+    def told(self) -> list[str]:
+        return [event.tag for event in self.events if isinstance(event, Completed)]
+
+
+def upload(content: bytes, name: bytes = b"a file") -> bytes:
+    return b"T1 0 1 0\nC0644 %d %s\n" % (len(content), name) + content + b"\0"
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+def test_a_file_that_scp_sends_is_judged_and_told_with_its_size_and_hash(size: int) -> None:
+    talk = Talk(UP)
+    talk.client(upload(CONTENT), size * 997)
+    talk.say(Side.CLIENT, m.STDIN_END_FRAME)
+    talk.say(Side.TARGET, m.exit_frame(0))
+    assert talk.asked == [UP, "put a file"]
+    known = f"{len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}"
+    assert talk.told[0] == f"received a file: {known}"
+    assert talk.told[1].startswith(f"exit 0; {len(upload(CONTENT))} bytes from the client")
+    assert talk.sent(Side.TARGET, m.STDIN) == upload(CONTENT)
+    assert talk.frames[Side.TARGET][-1] == (m.STDIN_END, b"")
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+def test_a_file_that_scp_fetches_is_told_with_its_size_and_hash_and_not_kept(size: int) -> None:
+    talk = Talk(DOWN)
+    talk.client(b"\0")
+    talk.target(upload(CONTENT), size * 997)
+    talk.say(Side.TARGET, m.exit_frame(0))
+    assert talk.asked == [DOWN]
+    assert talk.told[0] == f"sent a file: {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}"
+    assert talk.sent(Side.CLIENT, m.STDOUT) == upload(CONTENT)
+    assert CONTENT[:50] not in b"".join(event.data for event in talk.events if isinstance(event, Shown))
+
+
+def test_a_file_that_a_rule_refuses_reaches_nobody_and_others_do() -> None:
+    talk = Talk(UP, Words("secret"))
+    talk.client(b"C0644 3 secret\n")
+    assert talk.sent(Side.TARGET, m.STDIN) == b""
+    assert talk.sent(Side.CLIENT, m.STDOUT).startswith(b"\x01scp: refused")
+    assert b"postern: " in talk.sent(Side.CLIENT, m.STDERR)
+    assert any(isinstance(event, Refusal) for event in talk.events)
+    talk.client(b"C0644 2 fine\n")
+    talk.client(b"ok\0")
+    assert talk.sent(Side.TARGET, m.STDIN) == b"C0644 2 fine\nok\0"
+
+
+def test_what_comes_behind_a_refused_file_is_read_as_its_reader_would() -> None:
+    """A client that does not wait for the answer sends the file all the same: no byte of it is taken for a file."""
+    talk = Talk(UP, Words("secret"))
+    talk.client(b"C0644 13 secret\nC0777 1 evil\nx\0")
+    assert talk.asked == [UP, "put secret", "put evil"]
+
+
+def test_what_it_says_of_errors_is_output_as_any() -> None:
+    talk = Talk(UP, Masks())
+    for piece in (b"scp: secret-1", b"23: not a directory\nscp: ", b"and secret-4"):
+        talk.say(Side.TARGET, m.frames(m.STDERR, piece))
+    talk.say(Side.TARGET, m.exit_frame(1))
+    assert talk.sent(Side.CLIENT, m.STDERR) == b"scp: ***: not a directory\nscp: and ***"
+    shown = b"".join(event.data for event in talk.events if isinstance(event, Shown))
+    assert b"scp: ***: not a directory" in shown
+    assert b"secret" not in shown
+    assert talk.frames[Side.CLIENT][-1][0] == m.EXIT
+
+
+@pytest.mark.parametrize("name", [b"../x", b"/etc/x", b"..", b".", b""])
+@pytest.mark.parametrize("kind", [b"C", b"D"])
+def test_a_name_with_a_path_ends_the_link(name: bytes, kind: bytes) -> None:
+    record = kind + b"0755 0 " + name + b"\n"
+    up, down = Talk(UP), Talk(DOWN)
+    up.client(record)
+    down.target(record)
+    assert up.closed is down.closed is EndReason.PROTOCOL_VIOLATION
+
+
+@pytest.mark.parametrize("said", [b"X", b"C" * 20_000, b"C0644\n", b"C0644 -1 a\n", b"C0644 one a\n"])
+def test_what_is_not_scp_ends_the_link(said: bytes) -> None:
+    talk = Talk(UP)
+    talk.client(said)
+    assert talk.closed is EndReason.PROTOCOL_VIOLATION
+
+
+def test_where_rules_look_at_answers_nothing_is_fetched_and_some_may_be_sent() -> None:
+    for command in (DOWN, "rsync --server --sender -logDtprze.iLsfxC . /data"):
+        talk = Talk(command, Withholds("x"))
+        assert talk.frames[Side.TARGET] == []
+        assert b"cannot be masked" in talk.sent(Side.CLIENT, m.STDERR)
+    assert Talk(UP, Withholds("x")).frames[Side.TARGET] == [(m.START, b"")]
+
+
+def test_what_rsync_says_is_counted_and_not_kept() -> None:
+    talk = Talk("rsync --server -logDtprze.iLsfxC . /data")
+    talk.client(bytes(1000))
+    talk.target(bytes(500))
+    talk.say(Side.TARGET, m.exit_frame(23))
+    assert talk.told == ["exit 23; 1000 bytes from the client, 500 bytes to it"]
+    assert talk.link.exit_code == 23
+
+
+def test_a_file_that_is_cut_off_is_told() -> None:
+    talk = Talk(UP)
+    talk.client(b"C0644 100 half\nhal")
+    left = talk.link.left_over()
+    assert [(event.tag, event.error) for event in left if isinstance(event, Completed)] == [
+        ("half", "it was not copied to its end")
+    ]
+
+
+def test_it_keeps_the_contract_of_wires() -> None:
+    conversation = [
+        (Side.CLIENT, m.START_FRAME + m.frames(m.STDIN, b"T1 0 1 0\n")),
+        (Side.TARGET, m.frames(m.STDOUT, b"\0")),
+        (Side.TARGET, m.exit_frame(0)),
+    ]
+    garbage = [(Side.CLIENT, m.frame(99)), (Side.TARGET, m.frame(99)), (Side.CLIENT, m.START_FRAME + m.START_FRAME)]
+    check_wire(lambda: CopyingWire(UP), conversation, garbage=garbage, carries=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("scp -t /tmp", "receive"),
+        ("scp -r -p -d -t -- '/tmp/a b'", "receive"),
+        ("/usr/bin/scp -vf file", "send"),
+        ("rsync --server -vlogDtpre.iLsfxC . /data/", "receive"),
+        ("rsync --server --sender -vlogDtpre.iLsfxC . /data/", "send"),
+        ("rsync --server -lHogDtpAXrSe.iLsfxCIvu --delete-after --partial-dir .p --numeric-ids . /data/", "receive"),
+        ("rsync --server -logDtpre.iLsfxCIvu --bwlimit=100 --stats . '/data/a b' /data/a\\ c ~/d", "receive"),
+        ("scp -t ~/there", "receive"),
+        ("scp -f *.txt", "send"),
+        ("scp -f 'a b'", "send"),
+        ("rsync --server --sender -vlogDtpre.iLsfxC . /data/*.csv", "send"),
+        ("rsync /a /b", ""),
+        # They say that they receive, and send:
+        ("scp -tf /etc/passwd", ""),
+        ("scp -t -f /etc/passwd", ""),
+        ("scp -t /there -f /etc/passwd", ""),
+        ("scp -{t,f} /etc/passwd", ""),
+        ("scp -t *", ""),
+        ("scp -t -S/bin/cat /etc/passwd", ""),
+        ("rsync --server {--sender,-v} . /etc/passwd", ""),
+        ("rsync --server -v --sender . /etc/passwd", ""),
+        ("rsync --server -v . --sender /etc/passwd", ""),
+        ("rsync --server -v . '--sender' /etc/passwd", ""),
+        ("rsync --server --partial-dir * . /etc/passwd", ""),
+        ("rsync --server \\x2d-sender . /etc/passwd", ""),
+        ("rsync --server -s", ""),
+        ("rsync --server -slogDtpre.iLsfxCIvu . /data", ""),
+        ("rsync --server --daemon --config=/tmp/mine .", ""),
+        ("rsync --server --exclude-from=/etc/passwd . /tmp", ""),
+        ("rsync --server -vf 'merge /etc/passwd' . /tmp", ""),
+        ("rsync --server --suffix= . /data", "receive"),
+        ("rsync --server --suffix . /data", ""),
+        ("scp a b:c", ""),
+        ("cat file", ""),
+        ("scp -t /tmp; cat /etc/passwd", ""),
+        ("scp -f $(cat x)", ""),
+        ("scp -f a > b", ""),
+        ("scp -f 'unclosed", ""),
+        ("", ""),
+    ],
+)
+def test_only_what_clients_of_scp_and_rsync_run_is_taken_for_a_copy(command: str, found: str) -> None:
+    assert copies(command) == found
+
+
+@pytest.mark.parametrize("command", ["scp -tf x", "/usr/bin/rsync --server --daemon .", "/lib/sftp-server -R"])
+def test_whatever_runs_such_a_program_moves_files(command: str) -> None:
+    assert moves_files(command)
+    assert not moves_files(f"echo {command}")
+
+
+def test_a_real_scp_writes_what_goes_by(tmp_path: Path) -> None:
+    talk = Talk(UP)
+    talk.client(upload(CONTENT))
+    sink = subprocess.run(
+        ["scp", "-p", "-t", str(tmp_path / "there")],
+        input=talk.sent(Side.TARGET, m.STDIN),
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=60,
+    )
+    assert sink.returncode == 0
+    assert (tmp_path / "there").read_bytes() == CONTENT

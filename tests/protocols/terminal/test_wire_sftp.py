@@ -1,0 +1,368 @@
+"""File transfers without a network: what is judged, what is followed, and what a recording has of it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.links import Looks, Withholds, Words, pipeline
+
+from postern.domain.session import EndReason
+from postern.errors import ProtocolViolation
+from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.pipeline import Interceptor
+from postern.protocols.base import Side
+from postern.protocols.framing import packed
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.files import sftp_messages as s
+from postern.protocols.terminal.files.sftp import MOST_PENDING, SftpWire
+from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, Digest, Transfer
+from postern.relay.link import Close, Effect, Link, Record, Send
+from postern.testing.contracts import check_wire
+from postern.testing.playbook import CHUNKS, pieces
+
+INIT = s.packet(s.INIT, packed(3))
+VERSION = s.packet(s.VERSION, packed(3), s.text(b"posix-rename@openssh.com"), s.text(b"1"))
+CONTENT = bytes(range(256)) * 400
+
+
+def sent(*packets: bytes) -> bytes:
+    return m.frames(m.STDIN, b"".join(packets))
+
+
+def answered(*packets: bytes) -> bytes:
+    return m.frames(m.STDOUT, b"".join(packets))
+
+
+def opening(number: int, path: bytes, flags: int = s.READS) -> bytes:
+    return s.packet(s.OPEN, packed(number), s.text(path), packed(flags), packed(0))
+
+
+def handle(number: int, name: bytes = b"h1") -> bytes:
+    return s.packet(s.HANDLE, packed(number), s.text(name))
+
+
+def reading(number: int, offset: int, size: int, name: bytes = b"h1") -> bytes:
+    return s.packet(s.READ, packed(number), s.text(name), offset.to_bytes(8, "big"), packed(size))
+
+
+def writing(number: int, offset: int, data: bytes, name: bytes = b"h1") -> bytes:
+    return s.packet(s.WRITE, packed(number), s.text(name), offset.to_bytes(8, "big"), s.text(data))
+
+
+def data(number: int, content: bytes) -> bytes:
+    return s.packet(s.DATA, packed(number), s.text(content))
+
+
+def closing(number: int, name: bytes = b"h1") -> bytes:
+    return s.packet(s.CLOSE, packed(number), s.text(name))
+
+
+def done(number: int, code: int = s.OK, message: str = "") -> bytes:
+    return s.status(number, code, message)
+
+
+class Talk:
+    """A link whose program has begun, and all that came of what it was fed."""
+
+    def __init__(self, *interceptors: Interceptor) -> None:
+        self.link = Link(SftpWire(), pipeline(*interceptors), clock=lambda: 0)
+        self.to_target = b""
+        self.to_client = b""
+        self.events: list[Event] = []
+        self.closed: EndReason | None = None
+        self.client(m.START_FRAME, sent(INIT))
+        self.target(answered(VERSION))
+
+    def client(self, *said: bytes) -> None:
+        self._note(self.link.receive(Side.CLIENT, b"".join(said)))
+
+    def target(self, *said: bytes) -> None:
+        self._note(self.link.receive(Side.TARGET, b"".join(said)))
+
+    def _note(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.side is Side.CLIENT:
+                self.to_client += effect.data
+            elif isinstance(effect, Send):
+                self.to_target += effect.data
+            elif isinstance(effect, Record):
+                self.events += effect.events
+            elif isinstance(effect, Close):
+                self.closed = effect.reason
+
+    @property
+    def asked(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Operation)]
+
+    @property
+    def completed(self) -> list[tuple[str, str]]:
+        return [(event.tag, event.error) for event in self.events if isinstance(event, Completed)]
+
+    @property
+    def said(self) -> bytes:
+        """On the client's standard error."""
+        return b"".join(payload for kind, payload in m.FrameReader().feed(self.to_client) if kind == m.STDERR)
+
+    @property
+    def statuses(self) -> list[tuple[int, int]]:
+        """(id, code) of each answer to the client that is one."""
+        found = []
+        stream = b"".join(payload for kind, payload in m.FrameReader().feed(self.to_client) if kind == m.STDOUT)
+        for packet in s.Packets().feed(stream):
+            if packet[4] == s.STATUS:
+                reader = s.Reader(packet)
+                found.append((reader.number(), reader.number()))
+        return found
+
+
+def get(talk: Talk) -> None:
+    """A file in two reads, whose answers come the other way round, and the end."""
+    half = len(CONTENT) // 2
+    talk.client(sent(opening(1, b"/etc/motd")))
+    talk.target(answered(handle(1)))
+    talk.client(sent(reading(2, 0, half), reading(3, half, half), reading(4, 2 * half, half)))
+    talk.target(answered(data(3, CONTENT[half:])), answered(data(2, CONTENT[:half]), done(4, s.END_OF_FILE)))
+    talk.client(sent(closing(5)))
+    talk.target(answered(done(5)))
+
+
+def test_a_file_that_is_read_is_told_with_its_size_and_hash_and_not_kept() -> None:
+    talk = Talk()
+    get(talk)
+    assert talk.asked == ["sftp", "get /etc/motd"]
+    assert talk.completed == [(f"read {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}", "")]
+    assert CONTENT[:1000] in talk.to_client
+    shown = b"".join(event.data for event in talk.events if isinstance(event, Shown))
+    assert CONTENT[:100] not in shown
+
+
+def test_a_file_that_is_written_is_told_with_its_size_and_hash() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, "/tmp/grüße".encode(), s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 0, CONTENT), closing(3)))
+    talk.target(answered(done(2), done(3)))
+    assert talk.asked[1:] == ["put /tmp/grüße"]
+    assert talk.completed == [(f"wrote {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}", "")]
+    assert CONTENT in b"".join(payload for _, payload in m.FrameReader().feed(talk.to_target))
+
+
+def test_a_write_that_failed_is_told() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"full", s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 0, b"some"), closing(3)))
+    talk.target(answered(done(2, 4, "No space left"), done(3)))
+    assert talk.completed[0][1] == "No space left"
+
+
+def test_what_was_not_closed_is_told_at_the_end() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"f", s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 0, b"half of it")))
+    left = talk.link.left_over()
+    assert [(event.tag, event.error) for event in left if isinstance(event, Completed)] == [
+        (f"wrote 10 bytes, sha256 {sha256(b'half of it').hexdigest()}", "it was not closed")
+    ]
+    assert talk.link.left_over() == []
+
+
+def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
+    talk = Talk(Words("shadow"))
+    talk.client(sent(opening(1, b"/etc/shadow"), opening(2, b"/etc/motd")))
+    assert talk.statuses == [(1, s.PERMISSION_DENIED)]
+    assert b"shadow" not in talk.to_target
+    assert b"/etc/motd" in talk.to_target
+    assert b"postern: " in talk.said
+    assert any(isinstance(event, Refusal) for event in talk.events)
+    talk.target(answered(handle(2)))
+    assert talk.closed is None
+
+
+@pytest.mark.parametrize(
+    ("packet", "told"),
+    [
+        (s.packet(s.REMOVE, packed(1), s.text(b"a b")), "remove a b"),
+        (s.packet(s.MKDIR, packed(1), s.text(b"d"), packed(0)), "mkdir d"),
+        (s.packet(s.RMDIR, packed(1), s.text(b"d")), "rmdir d"),
+        (s.packet(s.OPENDIR, packed(1), s.text(b"/home")), "list /home"),
+        (s.packet(s.SETSTAT, packed(1), s.text(b"f"), packed(0)), "setstat f"),
+        (s.packet(s.READLINK, packed(1), s.text(b"l")), "readlink l"),
+        (s.packet(s.RENAME, packed(1), s.text(b"a"), s.text(b"b")), "rename a b"),
+        (s.packet(s.SYMLINK, packed(1), s.text(b"a"), s.text(b"b")), "symlink a b"),
+        (
+            s.packet(s.EXTENDED, packed(1), s.text(b"posix-rename@openssh.com"), s.text(b"a"), s.text(b"b")),
+            "rename a b",
+        ),
+        (s.packet(s.EXTENDED, packed(1), s.text(b"copy-data"), s.text(b"h")), "extension copy-data"),
+        (opening(1, b"f", s.READS | s.WRITES), "update f"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whatever_changes_or_opens_something_is_judged(packet: bytes, told: str) -> None:
+    talk = Talk()
+    talk.client(sent(packet))
+    assert talk.asked[1:] == [told]
+    talk.target(answered(done(1, 4, "Failure")))
+    assert talk.completed == [("", "Failure")]
+    refused = Talk(Words(told.split()[0]))
+    refused.client(sent(packet))
+    assert refused.statuses == [(1, s.PERMISSION_DENIED)]
+
+
+def test_where_rules_look_at_answers_no_file_is_read_but_some_may_be_written() -> None:
+    talk = Talk(Withholds("x"))
+    talk.client(sent(opening(1, b"customers.csv"), opening(2, b"upload", s.WRITES)))
+    assert talk.statuses == [(1, s.PERMISSION_DENIED)]
+    assert b"cannot be masked" in talk.said
+    assert b"customers" not in talk.to_target
+    assert b"upload" in talk.to_target
+
+
+def test_where_rules_look_at_answers_nothing_else_reads_for_a_client() -> None:
+    talk = Talk(Withholds("x"))
+    talk.client(sent(s.packet(s.EXTENDED, packed(1), s.text(b"copy-data"), s.text(b"h"))))
+    assert talk.statuses == [(1, s.PERMISSION_DENIED)]
+    talk.client(sent(opening(2, b"upload", s.WRITES)))
+    talk.target(answered(handle(2)))
+    talk.client(sent(reading(3, 0, 10)))  # some server may let it, though it was opened to be written
+    assert talk.closed is EndReason.PROTOCOL_VIOLATION
+    assert reading(3, 0, 10) not in talk.to_target
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+def test_it_is_the_same_however_it_is_cut(size: int) -> None:
+    whole, cut = Talk(), Talk()
+    half = len(CONTENT) // 2
+    talk = [
+        (Side.CLIENT, sent(opening(1, b"f"))),
+        (Side.TARGET, answered(handle(1))),
+        (Side.CLIENT, sent(reading(2, 0, half), reading(3, half, half))),
+        (Side.TARGET, answered(data(2, CONTENT[:half]), data(3, CONTENT[half:]))),
+        (Side.CLIENT, sent(closing(4))),
+        (Side.TARGET, answered(done(4))),
+    ]
+    for side, said in talk:
+        (whole.client if side is Side.CLIENT else whole.target)(said)
+        for piece in pieces(said, size * 997 if size else 0):
+            (cut.client if side is Side.CLIENT else cut.target)(piece)
+    assert cut.completed == whole.completed
+    assert cut.asked == whole.asked
+    assert _stream(cut.to_client) == _stream(whole.to_client)
+
+
+def _stream(said: bytes) -> bytes:
+    return b"".join(payload for kind, payload in m.FrameReader().feed(said) if kind == m.STDOUT)
+
+
+def test_it_keeps_the_contract_of_wires() -> None:
+    conversation = [
+        (Side.CLIENT, m.START_FRAME + sent(INIT)),
+        (Side.TARGET, answered(VERSION)),
+        (Side.CLIENT, sent(s.packet(s.REMOVE, packed(1), s.text(b"f")))),
+        (Side.TARGET, answered(done(1))),
+        (Side.TARGET, m.exit_frame(0)),
+    ]
+    garbage = [
+        (Side.CLIENT, m.frame(99)),
+        (Side.CLIENT, sent(s.packet(s.OPEN, packed(1)))),
+        (Side.TARGET, m.frame(99)),
+        (Side.TARGET, answered(done(7))),
+    ]
+    check_wire(SftpWire, conversation, garbage=garbage, carries=True)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        sent(INIT),  # a second time
+        sent(s.packet(s.STATUS, packed(1), packed(0))),
+        sent(packed(0)),
+        sent(packed(s.MAX_PACKET + 1)),
+        sent(s.packet(s.READ, packed(1), packed(500))),
+        sent(opening(1, b"a"), opening(1, b"b")),
+        sent(*(s.packet(s.STAT, packed(number), s.text(b"f")) for number in range(MOST_PENDING + 1))),
+    ],
+    ids=["init twice", "an answer", "empty", "too long", "too short", "an id twice", "too many"],
+)
+def test_what_breaks_the_protocol_ends_the_link(said: bytes) -> None:
+    talk = Talk()
+    talk.client(said)
+    assert talk.closed is EndReason.PROTOCOL_VIOLATION
+
+
+def test_another_version_is_refused() -> None:
+    link = Link(SftpWire(), pipeline(), clock=lambda: 0)
+    effects = link.receive(Side.CLIENT, m.START_FRAME + sent(s.packet(s.INIT, packed(6))))
+    assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
+
+
+def test_a_program_that_rules_refuse_never_begins() -> None:
+    talk = Talk(Words("sftp"))
+    assert talk.to_target == b""
+    assert talk.link.exit_code == m.REFUSED
+
+
+def test_nobody_has_to_look() -> None:
+    talk = Talk(Looks())
+    talk.client(sent(opening(1, b"f", s.WRITES)))
+    assert talk.asked == ["sftp", "put f"]
+
+
+@given(st.lists(st.binary(max_size=50), max_size=20), st.randoms(use_true_random=False))
+def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[bytes], chance: Random) -> None:
+    whole = b"".join(parts)
+    placed, offset = [], 0
+    for part in parts:
+        placed.append((offset, part))
+        offset += len(part)
+    chance.shuffle(placed)
+    digest = Digest(Ahead())
+    for at, part in placed:
+        digest.add(at, part)
+    assert digest.hexadecimal == sha256(whole).hexdigest()
+    assert digest.size == len(whole)
+
+
+def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
+    from_the_middle, repeated, far = (Digest(Ahead()) for _ in range(3))
+    from_the_middle.add(10, b"x")
+    repeated.add(0, b"ab")
+    repeated.add(0, b"ab")
+    far.add(1, bytes(MOST_AHEAD + 1))
+    far.add(0, b"x")
+    assert [one.hexadecimal for one in (from_the_middle, repeated, far)] == ["", "", ""]
+    assert repeated.size == 4
+
+
+def test_packets_refuse_what_is_too_long_before_it_is_there() -> None:
+    with pytest.raises(ProtocolViolation, match="packet of"):
+        s.Packets().feed(packed(1 << 30))
+
+
+def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
+    ahead = Ahead()
+    files = [Transfer(number, f"/{number}", ahead) for number in range(8)]
+    half = MOST_AHEAD // 2 - 1_000
+    for file in files:
+        file.written.add(1, bytes(half))
+    assert 2 * half < ahead.size <= MOST_AHEAD
+    files[0].written.add(0, b"x")
+    assert files[0].tag() == f"wrote {half + 1} bytes, sha256 {sha256(b'x' + bytes(half)).hexdigest()}"
+    for file in files[1:]:
+        assert file.tag() == f"wrote {half} bytes"
+    assert ahead.size == 0
+
+
+def test_small_pieces_that_wait_are_bounded_too() -> None:
+    digest, ahead = Digest(counted := Ahead()), 0
+    for offset in range(1, 100_000):
+        digest.add(offset, b"x")
+        ahead = max(ahead, len(digest._ahead))
+    assert 10_000 < ahead < 50_000
+    assert counted.size == 0

@@ -1,0 +1,197 @@
+"""Every protocol's gate, and every login of the gateway's own, keep the contracts of logins."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import uuid4
+
+import asyncssh
+import pytest
+from tests.support.ssh_gate import PASSWORD, USER, Site
+from tests.support.waiting import somebody
+
+from postern.domain.credential import Grant
+from postern.domain.secret import Secret
+from postern.errors import Unauthenticated
+from postern.gateway.fronts import Client, Fronts
+from postern.gateway.mysql import MysqlGate
+from postern.gateway.postgres import PostgresGate
+from postern.protocols.mysql import auth
+from postern.protocols.mysql import greetings as g
+from postern.protocols.mysql import login as mysql
+from postern.protocols.mysql import messages as mm
+from postern.protocols.postgres import login as postgres
+from postern.protocols.postgres import messages as pm
+from postern.relay.handshake import StreamHandshake
+from postern.services.credentials import make_verifier
+from postern.store.signals import LocalSignals
+from postern.testing import postgres as pg
+from postern.testing.logins import Gate, LogIn, check_gate, check_log_in
+
+STRANGER = "eve-web_1-abc234"
+VERIFIER = make_verifier(Secret(PASSWORD))
+
+
+class Doors:
+    """Stands for `Fronts`: whoever has proved who they are is welcomed."""
+
+    def __init__(self) -> None:
+        links = SimpleNamespace(changes=0, cancel=lambda key: True)
+        self.engine = SimpleNamespace(links=links, turned_away=lambda error: None)
+
+    async def find_grant(self, username: str) -> Grant | None:
+        if username != USER:
+            return None
+        return Grant(uuid4(), USER, VERIFIER, somebody(), cast(Any, None), None, None)
+
+    async def by_credential(self, client: Client, grant: Grant | None) -> object | None:
+        if grant is None:
+            client.turn_away(Unauthenticated("there is no such credential"))
+            return None
+        client.welcome(cast(Any, SimpleNamespace(parameters={"server_version": "17.0"})))
+        return grant
+
+
+def postgres_gate() -> Gate:
+    gate = PostgresGate(cast(Fronts, Doors()), LocalSignals(), decoy_secret=b"decoy")
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        return await gate.native(stream, require_tls=False) is not None
+
+    return let_in
+
+
+def mysql_gate() -> Gate:
+    gate = MysqlGate(cast(Fronts, Doors()), version=mysql.VERSION, decoy_secret=b"decoy")
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        return await gate.native(stream, require_tls=False) is not None
+
+    return let_in
+
+
+def ssh_gate() -> Gate:
+    site = Site()
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        stays = await site.gate.native(stream, require_tls=False)
+        if stays is not None:
+            asyncio.ensure_future(stays)  # noqa: RUF006 - it ends with its client
+        return stays is not None
+
+    return let_in
+
+
+async def postgres_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    await postgres.connect(stream, postgres.TargetLogin(user, Secret(password), "shop", "disable"))
+
+
+async def mysql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    await mysql.connect(stream, mysql.TargetLogin(user, Secret(password), sslmode="disable"))
+
+
+async def ssh_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    class Below:
+        async def create_connection(self, factory: Callable[[], Any], host: str, port: int) -> tuple[Any, Any]:
+            inner = factory()
+            inner.connection_made(stream.transport)
+            early = stream.hand_over(inner)
+            if early:
+                inner.data_received(early)
+            return stream.transport, inner
+
+        def close(self) -> None:
+            """The stream is not its own."""
+
+    options: Mapping[str, Any] = {"known_hosts": None, "agent_path": None, "config": None, "client_keys": []}
+    await asyncssh.connect("gateway", 22, tunnel=Below(), username=user, password=password, **options)
+
+
+@dataclass(frozen=True)
+class Login:
+    gate: Callable[[], Gate]
+    log_in: LogIn
+    clients: Sequence[bytes]  # what none may begin with
+    targets: Sequence[bytes] = ()
+    bare: bool = True
+
+
+GREETING = g.greeting(g.Greeting("8.0.36", 7, bytes(range(33, 53)), g.OFFERED, auth.NATIVE))
+LOGINS: Mapping[str, Login] = {
+    "postgres": Login(
+        postgres_gate,
+        postgres_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            bytes(64),
+            b"\xff" * 64,
+            struct.pack("!II", 16, 3 << 16) + b"user\0abc",
+            pm.startup({"user": USER}) + b"p\x7f\xff\xff\xff",
+            pm.startup({"user": USER}) + pg.query("select 1"),
+        ],
+        [
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            GREETING,
+            b"R\0\0\0\x03",
+            b"R\x7f\xff\xff\xff",
+            pm.authentication(99),
+            pg.ready(),
+            pm.authentication(pm.AUTH_OK) + pg.data_row("1"),
+            pg.error("there is no such database", "3D000", "FATAL"),
+        ],
+    ),
+    "mysql": Login(
+        mysql_gate,
+        mysql_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            bytes(64),
+            b"\xff" * 64,
+            mm.packet(1, b"\x01"),
+            mm.packet(0, b"\x01"),
+            mm.query(b"select 1"),
+        ],
+        [
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            b"\xff\xff\xff\0",
+            mm.packet(0, b""),
+            mm.packet(0, b"\x0a8.0"),
+            mm.packet(1, b"\x0a8.0"),
+            GREETING + mm.packet(2, b"\x05hello"),
+            GREETING + mm.packet(3, b"\0"),
+            mm.err(0, 1040, "08004", "Too many connections"),
+        ],
+    ),
+    "ssh": Login(
+        ssh_gate,
+        ssh_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-1.5-old\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n" + b"\xff" * 64,
+            b"SSH-2.0-OpenSSH_9.2\r\n" + bytes(64),
+            b"x" * 100_000,
+        ],
+        bare=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS.keys())
+async def test_gates(login: Login) -> None:
+    names = {"user": USER, "stranger": STRANGER, "password": PASSWORD}
+    await check_gate(login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare)
+
+
+@pytest.mark.parametrize("name", ["postgres", "mysql"])
+async def test_logins_at_targets(name: str) -> None:
+    """That of SSH is asyncssh's own."""
+    login = LOGINS[name]
+    await check_log_in(login.gate, login.log_in, user=USER, password=PASSWORD, garbage=login.targets)

@@ -1,0 +1,45 @@
+"""Links of the MySQL protocol without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from postern.interception.events import Event, Operation, Phase
+from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.protocols.base import Side
+from postern.protocols.mysql.wire import MysqlWire
+from postern.relay.link import Effect, Link, Record, Send
+from postern.testing import mysql as my
+from postern.testing.playbook import CHUNKS, Playbook
+
+
+def links(*interceptors: Interceptor, **options: Any) -> Callable[[], Link]:
+    """Makes links with these interceptors; options are those of the wire."""
+
+    def make() -> Link:
+        view = SessionView(UUID(int=1), "ada@example.com", frozenset({"staff"}), "db", "database", "mysql", {})
+        return Link(MysqlWire(**options), Pipeline(list(interceptors), view), lambda: 0)
+
+    return make
+
+
+def playbook(*interceptors: Interceptor, chunks: tuple[int, ...] = CHUNKS, **options: Any) -> Playbook:
+    return Playbook(links(*interceptors, **options), show=my.show, chunks=chunks)
+
+
+def runs(exchange: int, text: str, values: tuple[bytes | None, ...] = (), truncated: bool = False) -> Operation:
+    return Operation(exchange, text, Phase.RUN, values, truncated, types=())
+
+
+def prepares(exchange: int, text: str) -> Operation:
+    return Operation(exchange, text, Phase.PREPARE)
+
+
+def sent(effects: list[Effect], side: Side) -> bytes:
+    return b"".join([effect.data for effect in effects if isinstance(effect, Send) and effect.side is side])
+
+
+def recorded(effects: list[Effect]) -> list[Event]:
+    return [event for effect in effects if isinstance(effect, Record) for event in effect.events]

@@ -1,0 +1,108 @@
+"""The contracts of questions, scripts and lenses find what is broken on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.support.links import interpreted_only
+
+from postern.domain.errand import ErrandKind
+from postern.protocols.asking import Row
+from postern.protocols.mysql import messages as mm
+from postern.protocols.mysql.catalogue import CATALOGUE
+from postern.protocols.mysql.lens import MysqlLens
+from postern.protocols.mysql.query import Query
+from postern.protocols.mysql.script import Script
+from postern.protocols.mysql.wire import MysqlWire
+from postern.testing import mysql as my
+from postern.testing.asking import check_catalogue, check_lens, check_query, check_script
+
+ROWS = my.rows(("one",), ("two",))
+CELLS: list[Row] = [("one",), ("two",)]
+ERROR = my.error("there is no t")
+GARBAGE = [mm.packet(1, b"")]
+
+
+class Ours(Query):
+    def __init__(self) -> None:
+        super().__init__("select a from t")
+
+
+@interpreted_only
+def test_a_question_that_reads_too_far_is_found_out() -> None:
+    class Greedy(Ours):
+        @property
+        def needs(self) -> int:
+            return super().needs + 1
+
+    with pytest.raises(AssertionError, match="reads what is not its own"):
+        check_query(Greedy, ROWS, CELLS, error=ERROR, garbage=GARBAGE)
+
+
+def test_a_question_that_waits_for_more_than_it_may_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="it waits for 2003 more"):
+        check_query(Ours, my.rows(("x" * 2000,)), [("x" * 2000,)], error=ERROR, garbage=GARBAGE, most=2000)
+
+
+@interpreted_only
+def test_a_question_that_loses_rows_at_a_cut_is_found_out() -> None:
+    class Forgets(Ours):
+        def feed(self, data: bytes) -> list[Row]:
+            return super().feed(data)[:1]
+
+    with pytest.raises(AssertionError, match="the rows are"):
+        check_query(Forgets, ROWS, CELLS, error=ERROR, garbage=GARBAGE)
+
+
+def test_garbage_that_is_none_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="taken for an answer"):
+        check_query(Ours, ROWS, CELLS, error=ERROR, garbage=[mm.ok(1)])
+    with pytest.raises(AssertionError, match="taken for an answer"):
+        check_query(Ours, ROWS, CELLS, error=my.ok(), garbage=GARBAGE)
+
+
+def test_a_catalogue_whose_rows_cost_more_than_it_tells_is_found_out() -> None:
+    rows: dict[ErrandKind, Row] = {
+        ErrandKind.TEST: ("1",),
+        ErrandKind.DATABASES: ("shop",),
+        ErrandKind.TABLES: ("shop", "t"),
+        ErrandKind.COLUMNS: ("a", "int", "NO"),
+    }
+    check_catalogue(CATALOGUE, rows)
+    errands = {kind: replace(question, overhead=0) for kind, question in CATALOGUE.errands.items()}
+    with pytest.raises(AssertionError, match="rows cost more"):
+        check_catalogue(replace(CATALOGUE, errands=errands), rows)
+
+
+@interpreted_only
+def test_a_script_that_fails_and_says_it_did_not_is_found_out() -> None:
+    class Succeeds(Script):
+        def exit_code(self) -> int:
+            return int(not self.finished)
+
+    with pytest.raises(AssertionError, match="its exit code is 0"):
+        check_script(Succeeds, MysqlWire, "select 1", answer=ROWS, failing=ERROR)
+
+
+@interpreted_only
+def test_a_script_that_stays_is_found_out() -> None:
+    class Stays(Script):
+        def feed(self, data: bytes) -> bytes:
+            super().feed(data)
+            return b""
+
+    with pytest.raises(AssertionError, match="neither says goodbye nor leaves"):
+        check_script(Stays, MysqlWire, "select 1", answer=ROWS, failing=ERROR)
+
+
+@interpreted_only
+def test_a_lens_that_loses_something_is_found_out() -> None:
+    class Drops(MysqlLens):
+        def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+            return super().feed(data) if len(data) > 1 else []
+
+    text = [("o", b"a\none\ntwo\n2 rows in set\n")]
+    check_lens(MysqlLens, ROWS, text)
+    with pytest.raises(AssertionError, match="it reads"):
+        check_lens(Drops, ROWS, text)
