@@ -136,6 +136,8 @@ def test_a_command_is_judged_before_it_runs(gateway: Gateway, clients: Clients, 
 def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     (tmp_path / "kept").touch()
     client = clients.start(gateway.credential("guarded"), "-tt")
+    types(client, b"echo re''ady\r")
+    shows(client, b"ready")  # a shell that still starts would end with the line that is refused
     types(client, f"rm -rf {tmp_path}/kept\r".encode())
     types(client, b"echo a''live\r")
     assert b"postern: " in shows(client, b"alive")
