@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+
 import pytest
 from tests.support.links import Looks, Words
 from tests.support.mysql_links import links, sent
@@ -13,6 +16,7 @@ from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.base import Side
 from postern.protocols.mysql import ledger, phases
 from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.wire import MysqlWire
 from postern.relay.link import Close, Link
 from postern.testing import mysql as my
 
@@ -69,6 +73,31 @@ def test_attack_refused_commands_behind_a_slow_one() -> None:
     refused = my.query("drop")
     link.receive(Side.CLIENT, refused * (ledger.MAX_OWED - 1))
     assert breaks(link, Side.CLIENT, refused)
+
+
+class Counted(deque[ledger.Slot]):
+    """Counts how often somebody goes through it."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[ledger.Slot]:
+        self.walks += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("text", ["select 1", "set @kept = @@character_set_client"])
+def test_attack_what_waits_behind_a_slow_one_makes_no_answer_dearer(text: str) -> None:
+    """Each that comes out would go through all that wait: a second for each read, in which nobody else is served."""
+    link, count = links()(), 100
+    wire = link._wire
+    assert isinstance(wire, MysqlWire)
+    slots = wire._ledger.slots = Counted()
+    link.receive(Side.CLIENT, my.prepare(text) * count)
+    slots.walks = 0
+    for number in range(count):
+        link.receive(Side.TARGET, my.Answer().prepared(number).bytes)
+    assert not slots
+    assert slots.walks < count
 
 
 class Quotes:

@@ -89,7 +89,7 @@ class Backend(Answer):
                 slot.data = b""
                 ledger.shift = slot.shift
                 return
-            slots.popleft()
+            ledger.over()
 
     def _scan(self, pieces: list[Piece]) -> None:
         """Cuts what is there, up to the first event that must be judged, which comes last."""

@@ -14,6 +14,7 @@ an EXECUTE of a number that is not known yet is refused, and what runs is always
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Final
 
 from postern.errors import ProtocolViolation
@@ -103,6 +104,7 @@ class Ledger:
         "exchange",
         "file_wanted",
         "held",
+        "resets",
         "shift",
         "slots",
         "spoken",
@@ -119,6 +121,7 @@ class Ledger:
         self.exchange = 0
         self.texts = 0  # characters of the statements
         self.held = 0  # bytes of values that were sent ahead
+        self.resets = 0  # owed answers after which the session is as at login
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
         self.shift = 0  # by how much sequence ids to the client are ahead of the target's, in the answer under way
         self.spoken = Spoken(charset_of(collation) or "utf8mb4")
@@ -135,6 +138,11 @@ class Ledger:
         if len(self.slots) >= MAX_OWED:
             raise ProtocolViolation(f"more than {MAX_OWED} commands wait for their answers")
         self.slots.append(slot)
+        self.resets += slot.resets
+
+    def over(self) -> None:
+        """The answer at the head was given."""
+        self.resets -= self.slots.popleft().resets
 
     def speak(self, charset: str) -> None:
         """What is asked and answered from now on is in that character set; it may be one that is not known."""
@@ -183,7 +191,7 @@ class Ledger:
     @property
     def owes_behind(self) -> bool:
         """The same of what was asked behind the head."""
-        return any(slot.kind != REFUSED for slot in list(self.slots)[1:])
+        return any(slot.kind != REFUSED for slot in islice(self.slots, 1, None))
 
     @property
     def owes(self) -> bool:

@@ -184,7 +184,7 @@ class Answer:
             raise ProtocolViolation("the target did not say what it has prepared")
         columns = m.uint16(buf, pos + 5)
         head.statement.count = int(m.uint16(buf, pos + 7))
-        if not any(slot.resets for slot in self.ledger.slots):  # else the target has forgotten it by then
+        if not self.ledger.resets:  # else the target has forgotten it by then
             self.ledger.remember(int(m.uint32(buf, pos + 1)), head.statement)
         self._later = columns
         self._left = head.statement.count
@@ -272,7 +272,7 @@ class Answer:
 
     def _over(self) -> None:
         """The next answer begins."""
-        self.ledger.slots.popleft()
+        self.ledger.over()
         self.ledger.shift = 0
         self.cutting = self.lets_end = False
         self._phase = START
