@@ -149,6 +149,33 @@ async def test_connections_inside_another_are_bounded(site: Site) -> None:
             await conn.open_connection("web-1", 22)
 
 
+async def test_connections_inside_all_of_one_person_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MOST_CONNECTIONS", 2)
+    ann, bob = site.keys.add("ann"), site.keys.add("bob")
+    async with (
+        await site.connect("ann", client_keys=[ann]) as one,
+        await site.connect("ann", client_keys=[ann]) as other,
+        await site.connect("bob", client_keys=[bob]) as another,
+    ):
+        _, first = await one.open_connection("web-1", 22)
+        await other.open_connection("web-1", 22)
+        for conn in (one, other):
+            with pytest.raises(asyncssh.ChannelOpenError, match="2 SSH connections through others"):
+                await conn.open_connection("web-1", 22)
+        await another.open_connection("web-1", 22)  # whose count is another one
+        first.close()
+        await until(lambda: site.gate._insiders.total() == 2)
+        await other.open_connection("web-1", 22)
+    await until(lambda: not site.gate._insiders)
+
+
+async def test_attack_connections_inside_connections_without_end(site: Site) -> None:
+    """One to nowhere would be one that others can be opened in."""
+    async with await site.connect("ann", client_keys=[site.keys.add("ann")]) as conn:
+        with pytest.raises(asyncssh.ChannelOpenError, match="say which connection"):
+            await conn.open_connection("", 22)
+
+
 async def test_a_silent_client_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "KEEPALIVE", 0.1)
     monkeypatch.setattr(gate, "KEEPALIVES", 2)

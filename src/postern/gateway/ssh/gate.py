@@ -31,7 +31,7 @@ from postern.transport.ssh_algorithms import CIPHERS, MACS
 log = logging.getLogger(__name__)
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
 
-MOST_CONNECTIONS = 100  # of one person, at this worker
+MOST_CONNECTIONS = 100  # of one person, at this worker; the same of those inside others
 KEEPALIVE, KEEPALIVES = 30, 4  # seconds, and how many go unanswered before the client is given up
 
 
@@ -42,11 +42,12 @@ class SshGate:
         self.admission = admission
         self._engine = admission.fronts.engine
         self._people: Counter[UUID] = Counter()
+        self._insiders: Counter[UUID] = Counter()
         self._connections: set[Connection] = set()
         options = partial(
             asyncssh.SSHServerConnectionOptions,
             config=None,
-            server_factory=partial(SshServer, admission, self.connection),
+            server_factory=partial(SshServer, admission, self.inside),
             server_version="Postern",
             server_host_keys=[asyncssh.import_private_key(host_key.reveal())],
             authorized_client_keys=None,
@@ -70,7 +71,7 @@ class SshGate:
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
         visit = Visit(stream.peer, self._engine.links.changes, stream)
-        connection = self.connection(visit)
+        connection = Connection(self._outer, visit)
         wire = Wire(connection, visit.below_filled)
         assert stream.transport is not None
         early = stream.hand_over(wire)
@@ -101,8 +102,7 @@ class SshGate:
         finally:
             self._connections.discard(connection)
             self._people[person] -= 1
-            if not self._people[person]:
-                del self._people[person]
+            _forget_none(self._people, person)
             connection.abort()
             if isinstance(proved, Person):
                 await self.admission.quietly(proved.left())
@@ -119,5 +119,24 @@ class SshGate:
         for connection in list(self._connections):
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
-    def connection(self, visit: Visit) -> Connection:
-        return Connection(self._outer if visit.known is None else self._inside, visit)
+    def inside(self, visit: Visit) -> Wire:
+        """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""
+        assert visit.known is not None
+        person = visit.known.principal.id
+        if self._insiders[person] >= MOST_CONNECTIONS:
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_RESOURCE_SHORTAGE, f"you have {MOST_CONNECTIONS} SSH connections through others already"
+            )
+        self._insiders[person] += 1
+        wire = Wire(Connection(self._inside, visit), visit.below_filled)
+        wire.lost.add_done_callback(lambda _: self._left_inside(person))
+        return wire
+
+    def _left_inside(self, person: UUID) -> None:
+        self._insiders[person] -= 1
+        _forget_none(self._insiders, person)
+
+
+def _forget_none(counted: Counter[UUID], person: UUID) -> None:
+    if not counted[person]:
+        del counted[person]

@@ -80,9 +80,9 @@ class Connection(Bounded):
 
 
 class SshServer(asyncssh.SSHServer):
-    """`connect` makes the connection of a visit inside this one."""
+    """`connect` makes what is below the connection of a visit inside this one. Raises ChannelOpenError."""
 
-    def __init__(self, admission: Admission, connect: Callable[[Visit], Connection]) -> None:
+    def __init__(self, admission: Admission, connect: Callable[[Visit], Wire]) -> None:
         self._admission = admission
         self._connect = connect
         self._lender: Lender | None = None
@@ -241,8 +241,9 @@ class SshServer(asyncssh.SSHServer):
 
     def _inside(self, target: str) -> Wire:
         """The SSH server of one connection: who comes through here is known."""
-        visit = Visit(self.visit.peer, self.visit.since, known=self.proved, target=target)
-        wire = Wire(self._connect(visit), visit.below_filled)
+        if not target:
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
+        wire = self._connect(Visit(self.visit.peer, self.visit.since, known=self.proved, target=target))
         self.visit.inside.add(wire)
         wire.lost.add_done_callback(lambda _: self.visit.inside.discard(wire))
         return wire
