@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncssh
 import pytest
 from asyncssh.packet import Boolean, String, UInt32
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
@@ -25,12 +25,6 @@ GLOBAL_REQUEST, CHANNEL_OPEN = 80, 90
 async def site() -> AsyncIterator[Site]:
     async with open_site() as made:
         yield made
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENT):
-        while not true():  # noqa: ASYNC110 - what is waited for has no event to set
-            await asyncio.sleep(0.01)
 
 
 async def gone(conn: asyncssh.SSHClientConnection) -> None:

@@ -6,6 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from tests.support.promises import until
+
+from postern.gateway.ssh import channel as channels
 from postern.gateway.ssh.channel import ChannelTransport
 from postern.protocols.terminal import messages as m
 
@@ -13,6 +17,17 @@ from postern.protocols.terminal import messages as m
 class Reader(asyncio.Protocol):
     def __init__(self) -> None:
         self.frames: list[tuple[int, bytes]] = []
+        self.lost = False
+        self.may_write = True
+
+    def pause_writing(self) -> None:
+        self.may_write = False
+
+    def resume_writing(self) -> None:
+        self.may_write = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
 
     def data_received(self, data: bytes) -> None:
         self.frames += m.FrameReader().feed(data)
@@ -38,3 +53,57 @@ async def test_the_last_size_of_a_window_is_never_lost() -> None:
     sizes = [m.read_resize(payload) for kind, payload in reader.frames if kind == m.RESIZE]
     assert sizes == [(5_000, 24), (90, 25)]
     assert [kind for kind, _ in reader.frames] == [m.RESIZE, m.STDIN, m.RESIZE]
+
+
+class Left:
+    """A channel that its client has closed while its link did not read."""
+
+    def __init__(self, *, forward: bool) -> None:
+        self.transport, self.reader = ChannelTransport(channel(), "::1", forward=forward), Reader()
+        self.transport.set_protocol(self.reader)
+        self.transport.filled(True)
+        self.transport.pause_reading()
+        self.transport.received(b"sent")
+        self.transport.ended()
+        self.gone = 0
+        self.transport.closed(self._count)
+
+    def _count(self) -> None:
+        self.gone += 1
+
+
+async def test_what_a_forwarded_connection_sent_before_its_end_is_passed_on() -> None:
+    left = Left(forward=True)
+    assert left.reader.may_write
+    await asyncio.sleep(0)
+    assert (left.gone, left.reader.lost) == (0, False)
+    left.transport.write(m.frame(m.STDOUT, b"an answer") + m.exit_frame(0))  # nobody is there for it
+    left.transport.filled(True)
+    assert left.reader.may_write
+    left.transport.resume_reading()
+    await asyncio.sleep(0.01)
+    assert left.reader.frames == [(m.STDIN, b"sent"), (m.STDIN_END, b"")]
+    assert (left.gone, left.reader.lost) == (1, True)
+
+
+async def test_what_nobody_takes_of_it_is_kept_for_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "DRAIN", 0.01)
+    left = Left(forward=True)
+    await until(lambda: left.reader.lost)
+    assert (left.gone, left.reader.frames) == (1, [])
+    left.transport.resume_reading()
+    await asyncio.sleep(0)
+    assert not left.reader.frames
+
+
+async def test_a_link_that_ends_first_takes_nothing_more() -> None:
+    left = Left(forward=True)
+    left.transport.close()
+    await asyncio.sleep(0.01)
+    assert (left.gone, left.reader.lost, left.reader.frames) == (1, True, [])
+
+
+async def test_a_program_goes_with_its_client() -> None:
+    left = Left(forward=False)
+    await asyncio.sleep(0.01)
+    assert (left.gone, left.reader.lost, left.reader.frames) == (1, True, [])

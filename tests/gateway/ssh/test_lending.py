@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import asyncssh
 import pytest
-from tests.gateway.ssh.test_bounds import at_gateway, until
+from tests.gateway.ssh.test_bounds import at_gateway
 from tests.gateway.ssh.test_listening import Agent
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra

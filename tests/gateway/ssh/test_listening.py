@@ -10,8 +10,8 @@ from typing import Any
 import asyncssh
 import pytest
 from asyncssh.packet import Boolean, String, UInt32
-from tests.gateway.ssh.test_bounds import CHANNEL_OPEN, GLOBAL_REQUEST, at_gateway, connected, gone, until
-from tests.support.promises import PATIENT
+from tests.gateway.ssh.test_bounds import CHANNEL_OPEN, GLOBAL_REQUEST, at_gateway, connected, gone
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import Site, open_site
 
 from postern.domain.connection import Extra

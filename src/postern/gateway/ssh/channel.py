@@ -5,7 +5,8 @@ its request    ─▶ protocol.data_received(START)      write(STDOUT, STDERR) �
 data           ─▶ STDIN, while nobody paused          (full: protocol.pause_writing)
 window, signal ─▶ RESIZE, SIGNAL                      write(OUTPUT_END)     ─▶ EOF
 EOF            ─▶ STDIN_END                           write(EXIT)           ─▶ exit status or signal, CLOSE
-CLOSE, lost    ─▶ connection_lost                     close()               ─▶ CLOSE, behind what was written
+CLOSE, lost    ─▶ connection_lost; forwarded: behind  close()               ─▶ CLOSE, behind what was written
+                  what waits, within DRAIN seconds
 
 Pausing is the channel's window: what has come by then waits here, at most a window. asyncssh resumes a channel by
 itself when its request was taken, and tells of EOF whether it is paused or not; both are waited for here.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import asyncssh
@@ -22,8 +24,12 @@ import asyncssh
 from postern.protocols.terminal import messages as m
 
 WINDOW = 1 << 20  # bytes that a client may send of one channel while nobody reads
+DRAIN = 30.0  # seconds that what a forwarded connection has sent before its end may take
 _MOST_WAITING = 1_000  # frames, beyond which changes of size and signals are dropped
 _STDERR = asyncssh.EXTENDED_DATA_STDERR
+
+
+def _nothing() -> None: ...
 
 
 class ChannelTransport(asyncio.Transport):
@@ -46,7 +52,9 @@ class ChannelTransport(asyncio.Transport):
         self._throttled = False
         self._exited = False
         self._closing = False
+        self._closed = False  # by the client
         self._gone = False
+        self._on_gone = _nothing
 
     # asyncio.Transport
 
@@ -129,6 +137,7 @@ class ChannelTransport(asyncio.Transport):
         if not self._gone and self._protocol is not None:
             self._gone = True
             self._protocol.connection_lost(None)
+        self._on_gone()
 
     # What asyncssh tells
 
@@ -165,12 +174,26 @@ class ChannelTransport(asyncio.Transport):
         self._below_full = full
         self._throttle()
 
-    def closed(self) -> None:
-        self._closing = self._exited = True
+    def closed(self, on_gone: Callable[[], None] = _nothing) -> None:
+        """A program goes with its client. What a forwarded connection has brought is yet passed on, and then it is
+        gone: `on_gone`."""
+        if self._closed:
+            return
+        self._closed = self._exited = True
+        self._on_gone = on_gone
+        self._throttle()
+        if self._forward and self._waiting:
+            self._loop.call_later(DRAIN, self._leave)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._closing = True
+        self._waiting.clear()
         self._loop.call_soon(self._lost)
 
     def _throttle(self) -> None:
-        full = self._channel_full or self._below_full
+        full = not self._closed and (self._channel_full or self._below_full)
         if full == self._throttled or self._protocol is None or self._closing:
             return
         self._throttled = full
@@ -195,5 +218,9 @@ class ChannelTransport(asyncio.Transport):
     def _go_on(self) -> None:
         while self._waiting and not self._paused and self._protocol is not None:
             self._protocol.data_received(self._waiting.popleft())
-        if not self._paused and not self._closing:
+        if self._paused or self._closing:
+            return
+        if self._closed:
+            self._leave()
+        else:
             self._channel.resume_reading()

@@ -71,7 +71,7 @@ class SshGate:
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
         visit = Visit(stream.peer, self._engine.links.changes, stream)
-        connection = Connection(self._outer, visit)
+        connection = self.connection(visit)
         wire = Wire(connection, visit.below_filled)
         assert stream.transport is not None
         early = stream.hand_over(wire)
@@ -119,6 +119,9 @@ class SshGate:
         for connection in list(self._connections):
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
+    def connection(self, visit: Visit) -> Connection:
+        return Connection(self._outer if visit.known is None else self._inside, visit)
+
     def inside(self, visit: Visit) -> Wire:
         """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""
         assert visit.known is not None
@@ -128,7 +131,7 @@ class SshGate:
                 asyncssh.OPEN_RESOURCE_SHORTAGE, f"you have {MOST_CONNECTIONS} SSH connections through others already"
             )
         self._insiders[person] += 1
-        wire = Wire(Connection(self._inside, visit), visit.below_filled)
+        wire = Wire(self.connection(visit), visit.below_filled)
         wire.lost.add_done_callback(lambda _: self._left_inside(person))
         return wire
 

@@ -165,8 +165,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
         self._admission.begin(self._wanted, known(self._permit))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.gone()
-        self._transport.closed()
+        self._transport.closed(self.gone)
 
     def gone(self) -> None:
         self._visit.channels.discard(self._transport)
