@@ -1,15 +1,15 @@
-"""A MariaDB whose every column holds one value of its own, and the truth about a statement: which columns change its
-answer when they change."""
+"""A MariaDB whose every column holds one value of its own, and what changes each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pymysql
+from tests.inspection.lineage import truth
+from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.mariadb import MariaDbServer
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
@@ -92,26 +92,8 @@ KEYS = (
 )
 KEY_VALUES = ("7", "8")
 
-Group = frozenset[ColumnRef]
 
-
-@dataclass(frozen=True)
-class Answer:
-    """`columns` as the gateway sees them; `values` column by column, as text."""
-
-    columns: tuple[Column, ...]
-    values: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Truth:
-    """`influences` are, for each column of the answer, the groups of columns of which one at least shows in it."""
-
-    answer: Answer
-    influences: tuple[frozenset[Group], ...]
-
-
-class World:
+class World(truth.World):
     def __init__(self, server: MariaDbServer) -> None:
         self._connection = server.connect(database=DATABASE)
         self._session = server.connect(database=DATABASE)
@@ -122,30 +104,9 @@ class World:
         self._connection.close()
         self._session.close()
 
-    def truths(self, cases: Sequence[Sequence[str]]) -> list[Truth | str]:
-        """Of each case, run in a session of its own whose changes are taken back. A case that fails is answered with
-        the reason."""
-        answers = [self._run(case) for case in cases]
-        found: list[set[tuple[int, Group]]] = [set() for _ in cases]
+    def changes(self) -> Iterator[tuple[Group, AbstractContextManager[None]]]:
         for group, updates in self._variants:
-            with self._changed(updates):
-                for index, case in enumerate(cases):
-                    before = answers[index]
-                    after = self._run(case)
-                    if isinstance(before, Answer) and isinstance(after, Answer):
-                        found[index] |= {(place, group) for place in _different(before, after)}
-        return [
-            answer
-            if isinstance(answer, str)
-            else Truth(
-                answer,
-                tuple(
-                    frozenset(group for place, group in found[index] if place == column)
-                    for column in range(len(answer.columns))
-                ),
-            )
-            for index, answer in enumerate(answers)
-        ]
+            yield group, self._changed(updates)
 
     @contextmanager
     def _changed(self, updates: Sequence[tuple[str, str, str]]) -> Iterator[None]:
@@ -158,7 +119,7 @@ class World:
                 for statement, value, _ in updates:
                     cursor.execute(statement, (value,))
 
-    def _run(self, case: Sequence[str]) -> Answer | str:
+    def run(self, case: Case) -> Answer | str:
         try:
             with self._session.cursor() as cursor:
                 cursor.execute("start transaction")
@@ -237,12 +198,3 @@ def _answer(cursor: Any) -> Answer:
 
 def _text(told: bytes | str) -> str:
     return told.decode() if isinstance(told, bytes) else told
-
-
-def _different(before: Answer, after: Answer) -> list[int]:
-    """The columns that another number of rows, or another order of them, does not make different."""
-    return [
-        place
-        for place, (old, new) in enumerate(zip(before.values, after.values, strict=True))
-        if len(old) == len(new) and sorted(old) != sorted(new)
-    ]

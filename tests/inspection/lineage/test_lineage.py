@@ -1,41 +1,28 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.inspection.lineage import schemas
 from tests.inspection.lineage.cases import CASES
 from tests.support.promises import within
 
-from postern.domain.target_schema import ColumnRef, Function, Relation, TargetSchema
+from postern.domain.target_schema import ColumnRef, Function, TargetSchema
 from postern.inspection.lineage.catalogue import NO_DOUBTS
 from postern.inspection.lineage.lineage import MOST_TEXT, Lineage
 
-
-def relation(name: str, columns: str, schema: str = "public", **more: object) -> Relation:
-    return Relation(schema, name, tuple(columns.split()), **more)  # type: ignore[arg-type]
-
-
-def target(
-    *relations: Relation, functions: tuple[Function, ...] = (), path: tuple[str, ...] = ("public",)
-) -> TargetSchema:
-    return TargetSchema(
-        {(one.schema, one.name): one for one in relations}, {(one.schema, one.name): one for one in functions}, path
-    )
-
-
+relation = partial(schemas.relation, schema="public")
+target = partial(schemas.target, path=("public",))
 USERS = relation("users", "id email name")
 ORDERS = relation("orders", "id user_id note")
 SHOP = target(USERS, ORDERS)
 
 
 def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
-    """The sources of each column, as one text."""
-    found = Lineage().sources(text, schema)
-    if found is None:
-        return None
-    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+    return schemas.told_by(Lineage(), text, schema)
 
 
 @pytest.mark.parametrize(

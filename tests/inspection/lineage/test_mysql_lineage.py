@@ -1,40 +1,27 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.inspection.lineage import schemas
 from tests.inspection.lineage.mysql_world import CASES
 from tests.support.promises import within
 
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.target_schema import Function, TargetSchema
 from postern.inspection.lineage.mysql.lineage import MOST_TEXT, MySqlLineage
 
-
-def relation(name: str, columns: str, schema: str = "shop", **more: object) -> Relation:
-    return Relation(schema, name, tuple(columns.split()), **more)  # type: ignore[arg-type]
-
-
-def target(
-    *relations: Relation, functions: tuple[Function, ...] = (), path: tuple[str, ...] = ("shop",)
-) -> TargetSchema:
-    return TargetSchema(
-        {(one.schema, one.name): one for one in relations}, {(one.schema, one.name): one for one in functions}, path
-    )
-
-
+relation = partial(schemas.relation, schema="shop")
+target = partial(schemas.target, path=("shop",))
 USERS = relation("users", "id email name")
 ORDERS = relation("orders", "id user_id note")
 SHOP = target(USERS, ORDERS)
 
 
 def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
-    """The sources of each column, as one text."""
-    found = MySqlLineage().sources(text, schema)
-    if found is None:
-        return None
-    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+    return schemas.told_by(MySqlLineage(), text, schema)
 
 
 @pytest.mark.parametrize(

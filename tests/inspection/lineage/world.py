@@ -1,14 +1,14 @@
-"""A database whose every column holds one value of its own, and the truth about a statement: which columns change its
-answer when they change."""
+"""A PostgreSQL whose every column holds one value of its own, and what changes each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 
 import psycopg
 from psycopg import sql
+from tests.inspection.lineage import truth
+from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.postgres import PostgresServer
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
@@ -94,55 +94,16 @@ KEYS = (
 )
 KEY_VALUES = ("7", "8")
 
-Group = frozenset[ColumnRef]
 
-
-@dataclass(frozen=True)
-class Answer:
-    """`columns` as the gateway sees them; `values` column by column, as text."""
-
-    columns: tuple[Column, ...]
-    values: tuple[tuple[bytes | None, ...], ...]
-
-
-@dataclass(frozen=True)
-class Truth:
-    """`influences` are, for each column of the answer, the groups of columns of which one at least shows in it."""
-
-    answer: Answer
-    influences: tuple[frozenset[Group], ...]
-
-
-class World:
+class World(truth.World):
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
         self.schema = read_schema(connection)
         self._variants = list(_variants())
 
-    def truths(self, cases: Sequence[Sequence[str]]) -> list[Truth | str]:
-        """Of each case: its statements are run in one transaction, and the last one's answer counts. A case that fails
-        is answered with the reason."""
-        answers = [self._run(case) for case in cases]
-        found: list[set[tuple[int, Group]]] = [set() for _ in cases]
-        for group, statements in self._variants:
-            with self._changed(statements):
-                for index, case in enumerate(cases):
-                    before = answers[index]
-                    after = self._run(case)
-                    if isinstance(before, Answer) and isinstance(after, Answer):
-                        found[index] |= {(place, group) for place in _different(before, after)}
-        return [
-            answer
-            if isinstance(answer, str)
-            else Truth(
-                answer,
-                tuple(
-                    frozenset(group for place, group in found[index] if place == column)
-                    for column in range(len(answer.columns))
-                ),
-            )
-            for index, answer in enumerate(answers)
-        ]
+    def changes(self) -> Iterator[tuple[Group, AbstractContextManager[None]]]:
+        for group, updates in self._variants:
+            yield group, self._changed(updates)
 
     @contextmanager
     def _changed(self, statements: Sequence[sql.Composed]) -> Iterator[None]:
@@ -151,7 +112,7 @@ class World:
                 self.connection.execute(statement)
             yield
 
-    def _run(self, case: Sequence[str]) -> Answer | str:
+    def run(self, case: Case) -> Answer | str:
         try:
             with self.connection.transaction(force_rollback=True):
                 for statement in case[:-1]:
@@ -233,12 +194,3 @@ def _answer(cursor: psycopg.Cursor) -> Answer:
     ]
     values = [tuple(result.get_value(row, at) for row in range(result.ntuples)) for at in range(result.nfields)]
     return Answer(tuple(columns), tuple(values))
-
-
-def _different(before: Answer, after: Answer) -> list[int]:
-    """The columns that another number of rows, or another order of them, does not make different."""
-    return [
-        place
-        for place, (old, new) in enumerate(zip(before.values, after.values, strict=True))
-        if len(old) == len(new) and sorted(map(str, old)) != sorted(map(str, new))
-    ]
