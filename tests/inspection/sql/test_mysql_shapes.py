@@ -17,6 +17,10 @@ def shape(text: str) -> str | None:
 
 
 ALIKE = [
+    (
+        "select a from t where `t`.a in (1, 'x',2) and b not in(3)",
+        "select a from t where `t`.a in (4, 5,'y') and b not in('z')",
+    ),
     ("select a from t where id = 4711;", "select a from t where id = 1;"),
     ("SELECT `a` FROM `t` WHERE `t`.`id` = 'x@y: \"#1\" ü'", "SELECT `a` FROM `t` WHERE `t`.`id` = -5"),
     ("update t set a = a + -5 where id = 3", "update t set a = a + 17 where id = 99"),
@@ -67,6 +71,20 @@ NO_SHAPE = [
     "select a from t where a = 5 limit 2, 3",
     "select a from t where a = 5 procedure analyse(1)",
     "select a from t where a = 5 order by 2",
+    "select a from t where a in (5, b)",
+    "select a from t where a in (5, 6 + 1)",
+    "select a from t where a in (5, (6))",
+    "select a from t where a in ((5))",
+    "select a from t where a in (select 5)",
+    "select a from t where a in (5.0)",
+    "select a from t where (a) in (5)",
+    "select a from t where (a, b) in ((5, 6))",
+    "select a from t where 5 in (5)",
+    "select a from t where a + 1 in (5)",
+    "select a from t where a in (5) is true",
+    "select a from t where a in (5) = b",
+    "select a from t where f(a) in (5)",
+    "select a from t where a in ()",
     "insert into h values (nextval('s'))",
     "insert into h values (1) on duplicate key update a = 5",
     "insert into h values (\"x\")",
@@ -121,6 +139,8 @@ compared = st.builds(
     st.sampled_from(["=", " <> ", " < ", " >= ", " != ", "<=>", " = b + ", " = b -"]),
     literals,
 )
+members = st.lists(literals, min_size=1, max_size=3).map(", ".join)
+listed = st.builds("{} {}({})".format, columns, st.sampled_from(["in ", "not in ", "IN", "not  in"]), members)
 within = st.builds("{} between {} and {}".format, columns, literals, literals)
 odd = st.sampled_from([
     "a is null", "b", "true", "1 = 1", "'t'", "a between b and c", "1 + a = 1", "a like '%'", "a in (a, 1)",
@@ -128,7 +148,7 @@ odd = st.sampled_from([
     "a = 1 /*! or 1 */",
 ])  # fmt: skip
 conditions = st.recursive(
-    st.one_of(compared, compared, compared, within, odd),
+    st.one_of(compared, compared, compared, within, listed, odd),
     lambda one: st.one_of(
         st.builds("{} {} {}".format, one, st.sampled_from(["or", "and", "xor"]), one),
         st.builds("not {}".format, one),

@@ -12,6 +12,10 @@ from postern.inspection.sql.shapes import LONGEST, shape_of
 PARSER = PostgresParser()
 
 ALIKE = [
+    (
+        "select a from t where a in (1, 'x',2) and b not in(3)",
+        "select a from t where a in (4, 5,'y') and b not in('z')",
+    ),
     ("select a from t where id = 4711;", "select a from t where id = 1;"),
     ("select a from t where id = -4711", "select a from t where id = 'x'"),
     ("update t set a = a + -5 where id = 3", "update t set a = a + 17 where id = 99"),
@@ -50,6 +54,20 @@ NO_SHAPE = [
     "select a from t where 'x' collate \"C\" = 'x'",
     "select a from t where 5::int = 5",
     "select a from t where a = 5 order by 2",
+    "select a from t where a in (5, b)",
+    "select a from t where a in (5, 6 + 1)",
+    "select a from t where a in (5, (6))",
+    "select a from t where a in ((5))",
+    "select a from t where a in (select 5)",
+    "select a from t where a in (5.0)",
+    "select a from t where (a) in (5)",
+    "select a from t where (a, b) in ((5, 6))",
+    "select a from t where 5 in (5)",
+    "select a from t where a + 1 in (5)",
+    "select a from t where a in (5) is true",
+    "select a from t where a in (5) = b",
+    "select a from t where f(a) in (5)",
+    "select a from t where a in ()",
     "select a from t where a between 5 and b",
     "select a from t where a between 5 and 6 + 1",
     "select a from t where a between 5 and not 6",
@@ -78,6 +96,7 @@ def test_equal_literals_are_equal_in_the_shape() -> None:
     seldom = shape_of("delete from t where a = 1 or not a = 2")
     assert None not in (always, seldom)
     assert always != seldom
+    assert shape_of("delete from t where a in (1, 2, 1)") != shape_of("delete from t where a in (1, 2, 3)")
 
 
 def test_names_in_quotes_are_no_values() -> None:
@@ -97,9 +116,11 @@ compared = st.builds(
     "{}{}{}".format, columns, st.sampled_from(["=", " <> ", " < ", " >= ", " != ", " = b + ", " = b - "]), literals
 )
 odd = st.sampled_from(["a is null", "b", "true", "1 = 1", "'t'", "a between 1 and 2", "a between b and c", "1 + a = 1"])
+members = st.lists(literals, min_size=1, max_size=3).map(", ".join)
+listed = st.builds("{} {}({})".format, columns, st.sampled_from(["in ", "not in ", "IN", "not  in"]), members)
 within = st.builds("{} between {} and {}".format, columns, literals, literals)
 conditions = st.recursive(
-    st.one_of(compared, compared, compared, within, odd),
+    st.one_of(compared, compared, compared, within, listed, odd),
     lambda one: st.one_of(
         st.builds("{} or {}".format, one, one),
         st.builds("{} and {}".format, one, one),

@@ -3,9 +3,9 @@
 A client that writes its values into its statements hardly ever sends a text twice, and reading one costs some 70 µs in
 PostgreSQL's dialect, and a millisecond in MySQL's. What is known of one such statement holds for all of its shape, as
 none of their literals can matter: each is a plain number or text, and stands alone beside a column (`id = 4711`,
-`set total = total + 5`, `id between 1 and 9`), behind LIMIT, or in the VALUES of an INSERT. Equal literals are equal in
-the shape, and others are not, so that `a = 1 or not a = 1` is another shape than `a = 1 or not a = 2`. A text with any
-other literal, comment, backslash or second statement has no shape.
+`set total = total + 5`, `id between 1 and 9`, `id in (1, 2)`), behind LIMIT, or in the VALUES of an INSERT. Equal
+literals are equal in the shape, and others are not, so that `a = 1 or not a = 1` is another shape than
+`a = 1 or not a = 2`. A text with any other literal, comment, backslash or second statement has no shape.
 
 In MySQL's dialect such a text is read alike in every sql_mode, by every version: it has no backslash, no comment, and
 no double quote, variable or `#` but within its literals, which no mode ends elsewhere. What stands between them is
@@ -49,6 +49,7 @@ class Shapes:
     odd: re.Pattern[str]
     beginning: re.Pattern[str]
     site: re.Pattern[str]
+    literal: re.Pattern[str]
     inserted: re.Pattern[str]
     seen: Callable[[str], str]
 
@@ -65,6 +66,8 @@ class Shapes:
             return places.setdefault(self.seen(literal), chr(_FIRST + len(places)))
 
         def placed(site: re.Match[str]) -> str:
+            if site["list"]:
+                return site[1] + site["member"] + self.literal.sub(lambda one: place_of(one[0]), site["list"])
             literal = site["value"] or site["limit"]
             if literal is None:
                 return site[0]
@@ -86,6 +89,8 @@ def _shapes(quote: str, verbs: str, word: str, refused: str, odd: str, seen: Cal
     comparing = rf"(?:\s*{_COMPARING.format(column=column)}|(?P<between>\s+between\s))\s*"
     upto = rf"(?(between)(?P<and>\s+and\s+)(?P<highest>{literal}))"
     compared = rf"(?P<column>{_BEHIND}{column}{comparing})(?P<value>{literal}){upto}{_ALONE}"
+    listed = rf"(?P<list>\s*{literal}(?:\s*,\s*{literal})*\s*\)){_ALONE}"
+    member = rf"(?P<member>{_BEHIND}{column}\s+(?:not\s+)?in\s*\(){listed}"
     quoted = rf"(?<={quote})[^{quote}]*{quote}|(?<=')(?:[^']|'')*'"
     value = rf"\s*(?:{literal}|-?[0-9]{{1,18}}\.[0-9]{{1,18}}|null|default|true|false|current_timestamp|now\(\))\s*"
     row = rf"\({value}(?:,{value})*\)"
@@ -94,7 +99,8 @@ def _shapes(quote: str, verbs: str, word: str, refused: str, odd: str, seen: Cal
         re.compile(refused),
         re.compile(odd),
         re.compile(rf"\s*(?:{verbs}|update|delete|with|select)\b", flags),
-        re.compile(rf"([\s(,'{quote}])(?:{compared}|{_LIMITED}|{quoted})", flags),
+        re.compile(rf"([\s(,'{quote}])(?:{compared}|{member}|{_LIMITED}|{quoted})", flags),
+        re.compile(literal),
         re.compile(
             rf"(\s*(?:{verbs})\s+into\s+{column}\s*(?:\((?:\s*{name}\s*,)*\s*{name}\s*\))?\s*values\s*)"
             rf"{row}(?:\s*,\s*{row})*\s*;?\s*",
