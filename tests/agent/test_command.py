@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 import uvloop
 from tests.agent.test_secrets import order
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.agent.command import CommandTargets
 from postern.agent.ending import processes
@@ -136,9 +136,8 @@ def go(request: pytest.FixtureRequest) -> Iterator[Callable[[Work], None]]:
         await asyncio.to_thread(time.sleep, 0)  # the thread and its descriptors are there
         before = set(os.listdir("/proc/self/fd"))
         await work()
-        async with asyncio.timeout(60):  # others of this process may open and close some meanwhile
-            while set(os.listdir("/proc/self/fd")) - before:  # noqa: ASYNC110 - there is nothing to wait for
-                await asyncio.sleep(0.02)
+        # Others of this process may open and close some meanwhile.
+        await until(lambda: not set(os.listdir("/proc/self/fd")) - before)
 
     with asyncio.Runner(loop_factory=factory) as runner:
         yield lambda work: runner.run(watched(work))
@@ -357,9 +356,11 @@ def test_attack_a_grandchild_that_leaves_the_session_does_not_stay(go: Go) -> No
     async def work() -> None:
         command = await run("bash", "-c", "setsid -f sleep 300 >/dev/null 2>&1; echo ready; sleep 300", stdin=None)
         await command.client.until(lambda: "ready" in command.client.text())
-        async with asyncio.timeout(60):  # the second sleep is begun after what was printed
-            while len(await asyncio.to_thread(command.alive)) < 2:  # noqa: ASYNC110 - processes tell nobody
-                await asyncio.sleep(0.02)
+
+        async def both() -> bool:  # the second sleep is begun after what was printed
+            return len(await asyncio.to_thread(command.alive)) >= 2
+
+        await until(both)
         command.transport.close()
         await asyncio.wait_for(command.client.lost, 60)
         assert command.alive() == set()

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.agent.test_command import Go, go
 from tests.agent.test_secrets import order
-from tests.support.promises import PATIENT, within
+from tests.support.promises import until, within
 
 from postern.agent import ending
 from postern.agent.ending import processes
@@ -180,9 +180,7 @@ async def test_who_takes_the_wish_back_ends_it_with_all_its_processes(tmp_path: 
     there = tmp_path / "there"
     one = hook(f"import subprocess; open({str(there)!r}, 'w'); subprocess.run(['sleep', '300'])")
     task = asyncio.ensure_future(run(one))
-    async with asyncio.timeout(60):
-        while not there.exists():  # noqa: ASYNC110 - files tell nobody
-            await asyncio.sleep(0.02)
+    await until(there.exists)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -205,13 +203,9 @@ async def test_attack_one_that_heeds_no_signal_does_not_outlive_who_cannot_wait(
         time.sleep(120)
     """)
     task = asyncio.ensure_future(Hooks(ANYTHING, ENVIRON).run(one))
-    async with asyncio.timeout(PATIENT):
-        while not there.exists():  # noqa: ASYNC110 - files tell nobody
-            await asyncio.sleep(0.02)
+    await until(there.exists)
     for _ in range(2):
         task.cancel()
         await asyncio.wait([task], timeout=0.2)
     assert task.cancelled()
-    async with asyncio.timeout(PATIENT):
-        while alive(one.id):  # noqa: ASYNC110 - nor do processes of others
-            await asyncio.sleep(0.02)
+    await until(lambda: not alive(one.id))

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.postgres import unprivileged_user
-from tests.support.ssh_channels import Running, Servers, eventually, secrets_of
+from tests.support.promises import until
+from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.sshds import Sshd, sshd
 
 from postern.agent.ssh import login as logins
@@ -238,7 +239,7 @@ async def test_an_end_waits_for_whoever_paused(servers: Servers, server: Sshd) -
     running = await servers.dial(secrets_of(server), "head -c 200000 /dev/zero; exit 9")
     running.transport.pause_reading()
     running.send(m.START_FRAME)
-    await eventually(lambda: running.transport._exit is not None)
+    await until(lambda: running.transport._exit is not None)
     assert (await servers.run(secrets_of(server), "true"))[0].code == 0
     assert running.reader.kinds == []
     running.transport.resume_reading()
@@ -250,7 +251,7 @@ async def test_an_end_without_output_waits_for_whoever_paused(servers: Servers, 
     running = await servers.dial(secrets_of(server), "exit 9")
     running.transport.pause_reading()
     running.send(m.START_FRAME)
-    await eventually(lambda: running.transport._over)
+    await until(lambda: running.transport._over)
     assert running.reader.kinds == []
     running.transport.resume_reading()
     assert await running.ended() == m.Exit(9, "")
@@ -295,7 +296,7 @@ async def test_closing_hangs_up_on_the_program(servers: Servers, server: Sshd, h
     getattr(running.transport, how)()
     await running.until(lambda: running.reader.lost)
     assert running.reader.exit is None
-    await eventually(lambda: not Path(f"/proc/{pid}").exists())
+    await until(lambda: not Path(f"/proc/{pid}").exists())
     assert (await servers.run(secrets_of(server), "echo still here"))[1] == "still here\n"
 
 
@@ -386,11 +387,11 @@ async def test_the_server_goes_away_while_nobody_reads(servers: Servers, server:
     running = await start(servers, server, "echo $PPID; head -c 100000 /dev/zero; sleep 600")
     await running.until(lambda: running.reader.size > 0)
     running.transport.pause_reading()
-    await eventually(
+    await until(
         lambda: running.reader.size + sum(len(data) for data, _ in running.transport._channel._recv_buf) > 100_000
     )
     os.kill(int(running.text().split()[0]), signal.SIGKILL)
-    await eventually(lambda: running.transport._over)
+    await until(lambda: running.transport._over)
     assert running.reader.exit is None
     running.transport.resume_reading()
     assert (await running.ended()).code == m.ENDED

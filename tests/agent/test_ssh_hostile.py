@@ -11,8 +11,8 @@ from typing import Any
 import asyncssh
 import pytest
 from asyncssh.packet import Boolean, String
-from tests.support.promises import PATIENT
-from tests.support.ssh_channels import Running, Servers, eventually
+from tests.support.promises import PATIENT, until
+from tests.support.ssh_channels import Running, Servers
 from tests.support.ssh_here import PASSWORD, serving
 
 from postern.agent.ssh import login, wire
@@ -52,7 +52,7 @@ async def test_more_than_the_window_ends_the_connection(servers: Servers) -> Non
     async with serving(program=floods) as port:
         running = await begun(servers, port)
         running.transport.pause_reading()
-        await eventually(lambda: running.transport._over)
+        await until(lambda: running.transport._over)
         assert sum(map(len, running.transport._ends)) <= login.WINDOW + 100_000
         running.transport.resume_reading()
         assert (await running.ended()).code == m.ENDED
@@ -190,7 +190,7 @@ async def test_a_server_that_hangs_up_right_behind_the_end(servers: Servers, pau
         running = await begun(servers, port)
         if paused:
             running.transport.pause_reading()
-            await eventually(lambda: running.transport._over)
+            await until(lambda: running.transport._over)
             assert running.reader.kinds == []
             running.transport.resume_reading()
         assert await running.ended() == m.Exit(7, "")

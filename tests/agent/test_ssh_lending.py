@@ -11,8 +11,8 @@ from typing import Any
 import asyncssh
 import pytest
 from tests.agent.test_ssh_listening import Listens
-from tests.support.promises import PATIENT
-from tests.support.ssh_channels import Running, Servers, eventually, secrets_of
+from tests.support.promises import PATIENT, until
+from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.ssh_here import PASSWORD, serving
 from tests.support.sshds import Sshd, sshd
 
@@ -127,7 +127,7 @@ async def test_who_asks_is_told_and_taken_by_number(servers: Servers, server: Se
         taken = await servers.dial(here(port), f"{came.number} ?:0 {told.AGENT}", kind=ChannelKind.ACCEPT)
         taken.send(m.START_FRAME, m.frames(m.STDIN, b"answer"))
         assert await asyncio.wait_for(asking, PATIENT)
-        await eventually(lambda: server.sessions[0].got == b"answer")
+        await until(lambda: server.sessions[0].got == b"answer")
         server.sessions[0].channel.write(b"question")
         await taken.output(8)
         assert taken.text() == "question"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import asyncssh
 import pytest
 from tests.support import ssh_here
 from tests.support.postgres import free_port
-from tests.support.promises import PATIENT
-from tests.support.ssh_channels import Running, Servers, eventually, secrets_of
+from tests.support.promises import PATIENT, until
+from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.ssh_here import PASSWORD, Seen, serving
 from tests.support.sshds import Sshd, sshd
 
@@ -82,12 +82,6 @@ async def hung_up(reader: asyncio.StreamReader) -> bool:
         return await asyncio.wait_for(reader.read(), PATIENT) == b""
     except ConnectionError:
         return True
-
-
-async def until(true: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENT):
-        while not await true():  # noqa: ASYNC110 - what is waited for has no event to set
-            await asyncio.sleep(0.01)
 
 
 async def test_who_comes_is_taken_by_their_number(servers: Servers, server: Sshd) -> None:
@@ -210,7 +204,7 @@ async def test_what_a_listener_cannot_be_told_ends_it(servers: Servers, server: 
     for frame in (m.frame(m.STDIN, b"refuse x"), m.resize(1, 1), m.START_FRAME):
         listener, _ = await listens(servers, server, f"127.0.0.1:{free_port()}")
         listener.running.send(frame)
-        await eventually(lambda running=listener.running: running.reader.lost)  # type: ignore[misc]
+        await until(lambda running=listener.running: running.reader.lost)  # type: ignore[misc]
 
 
 async def test_who_comes_together_with_the_servers_answer_is_taken(

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import asyncssh
 import pytest
-from tests.support.promises import PATIENT
-from tests.support.ssh_channels import Servers, eventually, order_of, secrets_of
+from tests.support.promises import PATIENT, until
+from tests.support.ssh_channels import Servers, order_of, secrets_of
 from tests.support.ssh_here import PASSWORD, greets, serving
 from tests.support.sshds import PASSPHRASE, Sshd, make_key, public, sshd
 
@@ -408,7 +408,7 @@ async def test_a_connection_stays_for_a_while(servers: Servers, monkeypatch: pyt
         two.send(m.START_FRAME)
         assert (await two.ended()).code == 0
         two.target.release()
-        await eventually(lambda: login.is_over)
+        await until(lambda: login.is_over)
         assert not servers.targets._logins._held
 
 

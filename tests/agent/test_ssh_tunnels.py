@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.muxes import Pair, Sink
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_channels import Reader, order_of, secrets_of
 from tests.support.sshds import Sshd, sshd
 
@@ -99,8 +99,7 @@ async def test_both_ways_with_ends_that_stall(tunnel: Tunnel, server: Sshd) -> N
 
     async def send() -> None:
         for _ in range(100):
-            while far.paused:  # noqa: ASYNC110 - it has no event
-                await asyncio.sleep(0.001)
+            await until(lambda: not far.paused)
             far.stream.write(m.frames(m.STDIN, MEGABYTE))
             await asyncio.sleep(0)
         far.stream.write(m.STDIN_END_FRAME)

@@ -13,6 +13,7 @@ import pytest
 from tests.api.conftest import PASSWORD, Api, message
 from tests.api.test_cookies import OWN, browser, csrf
 from tests.support.authenticator import Browser
+from tests.support.promises import until
 from tests.support.world import API_URL
 
 from postern.api.addresses import Network
@@ -270,9 +271,7 @@ async def test_a_flood_of_passwords_is_answered_at_once(api: Api, monkeypatch: p
     monkeypatch.setattr("postern.services.identity.passwords.asyncio.to_thread", to_thread)
     waiting = [asyncio.create_task(login(api, f"user{number}")) for number in range(32)]
     passwords = api.services.accounts._passwords
-    async with asyncio.timeout(60):
-        while passwords._waiting < len(waiting):  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.01)
+    await until(lambda: passwords._waiting >= len(waiting))
     for _ in range(20):  # more than an account is allowed to fail
         async with asyncio.timeout(60):
             assert "being checked right now" in message(await login(api), 429)

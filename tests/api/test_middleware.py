@@ -7,6 +7,7 @@ import asyncio
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from tests.support.promises import until
 
 from postern.api.middleware import Envelope
 from postern.transport.http_bounds import HttpLimits, bounded_http
@@ -32,8 +33,7 @@ async def test_a_client_does_not_wait_for_the_rest_of_an_answer() -> None:
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server.serve())
     async with asyncio.timeout(60):
-        while not server.started:  # noqa: ASYNC110 - it has no event
-            await asyncio.sleep(0.01)
+        await until(lambda: server.started)
         port = server.servers[0].sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +10,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from tests.api.conftest import Api
-from tests.support.promises import within
+from tests.support.promises import until, within
 from tests.support.shelf import NAME, shelve
 
 from postern.domain.runbook import RunbookPattern, RunbookRule
@@ -61,13 +59,13 @@ async def session(api: Api, answer: httpx.Response) -> dict[str, Any]:
 async def newest(api: Api, files: Mapping[str, str]) -> str:
     """The commit of these files, once it is the one that runs."""
     commit = await shelve(api.world.stores, api.world.org_id, files, at=api.world.clock())
-    deadline = time.monotonic() + within(10)
-    while True:
+
+    async def runs() -> bool:
         api.world.clock.forward(seconds=60)
-        if (await api.services.runbook_library.shelves(api.world.org_id))[0].outline.commit == commit:
-            return commit
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+        return (await api.services.runbook_library.shelves(api.world.org_id))[0].outline.commit == commit
+
+    await until(runs, within(10))
+    return commit
 
 
 async def refusal(answer: httpx.Response) -> tuple[int, str]:

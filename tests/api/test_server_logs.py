@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 from tests.api.conftest import Api, make_api, message
+from tests.support.promises import until
 
 from postern import logs
 from postern.api.routes import server_logs
@@ -50,8 +51,7 @@ async def served(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     config = uvicorn.Config(api.app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     headers = {"Authorization": api.as_admin.headers["Authorization"]}
     try:
@@ -138,6 +138,8 @@ async def test_followers_are_bounded_and_leave_room(api: Api) -> None:
         for stream in streams:
             await stream.__aexit__(None, None, None)
         api.app.state.stream_life = 0.1
-        async with asyncio.timeout(60):
-            while (await client.get("/server-logs/stream")).status_code == 429:  # noqa: ASYNC110 - asked again
-                await asyncio.sleep(0.1)
+
+        async def let_in() -> bool:
+            return (await client.get("/server-logs/stream")).status_code != 429
+
+        await until(let_in)

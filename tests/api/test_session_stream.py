@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 from tests.api.conftest import Api, message
+from tests.support.promises import until
 from tests.support.spooled import append, ended, recorded_session
 
 from postern.api.routes import session_stream
@@ -38,8 +39,7 @@ async def served(api: Api, who: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncC
     config = uvicorn.Config(api.app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     headers = {"Authorization": who.headers["Authorization"]}
     try:
@@ -159,9 +159,11 @@ async def test_watchers_are_bounded_and_leave_room(real: Api, running: Session) 
         for stream in streams:
             await stream.__aexit__(None, None, None)
         real.app.state.stream_life = 0.1
-        async with asyncio.timeout(60):
-            while (await client.get(url)).status_code == 429:  # noqa: ASYNC110 - asked again
-                await asyncio.sleep(0.1)
+
+        async def let_in() -> bool:
+            return (await client.get(url)).status_code != 429
+
+        await until(let_in)
 
 
 async def test_a_slow_watcher_is_cut_and_the_session_is_not(
@@ -201,11 +203,8 @@ async def test_one_who_takes_nothing_is_left(
         writer.write("\r\n".join(lines).encode())
         watchers = real.services.watchers
         ann = real.users["ann"].id
-        async with asyncio.timeout(60):
-            while not watchers._taken[ann]:  # noqa: ASYNC110 - it tells nobody
-                await asyncio.sleep(0.01)
-            while watchers._taken[ann]:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        await until(lambda: watchers._taken[ann])
+        await until(lambda: not watchers._taken[ann])
         writer.close()
 
 

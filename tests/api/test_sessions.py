@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Api, make_api, message
-from tests.support.promises import within
+from tests.support.promises import until, within
 from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
@@ -361,10 +361,13 @@ async def test_a_script_that_runs_on_is_asked_for_again(api: Api) -> None:
 async def test_a_script_that_was_killed_before_it_began_says_so(api: Api) -> None:
     await api.make_connection()
     asked = asyncio.create_task(api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"}))
-    async with asyncio.timeout(60):
-        while not (found := (await api.as_ann.get("/sessions")).json()["data"]):  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.01)
-    await api.as_ann.post(f"/sessions/{found[0]['id']}/kill")
+
+    async def begun() -> list[dict[str, str]]:
+        found: list[dict[str, str]] = (await api.as_ann.get("/sessions")).json()["data"]
+        return found
+
+    await until(begun)
+    await api.as_ann.post(f"/sessions/{(await begun())[0]['id']}/kill")
     answer = await asked
     assert (answer.status_code, answer.json()["output_status"]) == (200, "failed")
     assert answer.json()["output"] == "killed by ann@example.com"

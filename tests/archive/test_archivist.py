@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import delete, update
+from tests.support.promises import until
 from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, events_of, new_session
 from tests.support.world import START, World
 
@@ -391,20 +392,15 @@ async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
             at.append(clock())
 
         task = asyncio.create_task(one.forever(told))
-        async with asyncio.timeout(60):
-            while len(rounds) < 5:  # noqa: ASYNC110 - a round sets no event
-                await asyncio.sleep(0.01)
+        await until(lambda: len(rounds) >= 5)
         waited = [after - before for before, after in pairwise(at)]
         assert all(wait >= 0.01 * 2**count for count, wait in enumerate(waited, 1)), "each time it waits longer"
         assert all(one.trouble for one in rounds)
         assert [record.levelname for record in caplog.records] == ["ERROR"]
         assert made.path(1).exists()
         blobs.trouble = ""
-        async with asyncio.timeout(60):
-            while list((home / "sealed").glob("*/*/*")):  # noqa: ASYNC110 - files set no event
-                await asyncio.sleep(0.01)
-            while len(caplog.records) < 2:  # noqa: ASYNC110 - nor does a log
-                await asyncio.sleep(0.01)
+        await until(lambda: not list((home / "sealed").glob("*/*/*")))
+        await until(lambda: len(caplog.records) >= 2)
         await asyncio.sleep(0.05)
         task.cancel()
     assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
@@ -436,8 +432,7 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
     blobs.hang = asyncio.Event()
     task = asyncio.create_task(archivist_of(world, home, blobs).forever())
     async with asyncio.timeout(60):
-        while not blobs.puts:  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.01)
+        await until(lambda: blobs.puts)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 import pytest
+from tests.support.promises import until
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli import profile, renewal
@@ -252,9 +253,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
         if now is not None:
             profile.save(gate.environment, now)
         renewing = asyncio.create_task(keep_fresh(forward, gate.environment, used, every=0.01))
-        async with asyncio.timeout(60):
-            while looked < 3:  # noqa: ASYNC110 - each look after the first has made something of the one before
-                await asyncio.sleep(0.01)
+        await until(lambda: looked >= 3)  # each look after the first has made something of the one before
         renewing.cancel()
 
     fresh = renewal.fresh

@@ -11,6 +11,7 @@ from dataclasses import replace
 import grpc
 import pytest
 from tests.support.control import Attending
+from tests.support.promises import until
 
 from postern.client import control
 from postern.client.control import FIRST_RETRY, LAST_RETRY, _Backoff, _roots
@@ -47,9 +48,7 @@ async def test_whatever_is_there_instead_of_a_gateway_it_tries_again(
         elif answer == "nonsense":
             threading.Thread(target=_nonsense, args=(listening,), daemon=True).start()
         agent = Attending(replace(KEY, port=port))
-        async with asyncio.timeout(60):
-            while caplog.text.count(f"the control service of 127.0.0.1:{port} is away") < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: caplog.text.count(f"the control service of 127.0.0.1:{port} is away") >= 2)
         assert agent.orders.empty()
         assert not agent.task.done()
         await agent.stop()
@@ -71,9 +70,7 @@ async def test_one_that_is_given_up_leaves_no_task_behind() -> None:
     agent = Attending(KEY)
     await asyncio.sleep(0.3)
     await agent.stop()
-    async with asyncio.timeout(60):
-        while {one for one in asyncio.all_tasks() - before if "grpc" not in repr(one)}:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await until(lambda: not {one for one in asyncio.all_tasks() - before if "grpc" not in repr(one)})
 
 
 def test_a_public_certificate_is_checked_by_a_list_of_authorities() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import socketserver
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.support.promises import until
 from tests.support.served import PASSWORD, ROOT, Served, served
 
 from postern.client.client import Client
@@ -167,10 +167,7 @@ def test_a_write_that_is_under_way_is_waited_for(gate: Served, monkeypatch: pyte
 
     async def slow(*arguments: Any) -> Any:
         begun.set()
-        for _ in range(1200):
-            if waits:
-                break
-            await asyncio.sleep(0.05)
+        await until(lambda: waits)
         return await create(*arguments)
 
     class Impatient(Cut):

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import until, within
 from tests.support.recordings import Made, events_of, new_session
 from tests.support.world import World
 
@@ -99,9 +99,7 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
         killed_in_the_middle += left(home) > 0
     assert killed_in_the_middle >= kills // 2
     with archivist(home, url, log):
-        async with asyncio.timeout(300):
-            while left(home):  # noqa: ASYNC110 - files set no event
-                await asyncio.sleep(0.05)
+        await until(lambda: not left(home), 300)
     await world.encryption.load()
     keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
     for one in made:

@@ -23,6 +23,7 @@ from tests.support.features import ADVISORY, ENFORCED, HOLDS, Client, Mysql, Pos
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import until
 from tests.support.served import INFO
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import Sshd, sshd
@@ -72,18 +73,13 @@ def api(gateway: Gateway) -> Iterator[httpx.Client]:
         config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1)
         serving = uvicorn.Server(config)
         running = asyncio.run_coroutine_threadsafe(serving.serve(), gateway._loop)
-        gateway.call(_started(serving))
+        gateway.call(until(lambda: serving.started))
         port = serving.servers[0].sockets[0].getsockname()[1]
         headers = {"Authorization": f"Bearer {gateway.token.reveal()}"}
         with httpx.Client(base_url=f"http://127.0.0.1:{port}/api", headers=headers, timeout=120) as client:
             yield client
         serving.should_exit = True
         running.result(60)
-
-
-async def _started(serving: uvicorn.Server) -> None:
-    while not serving.started:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture

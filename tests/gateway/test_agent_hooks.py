@@ -8,8 +8,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.gateway.test_agents import AgentHere, Worker, material, permit_for, until, worker
+from tests.gateway.test_agents import AgentHere, Worker, material, permit_for, worker
 from tests.support.postgres import PostgresServer
+from tests.support.promises import until
 
 from postern.agent.ending import processes
 from postern.agent.policy import NO_COMMANDS

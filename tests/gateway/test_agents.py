@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.gateway import running, wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import until
 
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
@@ -54,12 +55,6 @@ class Enrolment:
         if secret != SECRET:
             raise Unauthenticated("this agent key is not known here")
         return Agent(AGENT, ORG, "edge", AgentMode.STANDARD, None, datetime.now(UTC))
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for has no event to set
-            await asyncio.sleep(0.01)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select
+from tests.support.promises import until
 from tests.support.reviews import decided
 from tests.support.world import START, World
 
@@ -255,9 +256,7 @@ async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
     line.done.set_result(None)
-    async with asyncio.timeout(60):
-        while (await _all(world))[0][0] == ReviewStatus.PENDING:  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.02)
+    await until(lambda: _decided(world))
     assert (await _all(world))[0][0] == ReviewStatus.WITHDRAWN
     assert not line.settled.done()
 
@@ -343,10 +342,7 @@ async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.
     line.link.parked = None
     assert line.on_settled is not None
     line.on_settled()
-    for _ in range(3_000):
-        if (await _all(world))[0][0] != ReviewStatus.PENDING:
-            break
-        await asyncio.sleep(0.02)
+    await until(lambda: _decided(world))
     assert (await _all(world))[0][0] == ReviewStatus.WITHDRAWN
     assert line.on_settled is None
 
@@ -376,18 +372,14 @@ async def test_who_is_refused_hears_of_the_limit(world: World, monkeypatch: pyte
     assert "which is the most" in verdict.message
 
 
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(6_000):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("still not so")
-
-
 async def _all(world: World) -> list[tuple[str, str]]:
     async with world.database.statement() as connection:
         found = await connection.execute(select(table.c.status, table.c.input))
     return [(row.status, row.input) for row in found]
+
+
+async def _decided(world: World) -> bool:
+    return (await _all(world))[0][0] != ReviewStatus.PENDING
 
 
 async def _ids(world: World) -> list[UUID]:
@@ -442,13 +434,14 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     counted.go.set()
     await asyncio.wait_for(line.asked.wait(), 60)
     (waiting,) = await _ids(world)
-    for _ in range(3_000):
+
+    async def shown() -> object:
         review = await world.stores.reviews.get(waiting)
-        if review is not None and review.estimate is not None:
-            break
-        await asyncio.sleep(0.02)
-    assert review is not None
-    assert review.estimate == COUNT.shown()
+        assert review is not None
+        return review.estimate
+
+    await until(shown)
+    assert await shown() == COUNT.shown()
     assert not line.settled.done()
     line.done.set_result(None)
     await until(lambda: not held._tasks)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.support.promises import until
 from tests.support.waiting import Line, Place, now, somebody
 
 from postern.domain.principal import Principal
@@ -56,14 +57,6 @@ async def enter_held(place: Place, who: Principal, size: int = 100_000) -> Clien
     before = len(client.line.written)
     await until(lambda: len(client.line.written) > before)
     return client
-
-
-async def until(true: Callable[[], bool]) -> None:
-    for _ in range(30_000):
-        if true():
-            return
-        await asyncio.sleep(0.002)
-    raise AssertionError("still not so")
 
 
 def tags(data: bytes) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, until
 
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
@@ -299,9 +299,7 @@ async def test_what_was_switched_off_or_changed_while_it_waited() -> None:
         here.opened(uuid4())
     await here.until(lambda: here.now == OF_ONE)
     here.opened()
-    async with asyncio.timeout(PATIENT):
-        while not here.hooks._shares[here.permit.connection.org_id].waiting:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0)
+    await until(lambda: here.hooks._shares[here.permit.connection.org_id].waiting)
     here.repositories, here.text = ("two",), "print('mended')"
     go_on.set()
     await here.ended(2 * OF_ONE + 2)
@@ -336,9 +334,7 @@ async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_hold
     here.opened(mine)
     here.closed(mine)
     await here.ended(2)
-    async with asyncio.timeout(PATIENT):
-        while here.hooks._tasks:  # noqa: ASYNC110 - they tell nobody
-            await asyncio.sleep(0)
+    await until(lambda: not here.hooks._tasks)
     here.hooks.closed(SESSION, here.other, EndReason.COMPLETED, 0)
     assert not here.hooks._tasks
     await asyncio.wait_for(here.hooks.stop(1_000 * PATIENT), PATIENT)

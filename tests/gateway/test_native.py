@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.support.postgres import free_port
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.domain.server import Endpoint, Listener
 from postern.errors import Conflict, Invalid, Misconfigured
@@ -67,9 +67,11 @@ async def is_open(endpoint: Endpoint) -> bool:
 
 async def becomes(endpoint: Endpoint, wanted: bool) -> None:
     """Within a second."""
-    async with asyncio.timeout(within(1)):
-        while await is_open(endpoint) is not wanted:  # noqa: ASYNC110 - a port says nothing
-            await asyncio.sleep(0.01)
+
+    async def so() -> bool:
+        return await is_open(endpoint) is wanted
+
+    await until(so, within(1))
 
 
 async def test_a_listener_moves_and_its_clients_stay(gateway: Gateway) -> None:
@@ -99,9 +101,7 @@ async def test_the_old_one_stays_when_the_new_one_cannot_be_had(
     old = gateway.listener.endpoint
     with socket.create_server(("127.0.0.1", 0)) as other:
         await gateway.change(Listener(True, Endpoint("127.0.0.1", other.getsockname()[1])))
-        async with asyncio.timeout(within(1)):
-            while "cannot be listened on" not in caplog.text:  # noqa: ASYNC110 - nor does a log
-                await asyncio.sleep(0.01)
+        await until(lambda: "cannot be listened on" in caplog.text, within(1))
         assert await is_open(old)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from uuid import uuid4
 
 import pytest
+from tests.support.promises import until
 from tests.support.world import World
 
 from postern.domain.agent import Agent, AgentMode
@@ -40,9 +40,10 @@ async def is_online(world: World, agents: Agents, agent: Agent) -> bool:
 
 
 async def until_online(world: World, agents: Agents, agent: Agent, wanted: bool) -> None:
-    async with asyncio.timeout(60):
-        while await is_online(world, agents, agent) is not wanted:  # noqa: ASYNC110 - a change has no event
-            await asyncio.sleep(0.01)
+    async def so() -> bool:
+        return await is_online(world, agents, agent) is wanted
+
+    await until(so)
 
 
 async def test_an_agent_is_offline_as_soon_as_its_last_tunnel_is_lost(world: World) -> None:
@@ -55,9 +56,7 @@ async def test_an_agent_is_offline_as_soon_as_its_last_tunnel_is_lost(world: Wor
     other.add(edge, "1", second)
     await until_online(world, agents, edge, True)
     first.close("cut")  # the other worker holds one yet, and says so
-    async with asyncio.timeout(60):
-        while {"agent_id": str(edge.id), "change": "went"} not in world.signals.of("agent.changed"):  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.01)
+    await until(lambda: {"agent_id": str(edge.id), "change": "went"} in world.signals.of("agent.changed"))
     await until_online(world, agents, edge, True)
     second.close("cut")
     await until_online(world, agents, edge, False)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.gateway import wait_until
+from tests.support.promises import until
 
 from postern.errors import Unavailable
 from postern.gateway import supervisor as module
@@ -50,12 +49,6 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-async def until(condition: Callable[[], object], within: float = 60.0) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110  the condition is about another process
-            await asyncio.sleep(0.02)
 
 
 async def test_a_crashed_child_is_started_again_and_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 import pytest
-from tests.support.promises import within
+from tests.support.promises import until, within
 from tests.support.world import World
 
 from postern.domain.permit import Permit, seal
@@ -68,7 +68,7 @@ def refuse(session: SessionViolations, times: int = 1, text: str = "drop table o
         session("deny", rule, "refused", [Operation(1, text)] if text else [])
 
 
-async def until(store: Kept, number: int) -> None:
+async def grown(store: Kept, number: int) -> None:
     async with asyncio.timeout(within(5)):
         while len(store.rows) < number:
             store.grown.clear()
@@ -81,11 +81,12 @@ async def test_they_are_in_the_store_a_moment_later(database: Database, permit: 
     session("deny", "no drops", "refused", [Operation(1, "drop table orders", values=(b"secret",))])
     session("warn", "mind", "careful", [])
     session("review", "ask", "may it run?", [Operation(2, "update\0 orders \ud800" + "x" * MAX_STATEMENT)])
-    found: list[Violation] = []
-    async with asyncio.timeout(within(5)):
-        while len(found) < 3:
-            await asyncio.sleep(0.01)
-            found = await world.stores.follow_up.violations(10)
+
+    async def written() -> bool:
+        return len(await world.stores.follow_up.violations(10)) >= 3
+
+    await until(written, within(5))
+    found = await world.stores.follow_up.violations(10)
     assert [(one.number, one.action, one.rule, one.left_out) for one in found] == [
         (1, "deny", "no drops", 0),
         (2, "warn", "mind", 0),
@@ -104,7 +105,7 @@ async def test_of_many_in_one_session_the_rest_is_counted(permit: Permit, monkey
     store = Kept()
     _, session, counted = made(store, permit)
     refuse(session, ONE_BY_ONE + 50)
-    await until(store, ONE_BY_ONE)
+    await grown(store, ONE_BY_ONE)
     monkeypatch.setattr(session, "_next_at", 0.0)  # a minute has passed
     refuse(session)
     refuse(session, 7)
@@ -129,7 +130,7 @@ async def test_they_wait_for_a_store_that_is_away_in_bounded_numbers(
     await session.close()  # which holds nobody up
     assert (store.rows, store.tries > 0) == ([], True)
     store.is_away = False
-    await until(store, 6)
+    await grown(store, 6)
     assert [(one.number, one.left_out) for one in store.rows] == [*((number, 0) for number in range(1, 6)), (9, 3)]
 
 

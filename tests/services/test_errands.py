@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import func, select
+from tests.support.promises import until
 from tests.support.world import World
 
 from postern.domain.connection import Toggle
@@ -65,9 +66,7 @@ async def ask(
 
 async def heard(world: World, count: int = 1) -> None:
     """Until so many errands were signalled."""
-    async with asyncio.timeout(60):
-        while len(world.signals.of(Topic.ERRAND_RUN)) < count:  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.01)
+    await until(lambda: len(world.signals.of(Topic.ERRAND_RUN)) >= count)
 
 
 async def rows_of(world: World) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import func, select
+from tests.support.promises import until
 from tests.support.world import CLIENT, World
 
 from postern.domain.login import LoginMethod, VoucherPurpose
@@ -35,12 +35,6 @@ async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
         assert (await connection.execute(select(func.count()).select_from(vouchers))).scalar_one() == 1
         assert (await connection.execute(select(func.count()).select_from(idempotency_keys))).scalar_one() == 0
     assert await services.vouchers.take(VoucherPurpose.SETUP, recent) == payload
-
-
-async def until(met: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not met():  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.005)
 
 
 async def test_a_task_that_fails_or_hangs_holds_up_no_other_and_ends_nothing() -> None:

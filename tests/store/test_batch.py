@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.promises import until
 
 from postern.errors import Unavailable
 from postern.store.batch import Batch
@@ -33,8 +34,7 @@ async def test_what_comes_meanwhile_is_the_next_batch() -> None:
     batch = Batch(store.write, most=3)
     store.free.clear()
     first = asyncio.ensure_future(batch.add(1))
-    while not store.seen:  # noqa: ASYNC110 - it tells nobody
-        await asyncio.sleep(0)
+    await until(lambda: store.seen)
     meanwhile = [asyncio.ensure_future(batch.add(number)) for number in (2, 3, 4, 5)]
     await asyncio.sleep(0)
     store.free.set()

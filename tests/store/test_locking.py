@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
+from tests.support.promises import until
 from tests.support.sessions import add_session
 from tests.support.world import START, World
 
@@ -84,9 +85,9 @@ async def test_rows_are_taken_by_their_identifiers(world: World, work: Work) -> 
 async def waits(database: Database) -> None:
     """Until a transaction waits for another one's."""
     waiting = text("select count(*) from pg_locks where not granted")
-    async with asyncio.timeout(60):
-        while True:
-            async with database.statement() as statement:
-                if (await statement.execute(waiting)).scalar_one():
-                    return
-            await asyncio.sleep(0.02)
+
+    async def one() -> int:
+        async with database.statement() as statement:
+            return int((await statement.execute(waiting)).scalar_one())
+
+    await until(one)

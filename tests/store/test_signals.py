@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import stat
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.promises import until
 
 from postern.errors import Misconfigured
 from postern.store import signals
 from postern.store.ports import Topic
 from postern.store.signals import LocalSignals, SignalHub, SocketSignals
-
-
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the condition is not ours to set
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

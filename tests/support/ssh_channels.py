@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -177,12 +177,3 @@ class Servers:
             if shared.task.done():
                 shared.end()
         await asyncio.sleep(0)
-
-
-async def eventually(true: Callable[[], bool | Awaitable[bool]]) -> None:
-    async with asyncio.timeout(PATIENT):
-        while True:  # what is waited for has no event to set
-            found = true()
-            if found if isinstance(found, bool) else await found:
-                return
-            await asyncio.sleep(0.01)

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from tests.support.promises import until
 
 from postern.transport.http_bounds import HttpLimits, bounded_http
 
@@ -42,9 +43,7 @@ async def serving(**limits: float) -> AsyncIterator[int]:
     config.timeout_graceful_shutdown = 1
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
-    async with asyncio.timeout(60):
-        while not server.started:  # noqa: ASYNC110 - uvicorn says it in no other way
-            await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     try:
         yield listening.getsockname()[1]
     finally:

@@ -20,7 +20,7 @@ from typing import Any, cast
 import pytest
 from tests.support.certificates import Issued, issue
 from tests.support.muxes import Sink
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.errors import Unavailable
 from postern.transport import mux as mux_module
@@ -98,11 +98,6 @@ async def dial(url: str, issued: Issued) -> Mux:
     mux = cast("Mux", made)
     assert await mux.greeting == {"worker": "one"}
     return mux
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
 
 
 def _nothing(incoming: Incoming) -> None:

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 from tests.support.kms import kms
+from tests.support.promises import until
 
 from postern.cli.main import cli
 from postern.domain.lists import Page
@@ -258,9 +259,11 @@ async def test_a_gateway_that_runs_seals_by_the_new_keys_as_soon_as_they_are_ren
         async with open_app(settings, signals) as app:
             before = await app.encryption.seal(b"x", row="r", org_id=None)
             await asyncio.to_thread(keys.renew, settings, None)
-            async with asyncio.timeout(60):
-                while (await app.encryption.seal(b"x", row="r", org_id=None))[:17] == before[:17]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+
+            async def changed() -> bool:
+                return (await app.encryption.seal(b"x", row="r", org_id=None))[:17] != before[:17]
+
+            await until(changed)
             assert await app.encryption.open(before, row="r", org_id=None) == b"x"
     finally:
         await signals.stop()

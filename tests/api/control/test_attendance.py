@@ -15,7 +15,7 @@ from tests.api.control.conftest import Attend
 from tests.support.certificates import issue
 from tests.support.control import TUNNEL_URL, Link, Place
 from tests.support.gateway import wait_until
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of
@@ -27,12 +27,6 @@ from postern.errors import TooMany, Unauthenticated, Unavailable
 from postern.services.agent_keys import make_secret
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlStub
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for sets no event
-            await asyncio.sleep(0.02)
 
 
 def worker(place: Place, name: str = "w1") -> RelayWorker:

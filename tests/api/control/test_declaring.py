@@ -11,7 +11,7 @@ import pytest
 from tests.api.control.conftest import Attend
 from tests.api.control.test_attendance import rest, stub
 from tests.support.control import Place
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.connection import ConnectionType
@@ -53,9 +53,7 @@ async def test_another_name_waits_until_the_instance_before_has_gone(
     first = attend(key, declaration=SHOP)
     await first.next()
     second = attend(key, declaration=replace(SHOP, name="shop-2"))
-    async with asyncio.timeout(60):
-        while "an instance of agent 'shop' serves connection 'shop-db'" not in caplog.text:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await until(lambda: "an instance of agent 'shop' serves connection 'shop-db'" in caplog.text)
     assert second.orders.empty()
     await first.stop()
     assert isinstance(await second.next(60), Welcome)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.support.control import Place
+from tests.support.promises import until
 from tests.support.world import CLIENT, World
 
 from postern.client.control import Service
@@ -93,9 +94,7 @@ async def test_it_is_told_what_to_open_and_what_to_close(desk: Desk) -> None:
     assert (await proxies.disconnect(desk.user)).status is ProxyStatus.READY
     assert isinstance(manager.heard.get_nowait(), DisconnectOrder)
     await manager.stop()
-    async with asyncio.timeout(60):
-        while desk.user.id in proxies._attached:  # noqa: ASYNC110 - that it has left sets no event
-            await asyncio.sleep(0.02)
+    await until(lambda: desk.user.id not in proxies._attached)
     with pytest.raises(NotFound, match="postern proxy-manager"):
         proxies.status(desk.user)
 
@@ -127,10 +126,7 @@ async def test_what_it_carries_out_late_is_known(desk: Desk, monkeypatch: pytest
     order = await asyncio.wait_for(manager.heard.get(), 60)
     assert isinstance(order, ConnectOrder)
     await order.done(5433, "")
-    for _ in range(3000):
-        if proxies.status(desk.user).status is ProxyStatus.CONNECTED:
-            break
-        await asyncio.sleep(0.02)
+    await until(lambda: proxies.status(desk.user).status is ProxyStatus.CONNECTED)
     assert proxies.status(desk.user).port == 5433
     await manager.stop()
 

@@ -11,6 +11,7 @@ import uvicorn
 from scim2_client.engines.httpx2 import SyncSCIMClient
 from scim2_tester import Status, check_server
 from tests.api.conftest import Api, make_api
+from tests.support.promises import until
 
 from postern.store.database import Database
 
@@ -24,8 +25,7 @@ async def served(database: Database) -> AsyncIterator[tuple[Api, str]]:
     made = await api.as_admin.post("/api-keys", json={"name": "scim", "groups": ["admin"]})
     server = uvicorn.Server(uvicorn.Config(api.app, host="127.0.0.1", port=0, log_config=None, lifespan="off"))
     task = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - it has no event to wait for
-        await asyncio.sleep(0.01)
+    await until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     api.app.state.port = port
     yield api, made.json()["key"]

@@ -11,8 +11,7 @@ from typing import Any
 import asyncssh
 import pytest
 from tests.gateway.ssh.test_attacks import USERAUTH_REQUEST, attacked
-from tests.support.promises import PATIENT
-from tests.support.ssh_channels import eventually
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import USER, Site, open_site
 from tests.support.world import CLIENT, World
 
@@ -81,7 +80,7 @@ async def let_in(services: Services, principal: Principal, code: str, number: st
     await services.ssh_logins.decide(account, login, code, allow=True, number=number)
 
 
-async def until(services: Services, principal: Principal, code: str) -> None:
+async def gone(services: Services, principal: Principal, code: str) -> None:
     """Nobody can let it in any more."""
 
     async def is_gone() -> bool:
@@ -91,7 +90,7 @@ async def until(services: Services, principal: Principal, code: str) -> None:
             return True
         return False
 
-    await eventually(is_gone)
+    await until(is_gone)
 
 
 async def live(services: Services, principal: Principal) -> int:
@@ -110,7 +109,7 @@ async def test_a_client_goes_on_once_it_is_let_in(site: Site, services: Services
         await conn.run("true")
         assert site.flow.asked == [("ann@example.com", "web-1")]
         assert await live(services, ann) == 1
-    await eventually(lambda: none_live(services, ann))
+    await until(lambda: none_live(services, ann))
 
 
 async def test_a_connection_inside_needs_no_second_login(site: Site, services: Services, ann: Principal) -> None:
@@ -146,7 +145,7 @@ async def test_who_goes_can_not_be_let_in(site: Site, services: Services, ann: P
     code, _ = await shown(waits)
     waits.conn.abort()
     await asyncio.gather(connecting, return_exceptions=True)
-    await until(services, ann, code)
+    await gone(services, ann, code)
     assert not site.flow.asked
 
 
@@ -163,7 +162,7 @@ async def test_a_key_that_signs_meanwhile_takes_its_place(site: Site, services: 
     async with await connecting as conn:
         await conn.run("true")
     assert site.flow.asked == [("bob@example.com", "web-1")]
-    await until(services, ann, code)
+    await gone(services, ann, code)
 
 
 async def test_places_are_few_and_free_again(site: Site, services: Services, ann: Principal) -> None:
@@ -174,7 +173,7 @@ async def test_places_are_few_and_free_again(site: Site, services: Services, ann
     with pytest.raises(asyncssh.DisconnectError, match="too many clients wait"):
         await begin(site, Waits())
     waiting[0].conn.abort()
-    await until(services, ann, codes[0])
+    await gone(services, ann, codes[0])
     third = Waits()
     tasks.append(begin(site, third))
     await let_in(services, ann, *await shown(third))
@@ -206,7 +205,7 @@ async def test_a_connection_shows_one_address(site: Site, services: Services, an
     waits.conn.send_packet(USERAUTH_REQUEST, _request("ann#web-1", "keyboard-interactive", b"\0\0\0\0" * 2))
     with pytest.raises(asyncssh.DisconnectError, match="too many authentication failures"):
         await connecting
-    await until(services, ann, code)
+    await gone(services, ann, code)
 
 
 async def test_what_nobody_asked_for_lets_nobody_in(site: Site) -> None:
@@ -243,8 +242,8 @@ async def test_who_asks_for_something_else_is_not_let_in(site: Site, services: S
         await connecting
     with suppress(NotFound):
         await let_in(services, ann, code, number)
-    await eventually(lambda: none_live(services, ann))
-    await until(services, ann, code)
+    await until(lambda: none_live(services, ann))
+    await gone(services, ann, code)
     assert not site.flow.asked
 
 
@@ -259,7 +258,7 @@ async def test_it_has_its_time_whatever_it_does(
         code, _number = await shown(waits)
         with pytest.raises((asyncssh.Error, OSError)):
             await asyncio.wait_for(connecting, PATIENT)
-        await until(services, ann, code)
+        await gone(services, ann, code)
 
 
 async def test_a_worker_that_stops_waits_for_no_browser(site: Site, services: Services, ann: Principal) -> None:
@@ -269,7 +268,7 @@ async def test_a_worker_that_stops_waits_for_no_browser(site: Site, services: Se
     await asyncio.wait_for(site.logins.stop(1), PATIENT)
     with pytest.raises((asyncssh.Error, OSError)):
         await asyncio.wait_for(connecting, PATIENT)
-    await until(services, ann, code)
+    await gone(services, ann, code)
 
 
 class Settled:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.promises import until
 
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
@@ -46,9 +47,7 @@ async def test_it_is_dropped_by_itself_when_its_life_ends() -> None:
     cached = Cached(Slow(), life=1.0)
     assert await text(cached) == "1"
     assert len(cached) == 1
-    async with asyncio.timeout(60):
-        while len(cached):  # noqa: ASYNC110 - by itself
-            await asyncio.sleep(0.01)
+    await until(lambda: not len(cached))
     assert await text(cached) == "2"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 from collections.abc import Callable
 
 import pytest
 from tests.integrations.sinks.conftest import sink
+from tests.support.promises import until
 from tests.support.receivers import LOOPBACK, senders, syslog_receiver
 from tests.support.world import START
 
@@ -23,12 +23,6 @@ _FORM = re.compile(
     rb"<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)) "
     rb"([\x21-\x7e]{1,255}) ([\x21-\x7e]{1,48}) ([\x21-\x7e]{1,128}) ([\x21-\x7e]{1,32}) - ([\x20-\x7e]*)"
 )
-
-
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what comes sets no event
-            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("scheme", ["syslog+tls", "syslog+tcp"])

@@ -15,6 +15,7 @@ import pytest
 from tests.api.conftest import message
 from tests.support.oidc_site import Site, config_of
 from tests.support.openid import Reply, openid_provider
+from tests.support.promises import until
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.login import LoginMethod
@@ -119,9 +120,7 @@ async def test_made_up_opaque_tokens_are_a_few_questions_at_once(site: Site) -> 
     let = threading.Event()
     site.provider.before = lambda path: (let.wait(60), None)[1] if path == "/userinfo" else None
     asking = [asyncio.create_task(status(site, f"guess{n}")) for n in range(12)]
-    async with asyncio.timeout(60):
-        while sum(one.done() for one in asking) < 8:  # noqa: ASYNC110 - whichever they are
-            await asyncio.sleep(0.01)
+    await until(lambda: sum(one.done() for one in asking) >= 8)
     assert [one.result() for one in asking if one.done()] == [503] * 8
     waiting = [one for one in asking if not one.done()]
     let.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import LargeBinary, select, update
 from tests.services.reviews.desk import Desk
-from tests.support.promises import PATIENT, within
+from tests.support.promises import PATIENT, until, within
 from tests.support.shelf import NAME, shelve
 from tests.support.world import World
 
@@ -176,12 +175,11 @@ async def newest(desk: Desk, files: dict[str, str]) -> None:
     """Returns once these are the files that run."""
     desk.world.clock.forward(seconds=2)
     commit = await shelve(desk.world.stores, desk.world.org_id, files, at=desk.world.clock())
-    deadline = time.monotonic() + within(10)
-    while True:
-        if (await desk.services.runbook_library.shelves(desk.world.org_id))[0].outline.commit == commit:
-            return
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+
+    async def run() -> bool:
+        return (await desk.services.runbook_library.shelves(desk.world.org_id))[0].outline.commit == commit
+
+    await until(run, within(10))
 
 
 async def file_is_gone(desk: Desk) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.ended import begin, end, had
+from tests.support.promises import until
 from tests.support.receivers import HttpReceiver, http_receiver, issued, senders
 from tests.support.world import World
 
@@ -250,8 +251,7 @@ async def test_a_slow_receiver_holds_up_nobody(office: Office) -> None:
         await office.services.follow_up.once()
         async with asyncio.timeout(60):
             await office.sending.once()
-            while len(office.receiver.got) < 6:  # noqa: ASYNC110 - what is waited for is on the other side of a socket
-                await asyncio.sleep(0.01)
+            await until(lambda: len(office.receiver.got) >= 6)
         for task in office.sending._running.values():
             task.cancel()
     assert len(slow.got) == 1
