@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 import uvloop
 from tests.agent.test_secrets import order
-from tests.support.promises import until, within
+from tests.support.promises import until, wait_until, within
 
 from postern.agent.command import CommandTargets
 from postern.agent.ending import processes
@@ -185,7 +185,7 @@ def test_only_what_every_program_needs_is_passed_on_of_the_environment(go: Go) -
 def test_secrets_are_no_arguments(go: Go) -> None:
     async def work() -> None:
         command = await run("sleep", "300", secrets={"PASS": "planted-secret"}, stdin=None)
-        pids = await asyncio.to_thread(_wait_for, command.alive)
+        pids = await asyncio.to_thread(wait_until, command.alive)
         lines = [_command_line(pid) for pid in pids]
         assert lines
         assert not any(b"planted" in line for line in lines)
@@ -197,14 +197,6 @@ def test_secrets_are_no_arguments(go: Go) -> None:
 
 def _command_line(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-def _wait_for(found: Callable[[], set[int]]) -> set[int]:
-    end = time.monotonic() + 60
-    while not (pids := found()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return pids
 
 
 def test_nothing_runs_before_it_is_started(go: Go, tmp_path: Path) -> None:
@@ -404,10 +396,7 @@ def test_an_agent_that_is_killed_takes_its_command_along(tmp_path: Path) -> None
     agent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert agent.stdout is not None
     mark = f"POSTERN_SESSION_ID={agent.stdout.readline().strip()}".encode()
-    _wait_for(lambda: {pid for pid in processes(-1, mark) if b"299" in _command_line(pid)})
+    wait_until(lambda: {pid for pid in processes(-1, mark) if b"299" in _command_line(pid)})
     agent.send_signal(signal.SIGKILL)
     agent.wait()
-    end = time.monotonic() + within(2)
-    while processes(-1, mark):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: not processes(-1, mark), within(2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from tests.agent.test_secrets import encoded, order
 from tests.support.certificates import Issued, issue
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
@@ -158,13 +157,9 @@ async def test_what_runs_is_cancelled_and_the_connection_stays(server: MariaDbSe
 
 
 def _until_it_runs(server: MariaDbServer) -> None:
-    until = time.monotonic() + within(20)
+    running = "select 1 from information_schema.processlist where info like 'select sleep%'"
     with server.connect() as connection, connection.cursor() as cursor:
-        while time.monotonic() < until:
-            if cursor.execute("select 1 from information_schema.processlist where info like 'select sleep%'"):
-                return
-            time.sleep(0.05)
-    pytest.fail("the statement does not run")
+        wait_until(lambda: cursor.execute(running), within(20))
 
 
 async def test_the_agents_owner_decides_where_it_dials(server: MariaDbServer) -> None:

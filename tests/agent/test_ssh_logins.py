@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import asyncssh
 import pytest
-from tests.support.promises import PATIENT, until
+from tests.support.promises import PATIENT, until, wait_until
 from tests.support.ssh_channels import Servers, order_of, secrets_of
 from tests.support.ssh_here import PASSWORD, greets, serving
 from tests.support.sshds import PASSPHRASE, Sshd, make_key, public, sshd
@@ -160,10 +160,7 @@ def ssh_agent(folder: Path, tmp_path: Path) -> Iterator[str]:
     process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
     environment = {"SSH_AUTH_SOCK": socket, "PATH": "/usr/bin:/bin"}
     try:
-        for _ in range(600):
-            if Path(socket).exists():
-                break
-            time.sleep(0.1)
+        wait_until(Path(socket).exists)
         for name in ("other", "key"):
             subprocess.run(["ssh-add", "-q", folder / name], env=environment, check=True, stderr=subprocess.DEVNULL)
         yield socket

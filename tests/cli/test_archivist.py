@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from moto.server import ThreadedMotoServer
 from tests.support.aws import BUCKET, ObjectStorage, object_storage
-from tests.support.gateway import wait_until
 from tests.support.processes import words
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 from postern.demo import target

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.gateway import wait_until
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 from tests.support.served import ANN, ROOT, Served
 
 from postern.cli import completion

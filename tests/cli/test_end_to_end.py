@@ -19,8 +19,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.gateway import wait_until
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow
@@ -141,11 +140,12 @@ def test_what_was_asked_is_found_soon_after_a_session_ended(gateway: Gateway) ->
     with psycopg.connect(uri(gateway), autocommit=True) as connection:
         connection.execute("select 'xylophone' as instrument")
     session = newest_session(gateway, verb="connect")
-    end = time.monotonic() + 60
-    while session["id"] not in (shown := gateway.run("sessions", "search", "instrument", "xylo*").stdout):
-        assert time.monotonic() < end, shown
-        time.sleep(0.5)
-    assert "select 'xylophone' as instrument" in shown
+
+    def found() -> str:
+        shown = gateway.run("sessions", "search", "instrument", "xylo*").stdout
+        return shown if session["id"] in shown else ""
+
+    assert "select 'xylophone' as instrument" in wait_until(found)
 
 
 def test_a_connection_is_tested_and_looked_into(gateway: Gateway) -> None:
@@ -449,11 +449,7 @@ def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_re
             before = set(recordings.rglob("*.zst"))
             with psycopg.connect(uri(gateway)) as connection:
                 connection.execute(f"select '{text}'")
-            end = time.monotonic() + 60
-            while not (new := set(recordings.rglob("*.zst")) - before):
-                assert time.monotonic() < end, gateway.log
-                time.sleep(0.1)
-            (blob,) = new
+            (blob,) = wait_until(lambda: set(recordings.rglob("*.zst")) - before)
             content = blob.read_bytes()
             assert content.startswith(b"PSTN\1")
             assert text.encode() not in content

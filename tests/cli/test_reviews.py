@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from click.testing import Result
 from sqlalchemy import delete
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli import reviewed

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.support.gateway import wait_until
 from tests.support.postgres import free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
 from postern.cli import profile

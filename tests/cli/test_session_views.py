@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.gateway import wait_until
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
 

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from tests.e2e.test_limits import cut
 from tests.support import wire
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
 from postern.cli.forward import Forward, Reached

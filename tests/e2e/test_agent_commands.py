@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.agents import AgentProcess, enrolled
-from tests.support.gateway import wait_until
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes

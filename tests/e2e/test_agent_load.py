@@ -10,10 +10,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import forget_peak, peak, resident
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
 SESSIONS = 1000

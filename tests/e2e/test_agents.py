@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
-from tests.support.gateway import running, wait_until
+from tests.support.gateway import running
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import until, within
+from tests.support.promises import until, wait_until, within
 from tests.support.recordings import Made, events_of, new_session
 from tests.support.world import World
 

@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.accounts import Account, ok, reach, signed_in
 from tests.support.agents import url_of
 from tests.support.disks import MIB, Disk, started_on_disk
-from tests.support.gateway import wait_until
 from tests.support.misbehaving import Misbehaving, misbehaving
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 from tests.support.witnesses import Witness, at_work
 

@@ -11,8 +11,9 @@ import asyncpg
 import psycopg
 import pytest
 from tests.support import wire
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import wait_until
 
 
 def sleep(connection: psycopg.Connection, mark: str) -> None:

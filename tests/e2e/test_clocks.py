@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
 from tests.support.clocks import clock
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow

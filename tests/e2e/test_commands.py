@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 from tests.agent.test_command import Client
-from tests.support.gateway import Gateway, wait_until
-from tests.support.promises import within
+from tests.support.gateway import Gateway
+from tests.support.promises import wait_until, within
 
 from postern.agent.ending import processes
 from postern.domain.command import Invocation

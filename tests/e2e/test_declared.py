@@ -15,9 +15,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, enrolled
-from tests.support.gateway import wait_until
 from tests.support.planted import in_export, in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer, need_server
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow

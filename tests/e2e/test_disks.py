@@ -13,8 +13,8 @@ import pytest
 from tests.support.accounts import Account, left_over, ok, reach, signed_in
 from tests.support.agents import url_of
 from tests.support.disks import MIB, Disk, started_on_disk
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 from tests.support.witnesses import Witness, at_work
 

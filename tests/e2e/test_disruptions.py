@@ -17,10 +17,9 @@ import psycopg
 import pytest
 from tests.support.agents import AgentProcess, enrolled, url_of
 from tests.support.clients_at_work import at_work
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.processes import Holding
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway
 
 from postern.agent.files import PREFIX

@@ -10,8 +10,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import wait_until
 
 from postern.domain.errand import MAX_ANSWER, ErrandKind
 from postern.errors import Malformed, NotFound

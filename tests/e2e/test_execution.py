@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import free_port
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.domain.session import Session

@@ -15,8 +15,9 @@ import psycopg
 import pytest
 from tests.e2e.test_reviews import REVIEW, decide, waiting, waits_for
 from tests.support.clients import clean_environment, need
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown

@@ -10,9 +10,9 @@ import time
 import psycopg
 import pytest
 from tests.support import wire
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
 

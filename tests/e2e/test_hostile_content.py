@@ -16,8 +16,8 @@ import pytest
 from tests.support import wire
 from tests.support.accounts import ok, reach, signed_in
 from tests.support.agents import url_of
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 from tests.support.syslog import Syslog
 

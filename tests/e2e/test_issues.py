@@ -14,8 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.clients import psql
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.trackers.jira import DESK, REQUEST_TYPE, TOKEN, JiraServer
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import jira_settings

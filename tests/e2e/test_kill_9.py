@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from tests.support.accounts import Account, ok, reach, signed_in
 from tests.support.agents import url_of
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import descendants, words
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 from tests.support.witnesses import Crowd, Runner, Witness, at_work
 

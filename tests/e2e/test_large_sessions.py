@@ -18,9 +18,9 @@ import psycopg
 import pytest
 from tests.support.accounts import Account, left_over, ok, reach, signed_in
 from tests.support.agents import url_of
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import forget_peak, peak, resident
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 MIB = 1 << 20

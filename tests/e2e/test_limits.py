@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from tests.support import wire
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus

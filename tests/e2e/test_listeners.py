@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 from postern.services.server.server_configs import ListenerFields, ServerFields
 

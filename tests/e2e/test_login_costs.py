@@ -12,8 +12,9 @@ import psycopg
 import pytest
 from sqlalchemy import event
 from tests.e2e.test_waiting_clients import person, waiting
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 
 from postern.domain.review import Choice
 from postern.domain.review_rule import AccessType

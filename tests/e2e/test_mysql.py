@@ -16,10 +16,11 @@ import sqlalchemy
 from pymysql.constants import CLIENT
 from tests.e2e.test_waiting_clients import person
 from tests.support.clients import clean_environment, need
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql_gateway import ask, connect, login, mysql_connection, run
 from tests.support.postgres import free_port
+from tests.support.promises import wait_until
 
 from postern.client.mysql import mysql_line
 from postern.domain.secret import Secret

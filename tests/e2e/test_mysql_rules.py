@@ -11,9 +11,10 @@ from typing import Any
 import pymysql
 import pytest
 from tests.e2e.test_waiting_clients import person
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql_gateway import ask, connect, mysql_connection, run
+from tests.support.promises import wait_until
 from tests.support.world import CLIENT
 
 from postern.api.results import Writer

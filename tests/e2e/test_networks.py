@@ -14,10 +14,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
-from tests.support.gateway import wait_until
 from tests.support.networks import INSIDE, Network, networks
 from tests.support.postgres import PostgresServer, free_port, need_server
-from tests.support.promises import TIMED, within
+from tests.support.promises import TIMED, wait_until, within
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds

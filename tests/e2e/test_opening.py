@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, wait_until
-from tests.support.promises import within
+from tests.support.gateway import Gateway
+from tests.support.promises import wait_until, within
 
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 

@@ -16,10 +16,9 @@ import httpx
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connection, enrolled
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import code
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway
 
 pytestmark = pytest.mark.slow  # tests/cli/test_agents.py has the quick one

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from tests.support import wire
 from tests.support.clients import clean_environment, need, psql
-from tests.support.gateway import Gateway, running, wait_until
-from tests.support.promises import within
+from tests.support.gateway import Gateway, running
+from tests.support.promises import wait_until, within
 
 
 def test_select(gateway: Gateway) -> None:

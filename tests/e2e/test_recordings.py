@@ -11,8 +11,9 @@ from contextlib import suppress
 import psycopg
 import pytest
 from tests.support.clients import psql
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.interception.events import Completed, Operation, Refusal

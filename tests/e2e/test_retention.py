@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
-
-
-def until(found: Callable[[], bool], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.1)
 
 
 def is_done(gateway: Gateway, *arguments: str) -> bool:
@@ -30,15 +22,15 @@ def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
             assert is_done(gateway, "exec", "shop-demo", "-i", f"select {number}")
         first, second, third = [one["id"] for one in gateway.sessions()]
         kept = gateway.home / "recordings"
-        until(lambda: len(list(kept.rglob("*.rec.zst"))) == 3)
+        wait_until(lambda: len(list(kept.rglob("*.rec.zst"))) == 3)
         assert is_done(gateway, "sessions", "hold", third, "--name", "case A", "--reason", "court order")
         purge = ("sessions", "purge", "--reason", "asked to", "--yes")
-        until(lambda: is_done(gateway, *purge, first, "--what", "session"))
-        until(lambda: is_done(gateway, *purge, second))
+        wait_until(lambda: is_done(gateway, *purge, first, "--what", "session"))
+        wait_until(lambda: is_done(gateway, *purge, second))
         refused = gateway.run(*purge, third)
         assert "case A" in refused.stderr
-        until(lambda: len(list(kept.rglob("*.rec.zst"))) == 1)
-        until(lambda: json.loads(gateway.run("sessions", "purges", "--json").stdout)["data"] == [])
+        wait_until(lambda: len(list(kept.rglob("*.rec.zst"))) == 1)
+        wait_until(lambda: json.loads(gateway.run("sessions", "purges", "--json").stdout)["data"] == [])
         assert {one["id"] for one in gateway.sessions()} == {second, third}
         shown = gateway.run("sessions", "replay", second)
         assert "was purged" in shown.stderr
@@ -48,7 +40,7 @@ def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
         given = ("--key", str(key), "--json")
         report = json.loads(gateway.run("sessions", "verify", str(export), *given).stdout)
         own = json.loads(gateway.run("recordings", "verify", *given).stdout)["default"]
-        until(lambda: "nothing is purged by retention until" in gateway.log)
+        wait_until(lambda: "nothing is purged by retention until" in gateway.log)
     for one in (report, own):
         assert one["good"], one["findings"]
         assert one["sessions_purged"] == 1

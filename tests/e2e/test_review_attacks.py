@@ -13,8 +13,9 @@ import pytest
 from tests.e2e.test_reviews import REVIEW
 from tests.e2e.test_reviews import waiting as statements
 from tests.e2e.test_waiting_clients import Holder, Psql, decide, is_cut, person, tunnelled, waiting
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.domain.features import Feature

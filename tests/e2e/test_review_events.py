@@ -24,8 +24,8 @@ from tests.e2e.test_reviews import Asking
 from tests.e2e.test_waiting_clients import Holder, is_cut
 from tests.services.telling.test_events import closed
 from tests.support.accounts import signed_in
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.receivers import HttpReceiver, http_receiver, issued
 from tests.support.running import Gateway, started
 

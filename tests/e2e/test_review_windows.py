@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_waiting_clients import NAME, Holder, Psql, is_cut, person, sessions_of, tunnelled, waiting
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
-from tests.support.promises import TIMED, within
+from tests.support.promises import TIMED, wait_until, within
 
 from postern.domain.principal import Principal
 from postern.domain.review import Choice, Review, ReviewStatus

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 from tests.e2e.test_waiting_clients import Psql, is_cut
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 from tests.e2e.test_reviews import decide, waiting
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.gateway import wait_until
 from tests.support.gits import Forge, forge
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, wait_until
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow

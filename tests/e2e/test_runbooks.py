@@ -10,8 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.e2e.test_commands import command, stream
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.shelf import NAME, shelve
 
 from postern.domain.connection import Toggle

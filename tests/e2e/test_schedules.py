@@ -14,11 +14,11 @@ import psycopg
 import pytest
 from tests.e2e.test_commands import command, stream
 from tests.e2e.test_issues import Archivist
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.gits import Bare
 from tests.support.planted import in_files, spellings
 from tests.support.postgres import PostgresServer
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, wait_until
 from tests.support.syslog import Syslog
 from tests.support.trackers.jira import DESK, REQUEST_TYPE, JiraServer
 from tests.support.trackers.serving import serving

@@ -20,10 +20,10 @@ import psycopg
 import pytest
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.aws import SecretsManager, secrets_manager
-from tests.support.gateway import wait_until
 from tests.support.planted import in_export, in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer, need_server
 from tests.support.processes import descendants
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble
 

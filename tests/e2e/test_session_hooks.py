@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
-from tests.support.gateway import wait_until
 from tests.support.gits import Bare
 from tests.support.postgres import running_server
 from tests.support.processes import descendants
-from tests.support.promises import PATIENT, within
+from tests.support.promises import PATIENT, wait_until, within
 from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes

@@ -15,10 +15,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connection, enrolled, url_of
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import open_files
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.running import Gateway
 
 TAKES = 10.0  # seconds that the slow target takes until its first byte

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.test_commands import command
 from tests.e2e.test_waiting_clients import decide, person, waiting
-from tests.support.gateway import Gateway, wait_until
-from tests.support.promises import within
+from tests.support.gateway import Gateway
+from tests.support.promises import wait_until, within
 from tests.support.ssh_clients import Clients, server, shows, types
 from tests.support.sshds import Sshd, ssh_agent, sshd
 

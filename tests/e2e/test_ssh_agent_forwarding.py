@@ -10,7 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
+from tests.support.promises import wait_until
 from tests.support.ssh_clients import Clients, reaching, server, shows, types
 from tests.support.sshds import Sshd, ssh_agent, sshd
 

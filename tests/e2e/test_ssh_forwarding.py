@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 import pytest
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import free_port
+from tests.support.promises import wait_until
 from tests.support.ssh_clients import Clients, reaching, server, shows
 from tests.support.sshds import Sshd, sshd
 

@@ -19,10 +19,10 @@ import asyncssh
 import pytest
 from tests.e2e.test_waiting_clients import person
 from tests.support.echoing import echoing, standing, through_tcp
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import free_port
 from tests.support.processes import Holding, forget_peak, peak, resident
-from tests.support.promises import PATIENT, within
+from tests.support.promises import PATIENT, wait_until, within
 from tests.support.ssh_clients import Clients, reaching, shows, types
 from tests.support.sshds import Sshd, sshd
 

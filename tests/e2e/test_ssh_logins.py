@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.e2e.test_ssh import reason
 from tests.e2e.test_waiting_clients import person
-from tests.support.gateway import Gateway, wait_until
-from tests.support.promises import within
+from tests.support.gateway import Gateway
+from tests.support.promises import wait_until, within
 from tests.support.ssh_ca import Authority
 from tests.support.ssh_clients import Clients, server, shows, types
 from tests.support.sshds import Sshd, sshd

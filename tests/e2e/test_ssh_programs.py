@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from tests.support.echoing import echoing, through_socks, through_tcp
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import free_port
+from tests.support.promises import wait_until
 from tests.support.ssh_clients import TIMEOUT, Clients, reaching, shows, types
 from tests.support.sshds import Sshd, sshd
 

@@ -14,8 +14,7 @@ import asyncssh
 import httpx
 import pytest
 from tests.support.accounts import ok, signed_in
-from tests.support.gateway import wait_until
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, wait_until
 from tests.support.running import Gateway, started
 from tests.support.sshds import Sshd, sshd
 

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 from psycopg import pq
 from tests.support.clients import psql
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown

@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 
 from postern.domain.connection import Connection
 from postern.domain.guardrail import GuardRail, Rule, RuleType

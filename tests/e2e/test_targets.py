@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from tests.support import certificates
-from tests.support.gateway import Gateway, running, wait_until
+from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port, need_server, running_server
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 HBA = [
     "local all all trust",

@@ -7,11 +7,12 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 from tests.support.syslog import Syslog
 
@@ -29,13 +30,6 @@ def gateway() -> Iterator[Gateway]:
 
 def events(listener: Syslog) -> list[dict[str, object]]:
     return [json.loads(message[message.index(b"{") :]) for message in list(listener.messages)]
-
-
-def until(found: Callable[[], object], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
 
 
 @pytest.mark.slow
@@ -62,13 +56,13 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
         found: dict[str, int] = api.get("/reports/activity", params={"by": "hour"}).json()["total"]
         return found
 
-    until(lambda: ended() == searched() == set(ids))
+    wait_until(lambda: ended() == searched() == set(ids))
     (archivist,) = gateway.processes("archivist")
     os.kill(archivist, signal.SIGSTOP)
     ids.append(_run(gateway, 2))
     (api_pid,) = gateway.processes("api")
     os.kill(api_pid, signal.SIGKILL)
-    until(lambda: _is_up(api))  # also without the archivist
+    wait_until(lambda: _is_up(api))  # also without the archivist
     ids.append(_run(gateway, 3))
     time.sleep(3)
     assert ended() == searched() == set(ids[:1])
@@ -76,9 +70,9 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     os.kill(archivist, signal.SIGKILL)
 
     # Half a minute of it until the leases of the killed one are over.
-    until(lambda: ended() == searched() == set(ids), 180)
+    wait_until(lambda: ended() == searched() == set(ids), 180)
     assert any(one["type"] == "audit.entry" for one in events(listener))
-    until(lambda: counted()["sessions"] == 3)
+    wait_until(lambda: counted()["sessions"] == 3)
     assert counted()["operations"] == 3
 
     def measured() -> dict[tuple[str, str | None], float]:
@@ -90,10 +84,10 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
         }
 
     # What a process counts is known to the others a moment later.
-    until(lambda: measured().get(("postern_target_open_seconds_count", "w1")) == 3)
-    until(lambda: all(measured().get(("postern_process_up", one)) == 1 for one in ("w1", "api", "archivist")))
-    until(lambda: measured().get(("postern_upkeep_seconds_count", "archivist"), 0) > 0)
-    until(lambda: measured()["postern_sealed_segments", None] == 0)
+    wait_until(lambda: measured().get(("postern_target_open_seconds_count", "w1")) == 3)
+    wait_until(lambda: all(measured().get(("postern_process_up", one)) == 1 for one in ("w1", "api", "archivist")))
+    wait_until(lambda: measured().get(("postern_upkeep_seconds_count", "archivist"), 0) > 0)
+    wait_until(lambda: measured()["postern_sealed_segments", None] == 0)
     found = measured()
     for process in ("w1", "api", "archivist"):
         assert found["postern_process_up", process] == 1
@@ -111,8 +105,8 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert found["postern_sinks_failing", None] == 0
     assert found["postern_store_connections_max", "api"] > 0
     assert found["postern_target_open_seconds_count", "w1"] == 3
-    until(lambda: "postern_segments_stored_total" in api.get("/metrics").text)
-    until(lambda: 'postern_sink_deliveries_total{kind="syslog",outcome="delivered"' in api.get("/metrics").text)
+    wait_until(lambda: "postern_segments_stored_total" in api.get("/metrics").text)
+    wait_until(lambda: 'postern_sink_deliveries_total{kind="syslog",outcome="delivered"' in api.get("/metrics").text)
     scraped = httpx.get(f"{gateway.told['api_url']}/api/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert (scraped.status_code, "postern_blob_store_up" in scraped.text) == (200, True)
     listener.socket.close()

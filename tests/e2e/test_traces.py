@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.collector import Collector, Told, collecting
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
 PASSWORD = "another long password"

@@ -17,9 +17,9 @@ import asyncpg
 import psycopg
 import pytest
 from tests.support.clients import clean_environment, need
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
 from postern.cli.forward import Forward, Reached

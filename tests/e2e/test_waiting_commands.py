@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_waiting_clients import Psql, decide, person, reviews_of, waiting
-from tests.support.gateway import Gateway, wait_until
+from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
 from postern.domain.login import LoginMethod

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
-from tests.support.gateway import running, wait_until
+from tests.support.gateway import running
 from tests.support.postgres import PostgresServer
-from tests.support.promises import until
+from tests.support.promises import until, wait_until
 
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy

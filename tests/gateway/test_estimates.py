@@ -11,8 +11,8 @@ from dataclasses import replace
 import psycopg
 import pytest
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
-from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import wait_until
 
 from postern.domain.connection import ConnectionType
 from postern.domain.row_count import PartCount

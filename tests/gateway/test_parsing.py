@@ -10,7 +10,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 import pytest
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 
 from postern.gateway.parsing import Busy, ParseThreads
 

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.gateway import wait_until
-from tests.support.promises import until
+from tests.support.promises import until, wait_until
 
 from postern.errors import Unavailable
 from postern.gateway import supervisor as module

@@ -3,12 +3,11 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.support.promises import wait_until
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Shown
@@ -21,13 +20,6 @@ from postern.recording.spool import Spool
 from .conftest import MakeSpool
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within 60 s"
-        time.sleep(0.002)
-
-
 def test_dirty_spools_are_synced_again_and_again(make_spool: MakeSpool) -> None:
     commit = GroupCommit(0.005)
     spools = [make_spool(uuid4()) for _ in range(3)]
@@ -37,7 +29,7 @@ def test_dirty_spools_are_synced_again_and_again(make_spool: MakeSpool) -> None:
         for spool in spools:
             spool.append(encode(Shown(b"x"), 0))
             assert spool.dirty
-        wait_for(lambda: not any(spool.dirty for spool in spools))
+        wait_until(lambda: not any(spool.dirty for spool in spools))
     commit.close()
 
 
@@ -73,11 +65,11 @@ def test_a_failed_sync_ends_its_own_session_only(make_spool: MakeSpool, monkeypa
     commit = GroupCommit(0.005)
     commit.register(broken)
     commit.register(healthy)
-    wait_for(lambda: broken.failed and not healthy.dirty)
+    wait_until(lambda: broken.failed and not healthy.dirty)
     with pytest.raises(RecordingFailed, match="durable"):
         broken.append(b"x")
     healthy.append(encode(Shown(b"x"), 0))
-    wait_for(lambda: not healthy.dirty)
+    wait_until(lambda: not healthy.dirty)
     commit.close()
 
 
@@ -113,7 +105,7 @@ def test_ended_recordings_are_sealed_together_in_the_next_round(
     commit = GroupCommit(0.1)
     spools = [make_spool(uuid4()) for _ in range(5)]
     told = [finished(commit, spool, home / "recordings" / f"{n}.rec.zst") for n, spool in enumerate(spools)]
-    wait_for(lambda: all(told))
+    wait_until(lambda: all(told))
     assert told == [[None]] * 5
     assert len(rounds) < 5
     for number, spool in enumerate(spools):
@@ -129,7 +121,7 @@ def test_ended_recordings_are_sealed_together_in_the_next_round(
 def test_nobody_waits_for_a_long_interval(make_spool: MakeSpool, home: Path, soon: bool) -> None:
     commit = GroupCommit(3600)
     told = finished(commit, make_spool(), home / "x.rec.zst", soon=soon)
-    wait_for(lambda: told == [None])
+    wait_until(lambda: told == [None])
     commit.close()
 
 
@@ -140,7 +132,7 @@ def test_one_that_cannot_be_sealed_stays_in_its_place_durable_and_the_others_go_
     broken, healthy = make_spool(uuid4()), make_spool(uuid4())
     (home / "file").touch()
     told = [finished(commit, broken, home / "file" / "x.zst"), finished(commit, healthy, home / "y.zst")]
-    wait_for(lambda: all(told))
+    wait_until(lambda: all(told))
     assert isinstance(told[0][0], OSError)
     assert told[1] == [None]
     assert broken.path.exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from tests.support.promises import wait_until
 
 from postern.domain.session import EndReason
 from postern.errors import RecordingFailed
@@ -21,7 +22,6 @@ from postern.recording.records import Header, encode
 from postern.recording.spool import Spool
 
 from .conftest import MakeSpool
-from .test_group_commit import wait_for
 
 
 @pytest.fixture
@@ -70,13 +70,13 @@ def test_a_segment_that_could_not_be_sealed_is_sealed_later(
     with monkeypatch.context() as patch:
         patch.setattr(sealing, "_compress", full)
         commits.finish(spool, place, failed.append, soon=True)
-        wait_for(lambda: bool(failed))
+        wait_until(lambda: bool(failed))
         leftovers.start()
         with pytest.raises(RecordingFailed):
             spool.append(b"x")
         assert not place.exists()
-    wait_for(place.exists)
-    wait_for(lambda: not spool.path.exists())
+    wait_until(place.exists)
+    wait_until(lambda: not spool.path.exists())
     with SegmentReader(place) as reader:
         assert [event for _, event in reader] == [End("client_closed")]
 

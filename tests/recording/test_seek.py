@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 
 from postern.domain.recorded import Moment, Place, placed
 from postern.interception.events import Completed, Event, Operation, Resized, Shown

@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.promises import wait_until
 
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Event, Note, Operation, Shown
@@ -47,13 +46,6 @@ def finish(segments: Segments, reason: str = "client_closed") -> None:
     segments.finish(reason, 40_000, sealed, soon=True)
     assert done.wait(60)
     assert told == [None]
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def archives(home: Path, header: Header) -> list[Path]:
@@ -133,7 +125,7 @@ def test_what_a_dead_worker_left_is_told_with_what_was_sealed_before(
     make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     segments = filled(make_segments)
-    until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)  # the others are sealed meanwhile
+    wait_until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)  # the others are sealed meanwhile
     (found,) = recover(spool_folder(home, "w1"))
     assert (found.operations, found.damage) == (len(TEXTS), "")
     assert found.size > segments.size

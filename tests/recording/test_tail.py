@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.promises import wait_until
 
 from postern.domain.recorded import Moment
 from postern.interception.events import Operation, Shown
@@ -21,7 +22,7 @@ from postern.recording.spool import Spool
 from postern.recording.tail import RecordingTail
 
 from .conftest import MakeSegments
-from .test_segments import TEXTS, filled, finish, until
+from .test_segments import TEXTS, filled, finish
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_damage_is_told_and_the_next_segment_is_read(
     make_segments: MakeSegments, library: Library, header: Header, home: Path
 ) -> None:
     segments = filled(make_segments, most=300)
-    until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
+    wait_until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
     second = next(iter(home.glob("sealed/*/*/*.000002.rec.zst")))
     second.write_bytes(second.read_bytes()[:-30])
     watched = library.tail(header.session)

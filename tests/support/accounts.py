@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 from tests.support.witnesses import Seen
 

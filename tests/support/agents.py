@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
-from tests.support.gateway import wait_until
 from tests.support.processes import code, open_files, resident
+from tests.support.promises import wait_until
 from tests.support.running import Gateway
 
 

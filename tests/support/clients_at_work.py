@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 import psycopg
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 
 TABLE = "create table if not exists tokens (client int primary key, token text not null)"
 SESSION = 200  # rounds after which a client logs in anew

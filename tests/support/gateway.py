@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from uuid import UUID
 
 import psycopg
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import PATIENT
+from tests.support.promises import wait_until
 from tests.support.world import logged_in
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
@@ -52,18 +52,6 @@ from postern.wiring import paths
 from postern.wiring.app import open_app
 
 T = TypeVar("T")
-
-
-def wait_until(true: Callable[[], T | None], timeout: float = PATIENT, every: float = 0.02) -> T:
-    """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
-    deadline = time.monotonic() + timeout
-    while True:
-        answer = true()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise AssertionError(f"still not so after {timeout:g} s: {answer!r}")
-        time.sleep(every)
 
 
 def running(direct: psycopg.Connection, text: str) -> int:

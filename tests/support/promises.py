@@ -9,7 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import time
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 TIMED = os.environ.get("POSTERN_TEST_TIMES") == "1"
 PATIENT = 120.0  # seconds after which a test gives up
@@ -30,3 +34,15 @@ async def until(true: Callable[[], object], seconds: float = PATIENT) -> None:
             if found:
                 return
             await asyncio.sleep(0.01)
+
+
+def wait_until(true: Callable[[], T | None], timeout: float = PATIENT, every: float = 0.02) -> T:
+    """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = true()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not so after {timeout:g} s: {answer!r}")
+        time.sleep(every)

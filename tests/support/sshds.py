@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.postgres import free_port
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, wait_until
 
 PASSPHRASE = "correct horse"
 
@@ -63,9 +63,7 @@ def ssh_agent(socket: Path, *keys: Path) -> Iterator[Path]:
     """One that holds these keys, at `socket`."""
     process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
     try:
-        until = time.monotonic() + PATIENT
-        while not socket.exists() and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(socket.exists)
         environment = {"SSH_AUTH_SOCK": str(socket), "PATH": "/usr/bin:/bin"}
         for key in keys:
             subprocess.run(["ssh-add", "-q", key], env=environment, check=True, stdin=subprocess.DEVNULL)

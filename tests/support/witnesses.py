@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import httpx
 from tests.support import wire
-from tests.support.gateway import wait_until
+from tests.support.promises import wait_until
 
 ROUNDS = 60  # statements after which a client logs in anew
 PAUSE = 0.03  # seconds between two of them, so that what is to be checked stays little

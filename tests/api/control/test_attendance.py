@@ -14,8 +14,7 @@ import pytest
 from tests.api.control.conftest import Attend
 from tests.support.certificates import issue
 from tests.support.control import TUNNEL_URL, Link, Place
-from tests.support.gateway import wait_until
-from tests.support.promises import until, within
+from tests.support.promises import until, wait_until, within
 
 from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import pytest
 from tests.support.collector import Collector, collecting
 from tests.support.postgres import free_port
-from tests.support.promises import within
+from tests.support.promises import wait_until, within
 
 from postern.domain.tracing import SpanKind
 from postern.integrations.tracing import otlp
@@ -149,11 +149,11 @@ def test_a_collector_that_is_away_is_said_once_and_so_is_its_return(
     with collecting(status=503) as collector, tracing(collector.port, monkeypatch) as (tracer, dropped):
         for expected in (1, 2):
             tracer.start("x").end()
-            _until(partial(_adds_up, dropped, expected))
+            wait_until(partial(_adds_up, dropped, expected))
         collector.status = 200
         tracer.start("y").end()
-        _until(lambda: bool(collector.spans))
-        _until(lambda: "again" in caplog.text)
+        wait_until(lambda: bool(collector.spans))
+        wait_until(lambda: "again" in caplog.text)
     assert [one.name for one in collector.spans] == ["y"]
     said = [record.getMessage() for record in caplog.records]
     assert sum("are dropped" in line for line in said) == 1
@@ -180,10 +180,3 @@ def test_a_header_that_cannot_be_read_is_not_quoted_in_the_log(
 
 def _adds_up(numbers: list[int], expected: int) -> bool:
     return sum(numbers) == expected
-
-
-def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
