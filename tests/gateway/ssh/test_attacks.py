@@ -16,10 +16,12 @@ from unittest.mock import Mock
 
 import asyncssh
 import pytest
+from asyncssh import auth
 from tests.support.promises import PATIENT
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
+from postern.gateway.ssh.bounds import LONGEST_PASSWORD
 from postern.gateway.ssh.server import Connection, SshServer
 from postern.gateway.ssh.users import Person, Proved
 from postern.gateway.ssh.visit import Visit
@@ -321,3 +323,26 @@ async def test_passwords_are_tried_a_few_times_only(site: Site) -> None:
         await site.connect(USER, client_factory=Guesses, preferred_auth=["password"])
     assert tried == 7
     assert not site.flow.asked
+
+
+async def test_attack_a_long_password_is_not_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its normal form, which asyncssh makes of it first, takes the square of its combining characters."""
+    prepared = auth.saslprep
+    lengths: list[int] = []
+
+    def counted(text: str) -> str:
+        lengths.append(len(text))
+        return prepared(text[:100])
+
+    monkeypatch.setattr(auth, "saslprep", counted)
+    change, long = struct.pack("?", True), "a" + "\u0300\u0316" * 30_000
+    for password in (long, "x" * LONGEST_PASSWORD):
+        for more in (b"\0" + string(password), change + string("x") + string(password)):
+
+            async def says(conn: Any, more: bytes = more) -> None:
+                request = string(USER) + string("ssh-connection") + string("password") + more
+                conn.send_packet(USERAUTH_REQUEST, request)
+                await conn.wait_closed()
+
+            await attacked(site, says)
+    assert all(length < LONGEST_PASSWORD for length in lengths)

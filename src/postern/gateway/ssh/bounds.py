@@ -1,5 +1,6 @@
-"""What asyncssh leaves unbounded of a connection that has logged in, and what is done about it here.
+"""What asyncssh leaves unbounded of a connection, and what is done about it here.
 
+a password                                   LONGEST_PASSWORD; its normal form (SASLprep) takes seconds for a long one
 a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
 packets that wait for the end of one         MOST_DEFERRED, which only answers to its requests can reach
 global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
@@ -20,6 +21,7 @@ import asyncssh
 
 log = logging.getLogger(__name__)
 
+LONGEST_PASSWORD = 1_000  # bytes
 EXCHANGE = 30.0  # seconds
 MOST_DEFERRED = 5_000  # packets
 MOST_REQUESTS = 100
@@ -38,6 +40,11 @@ class Bounded(asyncssh.SSHServerConnection):
         super().__init__(loop, options)
         self._on_exchange = on_exchange
         self._exchange: asyncio.TimerHandle | None = None
+
+    async def _finish_userauth(self, begin_auth: bool, method: bytes, packet: Any) -> None:
+        if method == b"password" and len(packet.get_remaining_payload()) > LONGEST_PASSWORD:
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "this password is too long")
+        await super()._finish_userauth(begin_auth, method, packet)
 
     def _send_kexinit(self) -> None:
         self._stop_exchange()
