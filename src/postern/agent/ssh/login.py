@@ -27,21 +27,10 @@ from postern.errors import Unavailable
 from postern.protocols.asking import TargetRefused
 from postern.protocols.terminal.listening import read_place
 from postern.relay.target import Channel, ChannelKind, Terminal
-from postern.transport.ssh_algorithms import CIPHERS, MACS
+from postern.transport.ssh_algorithms import CIPHERS, KEX, MACS
 
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
 
-KEX = (
-    "curve25519-sha256",
-    "curve25519-sha256@libssh.org",
-    "ecdh-sha2-nistp521",
-    "ecdh-sha2-nistp384",
-    "ecdh-sha2-nistp256",
-    "diffie-hellman-group16-sha512",
-    "diffie-hellman-group18-sha512",
-    "diffie-hellman-group-exchange-sha256",
-    "diffie-hellman-group14-sha256",
-)
 SIGNATURES = (*PLAIN, "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
 KEEPALIVE, KEEPALIVES = 15, 3  # seconds, and how many go unanswered before the connection is given up
 WINDOW = 2 << 20  # bytes of a channel that nobody reads

@@ -14,6 +14,7 @@ from functools import partial
 from uuid import UUID
 
 import asyncssh
+from asyncssh.kex import get_kex_algs
 
 from postern.domain.secret import Secret
 from postern.domain.ssh_key import SIGNATURES
@@ -26,7 +27,7 @@ from postern.gateway.ssh.visit import Visit
 from postern.gateway.ssh.wire import Wire
 from postern.relay.handshake import StreamHandshake
 from postern.services.access import REFUSED_LOGIN
-from postern.transport.ssh_algorithms import CIPHERS, MACS
+from postern.transport.ssh_algorithms import CIPHERS, HYBRID_KEX, KEX, MACS
 
 log = logging.getLogger(__name__)
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
@@ -53,6 +54,7 @@ class SshGate:
             authorized_client_keys=None,
             gss_host=None,
             host_based_auth=False,
+            kex_algs=[*_available(HYBRID_KEX), *KEX],
             encryption_algs=CIPHERS,
             mac_algs=MACS,
             signature_algs=SIGNATURES,
@@ -138,6 +140,12 @@ class SshGate:
     def _left_inside(self, person: UUID) -> None:
         self._insiders[person] -= 1
         _forget_none(self._insiders, person)
+
+
+def _available(algorithms: tuple[str, ...]) -> list[str]:
+    """Not every installation of `cryptography` has all of them."""
+    known = {name.decode() for name in get_kex_algs()}
+    return [name for name in algorithms if name in known]
 
 
 def _forget_none(counted: Counter[UUID], person: UUID) -> None:
