@@ -18,6 +18,7 @@ from tests.support.ssh_here import PASSWORD, serving
 from postern.agent.ssh import login, wire
 from postern.protocols.terminal import messages as m
 from postern.relay.target import ChannelKind
+from postern.transport import ssh_windows
 
 Process = asyncssh.SSHServerProcess[bytes]
 Program = Callable[[Process], Awaitable[None]]
@@ -58,6 +59,55 @@ async def test_more_than_the_window_ends_the_connection(servers: Servers) -> Non
         assert (await running.ended()).code == m.ENDED
         assert running.text(m.STDERR) == "postern: the connection to the target was lost: Window exceeded\n"
         assert running.reader.size <= login.WINDOW
+
+
+async def test_attack_packets_of_a_byte_are_put_together(servers: Servers) -> None:
+    async def prints(process: Process) -> None:
+        for at in range(20_000):
+            process.channel.write(bytes((at % 251,)))
+            if at % 100 == 0:
+                await asyncio.sleep(0)
+        process.exit(0)
+
+    async with serving(program=prints) as port:
+        running = await begun(servers, port)
+        running.transport.pause_reading()
+        await eventually(lambda: running.transport._exit is not None)
+        held: Any = running.transport._channel._recv_buf
+        assert len(held) < 20
+        running.transport.resume_reading()
+        assert (await running.ended()).code == 0
+        assert bytes(running.reader.output[m.STDOUT]) == bytes(at % 251 for at in range(20_000))
+
+
+async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh_windows, "MOST_PIECES", 100)
+
+    async def alternates(process: Process) -> None:
+        for _ in range(1_000):
+            process.stdout.write(b"o")
+            process.stderr.write(b"e")
+        await asyncio.sleep(PATIENT)
+
+    async with serving(program=alternates) as port:
+        running = await begun(servers, port)
+        running.transport.pause_reading()
+        await eventually(lambda: running.transport._over)
+        running.transport.resume_reading()
+        assert (await running.ended()).code == m.ENDED
+        assert "too many small packets of one channel" in running.text(m.STDERR)
+
+
+async def test_attack_packets_too_small_to_send_anything_in(servers: Servers) -> None:
+    async def waits(process: Process) -> None:
+        await asyncio.sleep(PATIENT)
+
+    async with serving(program=waits, max_pktsize=ssh_windows.SMALLEST_PACKET - 1) as port:
+        running = await begun(servers, port)
+        assert (await running.ended()).code == m.NOT_RUN
+        assert "did not open this channel" in running.text(m.STDERR)
 
 
 async def test_a_large_window_behind_which_nobody_reads_stops_the_input(servers: Servers) -> None:

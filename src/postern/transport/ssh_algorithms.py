@@ -1,7 +1,7 @@
 """Algorithms of SSH that are spoken, with clients as with targets.
 
 None of them needs the strict key exchange to be safe (Terrapin, CVE-2023-48795, needs chacha20-poly1305 or CBC); that
-is asked for all the same. No SHA-1; and no RSA in the key exchange, where the server makes a key for whoever says hello.
+is asked for all the same. No SHA-1, and no RSA in the key exchange, where the server makes a key for whoever asks.
 """
 
 HYBRID_KEX = ("mlkem768x25519-sha256", "sntrup761x25519-sha512", "sntrup761x25519-sha512@openssh.com")

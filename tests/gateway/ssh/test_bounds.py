@@ -15,10 +15,14 @@ from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 from postern.domain.connection import Extra
 from postern.gateway.ssh import bounds, gate, sessions
 from postern.gateway.ssh.bounds import MOST_VARIABLES
+from postern.gateway.ssh.clients import ChannelClient
 from postern.gateway.ssh.server import Connection
 from postern.gateway.ssh.visit import MOST_CHANNELS
+from postern.protocols.terminal import messages as m
+from postern.relay.target import Start
+from postern.transport.ssh_windows import SMALLEST_PACKET
 
-GLOBAL_REQUEST, CHANNEL_OPEN = 80, 90
+GLOBAL_REQUEST, CHANNEL_OPEN, CHANNEL_DATA = 80, 90, 94
 
 
 @pytest.fixture
@@ -60,6 +64,41 @@ async def test_variables_are_bounded_in_number_and_size(site: Site) -> None:
         assert not await process._chan._make_request(b"unknown")
         assert len(channel._env) == MOST_VARIABLES
         site.flow.decided.set()
+
+
+async def test_attack_packets_of_a_byte_that_wait_are_put_together(site: Site) -> None:
+    """Each took a hundred times its byte, and all of them together the square of their number to be taken out."""
+    sent, hears = bytes(range(200)) * 50, asyncio.Event()
+
+    async def act(client: ChannelClient, start: Start) -> None:
+        await hears.wait()
+
+    site.flow.act, site.flow.reads = act, len(m.START_FRAME) + 4_000
+    async with await connected(site) as conn:
+        process = await conn.create_process("true", encoding=None)
+        await until(lambda: site.flow.started)
+        for at in range(0, len(sent), 100):
+            for byte in sent[at : at + 100]:
+                process._chan.send_packet(CHANNEL_DATA, String(bytes((byte,))))
+            await asyncio.sleep(0)
+        (channel,), (transport,) = at_gateway(site)._channels.values(), at_gateway(site).visit.channels
+        transport.pause_reading()
+        arrived = channel._init_recv_window - len(sent)
+        await until(lambda: channel._recv_window == arrived)
+        assert len(channel._recv_buf) + len(transport._waiting) < 10
+        transport.resume_reading()
+        hears.set()
+        await process.wait()
+
+
+async def test_attack_packets_too_small_to_send_anything_in(site: Site) -> None:
+    async with await connected(site) as conn:
+        with pytest.raises((asyncssh.Error, OSError)):
+            await conn.create_session(asyncssh.SSHClientSession, "true", max_pktsize=SMALLEST_PACKET - 1)
+        await gone(conn)
+    async with await connected(site) as conn:
+        channel, _ = await conn.create_session(asyncssh.SSHClientSession, "true", max_pktsize=SMALLEST_PACKET)
+        await channel.wait_closed()
 
 
 async def test_keys_that_are_never_exchanged_end_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

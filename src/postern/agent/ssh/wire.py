@@ -20,6 +20,7 @@ from typing import Any, cast
 from asyncssh.constants import MSG_IGNORE
 
 from postern.agent.dialling import notice_death
+from postern.transport.ssh_windows import check_opened
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +109,7 @@ class Dialling:
         """Raises OSError."""
         inner = factory()
         inner.send_packet = partial(_send_packet, inner.send_packet)
+        inner.process_packet = partial(_process_packet, inner.process_packet)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_connection(lambda: Wire(inner, self._on_full), host, port)
         return transport, inner
@@ -120,3 +122,8 @@ def _send_packet(send: Callable[..., None], kind: int, *parts: bytes, handler: A
     """asyncssh sends an empty packet before each one, which is for CBC: nobody speaks that here."""
     if kind != MSG_IGNORE:
         send(kind, *parts, handler=handler)
+
+
+def _process_packet(process: Callable[..., Any], kind: int, number: int, packet: Any) -> Any:
+    check_opened(kind, packet)
+    return process(kind, number, packet)

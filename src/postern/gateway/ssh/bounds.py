@@ -6,6 +6,7 @@ packets that wait for the end of one         MOST_DEFERRED, which only answers t
 global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
 variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
 an agent that is to be forwarded             its session is asked; asyncssh would listen at a socket of this machine
+what a channel's packets are, and wait       transport/ssh_windows.py
 
 Who goes beyond one of these is disconnected. What is looked at is private to asyncssh: tests fail when it moves.
 """
@@ -18,6 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 import asyncssh
+
+from postern.transport.ssh_windows import check_opened
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +43,10 @@ class Bounded(asyncssh.SSHServerConnection):
         super().__init__(loop, options)
         self._on_exchange = on_exchange
         self._exchange: asyncio.TimerHandle | None = None
+
+    def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
+        check_opened(pkttype, packet)
+        return super().process_packet(pkttype, pktid, packet)
 
     async def _finish_userauth(self, begin_auth: bool, method: bytes, packet: Any) -> None:
         if method == b"password" and len(packet.get_remaining_payload()) > LONGEST_PASSWORD:
