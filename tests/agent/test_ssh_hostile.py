@@ -72,7 +72,7 @@ async def test_attack_packets_of_a_byte_are_put_together(servers: Servers) -> No
     async with serving(program=prints) as port:
         running = await begun(servers, port)
         running.transport.pause_reading()
-        await eventually(lambda: running.transport._exit is not None)
+        await until(lambda: running.transport._exit is not None)
         held: Any = running.transport._channel._recv_buf
         assert len(held) < 20
         running.transport.resume_reading()
@@ -94,7 +94,7 @@ async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
     async with serving(program=alternates) as port:
         running = await begun(servers, port)
         running.transport.pause_reading()
-        await eventually(lambda: running.transport._over)
+        await until(lambda: running.transport._over)
         running.transport.resume_reading()
         assert (await running.ended()).code == m.ENDED
         assert "too many small packets of one channel" in running.text(m.STDERR)
