@@ -14,7 +14,7 @@ from tests.agent.test_secrets import encoded, order
 from tests.support.certificates import Issued, issue
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
-from tests.support.promises import wait_until, within
+from tests.support.promises import PATIENT, wait_until, within
 
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
@@ -151,7 +151,7 @@ async def test_what_runs_is_cancelled_and_the_connection_stays(server: MariaDbSe
     await asyncio.to_thread(_until_it_runs, server)
     await agent.cancel(wanted, target.process, b"")
     with pytest.raises(TargetRefused, match="interrupted"):
-        await asyncio.wait_for(running, 30)
+        await asyncio.wait_for(running, PATIENT)
     assert await one(target, "select 1") == ("1",)
     target.stream.close()
 

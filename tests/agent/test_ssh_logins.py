@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import pwd
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,8 @@ def server(folder: Path) -> Iterator[Sshd]:
         with (folder / "authorized").open("a") as authorized:
             authorized.writelines(f"{public(folder / kind)}\n" for kind in ("rsa", "ecdsa"))
         made.process.send_signal(1)  # reads its configuration anew
-        time.sleep(0.5)
+        scan = ["ssh-keyscan", "-c", "-p", str(made.port), "127.0.0.1"]
+        wait_until(lambda: b"-cert-v01@" in subprocess.run(scan, capture_output=True, check=False).stdout)
         yield made
 
 
@@ -351,7 +351,7 @@ async def test_a_server_that_never_answers(servers: Servers) -> None:
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     with pytest.raises(TimeoutError):
-        await servers.dial(here(listening.sockets[0].getsockname()[1]), "true", timeout=0.3)
+        await servers.dial(here(listening.sockets[0].getsockname()[1]), "true", timeout=1)
     await asyncio.wait_for(gone.wait(), PATIENT)
     assert not servers.targets._logins._held
     listening.close()

@@ -147,7 +147,7 @@ def test_attack_a_refused_script_in_an_argument(gateway: Gateway) -> None:
 
 
 def test_refused_output_ends_the_run(gateway: Gateway) -> None:
-    session = execute(gateway, "echo fine; sleep 0.3; echo it is top-secret; sleep 60", "guarded")
+    session = execute(gateway, "echo fine; sleep 2; echo it is top-secret; sleep 60", "guarded")
     assert session.exit_code == 1
     assert stream(gateway, session, "o") == "fine\n"
     wait_until(lambda: not alive(session))

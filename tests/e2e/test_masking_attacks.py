@@ -13,6 +13,7 @@ import pytest
 from tests.support import wire
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
+from tests.support.promises import PATIENT
 
 from postern.domain.masking import Strategy, Strictness
 from postern.services.masking_rules import MaskingRuleFields
@@ -197,7 +198,7 @@ def test_best_effort_tells_notifications_and_settings_and_marks_them(gateway: Ga
     with psycopg.connect(gateway.url("lenient"), autocommit=True) as client:
         client.execute("listen c")
         client.execute("select pg_notify('c', 'told')")
-        assert [notice.payload for notice in client.notifies(timeout=5, stop_after=1)] == ["told"]
+        assert [notice.payload for notice in client.notifies(timeout=PATIENT, stop_after=1)] == ["told"]
     assert gateway.newest_finished("lenient").metrics["data_masking"]["err_count"] >= 1
 
 

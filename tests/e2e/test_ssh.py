@@ -15,7 +15,7 @@ from tests.e2e.test_commands import command
 from tests.e2e.test_waiting_clients import decide, person, waiting
 from tests.support.gateway import Gateway
 from tests.support.promises import wait_until, within
-from tests.support.ssh_clients import Clients, server, shows, types
+from tests.support.ssh_clients import UNHURRIED, Clients, server, shows, types
 from tests.support.sshds import Sshd, ssh_agent, sshd
 
 from postern.domain.connection import Toggle
@@ -39,7 +39,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(scope="module")
 def gateway(target: Sshd) -> Iterator[Gateway]:
-    running = Gateway(gateway_commands=True)
+    running = Gateway(gateway_commands=True, **UNHURRIED)
     try:
         running.start()
         server(running, "web-1", target)

@@ -370,11 +370,11 @@ def test_clients_of_the_tunnel_wait_say_why_and_are_cut(gateway: Gateway, ann: P
 
 
 def test_access_ends_when_its_time_is_over(gateway: Gateway, ann: Principal, dba: Principal) -> None:
-    with tunnelled(gateway, ann, duration=3) as url:
+    with tunnelled(gateway, ann, duration=8) as url:
         holder = Holder(url)
         decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
         mine = holder.done()
-        said = wait_until(lambda: "" if mine.closed else is_cut_now(mine), within(5))
+        said = wait_until(lambda: "" if mine.closed else is_cut_now(mine), within(10))
         assert "ended" in said
         ended = gateway.finished(sessions_of(gateway, ann)[0].id)
         assert ended.metadata["end_reason"] == "expired"

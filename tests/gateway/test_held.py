@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select
-from tests.support.promises import until
+from tests.support.promises import PATIENT, until
 from tests.support.reviews import decided
 from tests.support.world import START, World
 
@@ -482,15 +482,15 @@ async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None
     go = threading.Event()
 
     def work() -> Verdict:
-        assert go.wait(10)
+        assert go.wait(PATIENT)
         return FORWARD
 
     lines = [Line(Hold("t1", "parsing", work=work)) for _ in range(3)]
     for line in lines:
         park(held, line, session_id, of)
-    refused = await asyncio.wait_for(lines[2].settled, 5)
+    refused = await asyncio.wait_for(lines[2].settled, PATIENT)
     assert isinstance(refused, Refuse)
     assert "too many statements wait" in refused.message
     assert "short statements do not wait" in refused.hint
     go.set()
-    assert [await asyncio.wait_for(line.settled, 5) for line in lines[:2]] == [FORWARD, FORWARD]
+    assert [await asyncio.wait_for(line.settled, PATIENT) for line in lines[:2]] == [FORWARD, FORWARD]

@@ -386,7 +386,7 @@ async def test_what_asks_for_somebody_else_now_is_asked_for_anew() -> None:
 async def test_those_that_wait_are_no_logins() -> None:
     """They are neither cut by the deadline of logins, nor in the way of others that log in."""
     place, who = Place(), somebody()
-    logins = Logins(timeout=0.05, most=1, most_per_address=1)
+    logins = Logins(timeout=1, most=1, most_per_address=1)
 
     def serve(stream: StreamHandshake) -> Awaitable[Awaitable[None] | None]:
         return place.database(stream, who)
@@ -398,7 +398,7 @@ async def test_those_that_wait_are_no_logins() -> None:
         client.send(STARTUP)
         await until(lambda number=number: place.held.held == number)  # type: ignore[misc]
         clients.append(client)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(1.5)
     assert place.held.held == 3
     await place.table.becomes(ReviewStatus.APPROVED)
     await until(lambda: len(place.opened) == 3)

@@ -27,7 +27,7 @@ from uuid import UUID
 
 import psycopg
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.promises import wait_until
+from tests.support.promises import PATIENT, wait_until
 from tests.support.world import logged_in
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
@@ -74,7 +74,7 @@ class WorkerProcess:
         self._log = settings.home / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = PATIENT) -> None:
         reading, writing = os.pipe()
         environment = {**os.environ, **self.settings.environment()}
         environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
@@ -283,7 +283,7 @@ class Gateway:
     def newest(self, connection: str = "target") -> Session:
         return self.sessions(connection=connection)[0]
 
-    def finished(self, session_id: UUID, timeout: float = 30.0) -> Session:
+    def finished(self, session_id: UUID, timeout: float = PATIENT) -> Session:
         """The session, once it is done."""
 
         def done() -> Session | None:
@@ -292,10 +292,10 @@ class Gateway:
 
         return wait_until(done, timeout)
 
-    def newest_finished(self, connection: str = "target", timeout: float = 30.0) -> Session:
+    def newest_finished(self, connection: str = "target", timeout: float = PATIENT) -> Session:
         return self.finished(self.newest(connection).id, timeout)
 
-    def all_closed(self, timeout: float = 30.0, **wanted: Any) -> None:
+    def all_closed(self, timeout: float = PATIENT, **wanted: Any) -> None:
         deadline = time.monotonic() + timeout
         while still := self.sessions(status=SessionStatus.OPEN, **wanted):
             assert time.monotonic() < deadline, f"still open after {timeout:g} s: {still}"

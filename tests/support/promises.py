@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 TIMED = os.environ.get("POSTERN_TEST_TIMES") == "1"
 PATIENT = 120.0  # seconds after which a test gives up
+IN_TIME = (5, 20, 80)  # seconds: tried one after the other where a client has to be in before that time is over
 
 
 def within(seconds: float) -> float:

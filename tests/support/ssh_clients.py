@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,8 @@ from postern.transport import ssh_host_keys
 from postern.wiring import paths
 
 TIMEOUT = 120.0  # seconds: a client that hangs fails its test
+UNHURRIED: Mapping[str, Any] = {"handshake_timeout": TIMEOUT, "dial_timeout": TIMEOUT}
+"""Settings of a gateway that many clients may come to at once, on a machine that may be slow."""
 
 
 def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection:
@@ -47,7 +49,7 @@ def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection
 @contextmanager
 def reaching(target: Sshd, *, gateway_commands: bool = False, **more: Any) -> Iterator[Gateway]:
     """A gateway whose connection web-1 is `target`; `more` are fields of that."""
-    running = Gateway(gateway_commands=gateway_commands)
+    running = Gateway(gateway_commands=gateway_commands, **UNHURRIED)
     try:
         running.start()
         server(running, "web-1", target, **more)
