@@ -11,6 +11,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 import asyncssh
+from tests.support.promises import PATIENT
 from tests.support.waiting import somebody
 
 from postern.domain.connection import Extra
@@ -136,9 +137,9 @@ class Site:
         private = Secret(self.host_key.export_private_key().decode())
         known = cast(Any, services or SimpleNamespace(ssh_authorities=None, ssh_logins=None))
         proofs = Proofs(cast(SshKeys, self.keys), known.ssh_authorities, known.ssh_logins)
-        self.logins = Logins(timeout=30, most=100, most_per_address=100)
+        self.logins = Logins(timeout=PATIENT, most=100, most_per_address=100)
         admission = Admission(cast(Fronts, self.flow), self.logins, proofs, decoy_secret=b"decoy")
-        self.gate = SshGate(admission, private, login_timeout=30)
+        self.gate = SshGate(admission, private, login_timeout=PATIENT)
         self.port = 0
 
     def accept(self) -> StreamHandshake:

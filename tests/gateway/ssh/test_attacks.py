@@ -17,7 +17,7 @@ from unittest.mock import Mock
 import asyncssh
 import pytest
 from asyncssh import auth
-from tests.support.promises import PATIENT
+from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
@@ -85,7 +85,7 @@ async def test_01_an_offered_key_is_no_login(site: Site) -> None:
 
     async def offers(conn: Any) -> None:
         conn.send_packet(USERAUTH_REQUEST, by_key("ann#web-1", key.public_data, None))
-        await asyncio.sleep(0.1)
+        await until(lambda: site.keys.found)
         unasked(conn, CHANNEL_OPEN, OPEN_SESSION)
         await conn.wait_closed()
 
