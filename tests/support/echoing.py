@@ -69,8 +69,9 @@ def _exchange(stream: socket.socket, data: bytes) -> bytes:
     """All that is answered up to its end; both directions at a time."""
 
     def send() -> None:
-        stream.sendall(data)
-        stream.shutdown(socket.SHUT_WR)
+        with suppress(OSError):  # it was hung up on
+            stream.sendall(data)
+            stream.shutdown(socket.SHUT_WR)
 
     sending = threading.Thread(target=send)
     sending.start()
