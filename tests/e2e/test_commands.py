@@ -273,6 +273,8 @@ def test_a_terminal(gateway: Gateway) -> None:
 
 def test_a_typed_line_that_is_refused_is_not_run(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
+        opened.type("echo re''ady\r")
+        await opened.shows("ready")  # a shell that still starts would end with the line that is refused
         opened.type("echo ra''n; rm -rf /nowhere\r")
         await opened.client.until(lambda: "no-rm" in opened.client.text(m.STDERR))
         opened.type("echo af''ter\r")

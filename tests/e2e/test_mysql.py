@@ -92,7 +92,12 @@ async def test_asyncmy(gateway: Gateway, shop: Issued) -> None:
 
 
 def test_oracles_own_driver_and_prepared_statements(gateway: Gateway, shop: Issued) -> None:
-    own = {"use_pure": True, "autocommit": True, "collation": "utf8mb4_general_ci"}  # its default is unknown to MariaDB
+    own: dict[str, Any] = {
+        "use_pure": True,
+        "autocommit": True,
+        "connection_timeout": 60,
+        "collation": "utf8mb4_general_ci",  # its default is unknown to MariaDB
+    }
     with mysql.connector.connect(**login(gateway, shop, **own)) as connection:
         with connection.cursor(prepared=True) as cursor:
             statement = "select ? + 1, concat(?, 'ü'), cast(? as decimal(10,2)), date '2026-11-22', null"

@@ -39,7 +39,7 @@ class MariaDbServer:
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = 300.0) -> None:
         """`timeout` in seconds. Raises RuntimeError with the server's log when it does not come up."""
         server = program("mariadbd")
         if server is None:

@@ -81,7 +81,7 @@ class PostgresServer:
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = 300.0) -> None:
         """`timeout` in seconds. Raises RuntimeError with the server's log when it does not come up."""
         programs = binaries()
         if programs is None:
