@@ -192,6 +192,7 @@ def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
         (s.packet(s.RMDIR, packed(1), s.text(b"d")), "rmdir d"),
         (s.packet(s.OPENDIR, packed(1), s.text(b"/home")), "list /home"),
         (s.packet(s.SETSTAT, packed(1), s.text(b"f"), packed(0)), "setstat f"),
+        (s.packet(s.EXTENDED, packed(1), s.text(b"lsetstat@openssh.com"), s.text(b"l"), packed(0)), "setstat l"),
         (s.packet(s.READLINK, packed(1), s.text(b"l")), "readlink l"),
         (s.packet(s.RENAME, packed(1), s.text(b"a"), s.text(b"b")), "rename a b"),
         (s.packet(s.SYMLINK, packed(1), s.text(b"a"), s.text(b"b")), "symlink a b"),
@@ -213,6 +214,71 @@ def test_whatever_changes_or_opens_something_is_judged(packet: bytes, told: str)
     refused = Talk(Words(told.split()[0]))
     refused.client(sent(packet))
     assert refused.statuses == [(1, s.PERMISSION_DENIED)]
+
+
+def fsetstat(number: int, name: bytes = b"h1") -> bytes:
+    return s.packet(s.FSETSTAT, packed(number), s.text(name), packed(4), packed(0o4777))
+
+
+def test_attack_attributes_are_changed_through_a_file_that_was_opened_to_be_read() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"/bin/sh")))
+    talk.target(answered(handle(1)))
+    talk.client(sent(fsetstat(2)))
+    talk.target(answered(done(2, s.PERMISSION_DENIED, "no")))
+    assert talk.asked[1:] == ["get /bin/sh", "setstat /bin/sh"]
+    assert talk.completed == [("", "no")]
+    refused = Talk(Words("setstat"))
+    refused.client(sent(opening(1, b"/bin/sh")))
+    refused.target(answered(handle(1)))
+    refused.client(sent(fsetstat(2)))
+    assert refused.statuses == [(2, s.PERMISSION_DENIED)]
+    assert fsetstat(2) not in refused.to_target
+
+
+@pytest.mark.parametrize("used", [writing(4, 0, CONTENT), reading(4, 0, 10), fsetstat(4)], ids=["write", "read", "set"])
+def test_attack_a_handle_is_guessed_before_its_file_is_open(used: bytes) -> None:
+    """Servers give the handle of a file that was closed to the next one: what went to that would be told of neither."""
+    talk = Talk()
+    talk.client(sent(opening(1, b"harmless", s.READS | s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(closing(2), opening(3, b"/etc/cron.d/x", s.READS | s.WRITES), used))
+    assert talk.closed is EndReason.PROTOCOL_VIOLATION
+    assert used not in talk.to_target
+
+
+def test_attack_a_file_is_closed_twice() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"f", s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 0, b"some"), closing(3), closing(4)))
+    talk.target(answered(done(2), done(3), done(4, 4, "Failure")))
+    assert talk.completed == [(f"wrote 4 bytes, sha256 {sha256(b'some').hexdigest()}", "")]
+
+
+def test_a_file_whose_end_nobody_confirmed_is_told() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"f", s.WRITES)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 0, b"some"), closing(3)))
+    left = [event for event in talk.link.left_over() if isinstance(event, Completed)]
+    assert [(event.tag.partition(",")[0], event.error) for event in left] == [("wrote 4 bytes", "it was not closed")]
+
+
+def test_attack_one_handle_for_two_files() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"a"), opening(2, b"b")))
+    talk.target(answered(handle(1), handle(2)))
+    assert talk.closed is EndReason.PROTOCOL_VIOLATION
+
+
+def test_attack_what_is_appended_has_no_hash_of_another_order() -> None:
+    talk = Talk()
+    talk.client(sent(opening(1, b"f", s.WRITES | s.APPENDS)))
+    talk.target(answered(handle(1)))
+    talk.client(sent(writing(2, 2, b"ef"), writing(3, 0, b"ab"), closing(4)))
+    talk.target(answered(done(2), done(3), done(4)))
+    assert talk.completed == [("wrote 4 bytes", "")]
 
 
 def test_where_rules_look_at_answers_no_file_is_read_but_some_may_be_written() -> None:
@@ -347,7 +413,7 @@ def test_packets_refuse_what_is_too_long_before_it_is_there() -> None:
 
 def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
     ahead = Ahead()
-    files = [Transfer(number, f"/{number}", ahead) for number in range(8)]
+    files = [Transfer(number, b"/file", ahead) for number in range(8)]
     half = MOST_AHEAD // 2 - 1_000
     for file in files:
         file.written.add(1, bytes(half))

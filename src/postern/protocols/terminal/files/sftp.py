@@ -1,10 +1,10 @@
 """The steady state of a link whose program is an SFTP server.
 
     client                       here                                        target
-      ├─ OPEN, REMOVE, RENAME … ─▶ an operation, judged; refused: STATUS ─▶ │
+      ├─ OPEN, REMOVE, SETSTAT … ─▶ an operation, judged; refused: STATUS ─▶│
       ├─ STAT, READ, WRITE …    ─▶ passed on, and followed ───────────────▶ │
       │ ◀── HANDLE, STATUS, DATA … passed on, and followed: bytes, hash ◀── │
-      ├─ CLOSE ────────────────────────────────────────────────────────────▶│ ◀ STATUS: the transfer is recorded
+      ├─ CLOSE: its handle is nobody's from here on ───────────────────────▶│ ◀ STATUS: the transfer is recorded
 
 Answers carry the id of their request, so a refusal is an answer of its own and needs no turn. What files hold is not
 recorded: which they were, how much went which way, and its hash are. Nor can it be masked: where rules look at
@@ -37,12 +37,13 @@ _ONE: Final = {
     s.OPENDIR: "list",
     s.READLINK: "readlink",
 }
+_ONE_EXTENDED: Final = {b"lsetstat@openssh.com": "setstat"}
 _TWO: Final = {s.RENAME: "rename", s.SYMLINK: "symlink"}
 _TWO_EXTENDED: Final = {
     b"posix-rename@openssh.com": "rename",
     b"hardlink@openssh.com": "hardlink",
 }
-_QUIET: Final = frozenset({s.CLOSE, s.READ, s.WRITE, s.LSTAT, s.FSTAT, s.FSETSTAT, s.READDIR, s.REALPATH, s.STAT})
+_QUIET: Final = frozenset({s.CLOSE, s.READ, s.WRITE, s.LSTAT, s.FSTAT, s.READDIR, s.REALPATH, s.STAT})
 _QUIET_EXTENDED: Final = frozenset(
     {
         b"expand-path@openssh.com",
@@ -129,6 +130,8 @@ class SftpWire(FileWire):
             if name in _QUIET_EXTENDED:
                 self._pending[number] = _Pending(kind)
                 return None
+            if name in _ONE_EXTENDED:
+                return self._asked(packet, number, _ONE_EXTENDED[name], reader.text())
             if name in _TWO_EXTENDED:
                 return self._asked(packet, number, _TWO_EXTENDED[name], reader.text(), reader.text())
             asked = self._asked(packet, number, "extension", name)
@@ -136,6 +139,8 @@ class SftpWire(FileWire):
             return asked
         if kind == s.OPEN:
             return self._opens(packet, number, reader)
+        if kind == s.FSETSTAT:
+            return self._asked(packet, number, _ONE[s.SETSTAT], self._opened(reader.text()).path)
         if kind in _ONE:
             return self._asked(packet, number, _ONE[kind], reader.text())
         if kind in _TWO:
@@ -147,13 +152,20 @@ class SftpWire(FileWire):
             return _Pending(kind)
         if kind == s.READ and self.wants.output:
             raise ProtocolViolation("a file is read that was not opened for it")
-        transfer = self._open.get(reader.text())
-        if kind == s.CLOSE:
-            return _Pending(kind, transfer=transfer)
-        offset = reader.offset()
-        if kind == s.WRITE and transfer is not None:
+        handle = reader.text()
+        if kind == s.CLOSE:  # it may be a directory's
+            return _Pending(kind, transfer=self._open.pop(handle, None))
+        transfer, offset = self._opened(handle), reader.offset()
+        if kind == s.WRITE:
             transfer.written.add(offset, reader.text())
         return _Pending(kind, transfer=transfer, offset=offset)
+
+    def _opened(self, handle: bytes) -> Transfer:
+        """Whoever guesses the handle that a file will have would use it as another one, or as none."""
+        transfer = self._open.get(handle)
+        if transfer is None:
+            raise ProtocolViolation("a file is used that is not open")
+        return transfer
 
     def _opens(self, packet: bytes, number: int, reader: s.Reader) -> Asked:
         path, flags = reader.text(), reader.number()
@@ -179,7 +191,11 @@ class SftpWire(FileWire):
         operation = request.operations[0]
         transfer = None
         if request.raw[4] == s.OPEN:
-            transfer = Transfer(operation.exchange, operation.text.partition(" ")[2], self._ahead)
+            reader = s.Reader(request.raw)
+            reader.number()
+            transfer = Transfer(operation.exchange, reader.text(), self._ahead)
+            if reader.number() & s.APPENDS:
+                transfer.written.give_up()  # its server takes no notice of where each piece should go
         self._pending[request.number] = _Pending(request.raw[4], operation.exchange, transfer)
         return m.frames(m.STDIN, request.raw)
 
@@ -217,7 +233,10 @@ class SftpWire(FileWire):
             if kind == s.HANDLE:
                 reader = s.Reader(packet)
                 reader.number()
-                self._open[reader.text()] = transfer
+                handle = reader.text()
+                if handle in self._open:
+                    raise ProtocolViolation("the target gives two files one handle")
+                self._open[handle] = transfer
             else:
                 self._downward.append(Completed(transfer.exchange, error=error or "it was not opened"))
         elif pending.kind == s.READ and transfer is not None and kind == s.DATA:
@@ -227,15 +246,16 @@ class SftpWire(FileWire):
         elif pending.kind == s.WRITE and transfer is not None:
             transfer.error = transfer.error or error
         elif pending.kind == s.CLOSE and transfer is not None:
-            self._open = {handle: one for handle, one in self._open.items() if one is not transfer}
             self._downward.append(_completed(transfer, error))
         elif pending.exchange:
             self._downward.append(Completed(pending.exchange, error=error))
 
     def left_over(self) -> list[Completed]:
         """Files that were not closed, with what went by until now."""
-        left = [_completed(transfer, "it was not closed") for transfer in self._open.values()]
+        closing = [one.transfer for one in self._pending.values() if one.kind == s.CLOSE and one.transfer is not None]
+        left = [_completed(transfer, "it was not closed") for transfer in [*self._open.values(), *closing]]
         self._open.clear()
+        self._pending.clear()
         return left
 
     @property

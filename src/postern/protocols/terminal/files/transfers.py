@@ -44,8 +44,7 @@ class Digest:
             return
         waits = offset != self._next
         if offset < self._next or offset in self._ahead or (waits and self._all.size + len(data) + _PIECE > MOST_AHEAD):
-            self._broken = True
-            self.drop()
+            self.give_up()
             return
         self._ahead[offset] = data
         self._all.size += len(data) + _PIECE
@@ -53,6 +52,11 @@ class Digest:
             self._all.size -= len(found) + _PIECE
             self._hash.update(found)
             self._next += len(found)
+
+    def give_up(self) -> None:
+        """There is no hash."""
+        self._broken = True
+        self.drop()
 
     def drop(self) -> None:
         """What still waits: nothing more comes, or it would be in vain."""
@@ -68,9 +72,9 @@ class Digest:
 
 
 class Transfer:
-    """One file that is open, by the exchange that opened it."""
+    """One file that is open, by the exchange that opened it; `path` is what its client called it."""
 
-    def __init__(self, exchange: int, path: str, ahead: Ahead) -> None:
+    def __init__(self, exchange: int, path: bytes, ahead: Ahead) -> None:
         self.exchange = exchange
         self.path = path
         self.read = Digest(ahead)
