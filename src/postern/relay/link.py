@@ -30,6 +30,7 @@ from postern.relay.parked import Parked
 log = logging.getLogger(__name__)
 
 MAX_FILLED = 64 * 1024  # bytes
+MOST_STARTED = 10_000  # exchanges whose time is taken: lines typed at a terminal that says nothing are never answered
 
 # Final names are found without a look into the class.
 _CLIENT: Final = Side.CLIENT
@@ -330,6 +331,8 @@ class Link:
         else:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
                 kept.append(operation)
+                if len(self._started) >= MOST_STARTED:
+                    self._started.clear()
                 self._started[operation.exchange] = self.now
             if self._warnings:
                 self._tell_warnings(kept, operations)

@@ -17,7 +17,7 @@ from postern.protocols.terminal.lines import LONGEST
 from postern.protocols.terminal.output import HOLD
 from postern.protocols.terminal.script import Script
 from postern.protocols.terminal.wire import TerminalWire
-from postern.relay.link import Close, Effect, Link, Record, Send
+from postern.relay.link import MOST_STARTED, Close, Effect, Link, Record, Send
 
 TYPED = {"whole": False, "terminal": True}
 PIPED = {"whole": False, "terminal": False}
@@ -70,6 +70,16 @@ class Told:
 
 def out(text: bytes) -> bytes:
     return m.frame(m.STDOUT, text)
+
+
+def test_attack_lines_at_a_terminal_that_says_nothing() -> None:
+    """When each began was kept until something was shown."""
+    told = Told(TYPED)
+    told.client(m.START_FRAME)
+    for _ in range(20):
+        told.client(m.frames(m.STDIN, b"a\r" * 1_000))
+    assert len(told.operations()) == 20_000
+    assert len(told.link._started) <= MOST_STARTED
 
 
 def test_a_script_starts_once_its_input_is_whole() -> None:
