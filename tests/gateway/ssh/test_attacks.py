@@ -22,10 +22,12 @@ from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
 from postern.gateway.ssh.bounds import LONGEST_PASSWORD
+from postern.gateway.ssh.clients import ChannelClient
 from postern.gateway.ssh.server import Connection, SshServer
 from postern.gateway.ssh.users import Person, Proved
 from postern.gateway.ssh.visit import Visit
 from postern.protocols.terminal import messages as m
+from postern.relay.target import Start
 
 CHANNEL_OPEN, USERAUTH_REQUEST, USERAUTH_SUCCESS, KEXINIT, IGNORE = 90, 50, 52, 20, 2
 
@@ -274,6 +276,33 @@ async def test_16_no_variable_says_which_code_runs(site: Site) -> None:
     server, command = site.flow.started
     assert set(server.environment) == {"LC_ALL", "LANG"}
     assert set(command.environment) == {"LC_ALL", "LANG", "SHOWN"}
+
+
+async def test_attack_no_variable_brings_what_is_run(site: Site) -> None:
+    given = {
+        "LC_ALL": "de_DE.UTF-8",
+        "LC_1": "rm -rf /",
+        "LC_2": "$(id)",
+        "LC_3": "/bin/sh",
+        "LANG": "C\nid",
+        "LC_4": "x" * 65,
+    }
+    async with await site.connect(USER, password=PASSWORD) as conn:
+        await conn.run('eval "$LC_1"', env=given)
+    (server,) = site.flow.started
+    assert server.environment == {"LC_ALL": "de_DE.UTF-8"}
+
+
+async def test_attack_what_a_client_calls_itself_is_text(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def act(client: ChannelClient, start: Start) -> None:
+        told.append(client.metadata["ssh_client"])
+
+    told: list[str] = []
+    site.flow.act = act
+    monkeypatch.setattr("asyncssh.connection._validate_version", lambda _: b"x\x1b]0;root\x07\0")
+    async with await site.connect(USER, password=PASSWORD) as conn:
+        await conn.run("true")
+    assert told == ["SSH-2.0-x\\x1b]0;root\\x07\\x00"]
 
 
 async def test_20_no_agent_and_no_screen_is_forwarded(site: Site) -> None:

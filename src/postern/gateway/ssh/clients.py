@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from postern.gateway.command import CommandClient
 from postern.gateway.ssh.wants import extra_of
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
+
+_LANGUAGE = re.compile(r"[A-Za-z0-9_.@:-]{0,64}")
 
 
 class ChannelClient(CommandClient):
@@ -45,7 +48,7 @@ class ChannelClient(CommandClient):
         super().start(permit)
         terminal = self._start.terminal
         if permit.connection.protocol == SSH:
-            told = {name: value for name, value in self._environment.items() if _is_language(name)}
+            told = {name: value for name, value in self._environment.items() if _is_language(name, value)}
             return Start(environment=told, terminal=terminal, channel=self._channel)
         try:
             arguments = check_arguments(shlex.split(self._channel.what), "arguments")
@@ -65,5 +68,6 @@ class ForwardClient(ChannelClient):
         """It waits, and its client with it."""
 
 
-def _is_language(name: str) -> bool:
-    return name == "LANG" or name.startswith("LC_")
+def _is_language(name: str, value: str) -> bool:
+    """A value that says more than a language could hold what is run, which no rule and no recording would see."""
+    return (name == "LANG" or name.startswith("LC_")) and _LANGUAGE.fullmatch(value) is not None

@@ -185,7 +185,7 @@ class SshServer(asyncssh.SSHServer):
         """Where somebody lets this client in. Nothing is asked for, so that it waits by itself."""
         self.forget()
         _require(self.visit.over is None)  # once for a connection
-        wanted = Wanted(*split(username), one_line(self._client))
+        wanted = Wanted(*split(username), self._client)
         try:
             self._invitation = await self._admission.invite(self.visit, self._conn.abort, wanted)
         except PosternError as error:
@@ -241,7 +241,7 @@ class SshServer(asyncssh.SSHServer):
 
     def _inside(self, target: str) -> Wire:
         """The SSH server of one connection: who comes through here is known."""
-        if not target:
+        if not target or not target.isprintable():
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
         wire = self._connect(Visit(self.visit.peer, self.visit.since, known=self.proved, target=target))
         self.visit.inside.add(wire)
@@ -250,7 +250,7 @@ class SshServer(asyncssh.SSHServer):
 
     @property
     def _client(self) -> str:
-        return str(self._conn.get_extra_info("client_version", ""))
+        return one_line(str(self._conn.get_extra_info("client_version", "")))
 
     def _check_room(self) -> None:
         if not self.visit.has_room:
