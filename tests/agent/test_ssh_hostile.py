@@ -151,6 +151,21 @@ async def test_answers_that_nobody_reads_end_the_connection(servers: Servers, mo
         assert (await running.ended()).code == m.ENDED
 
 
+async def test_attack_requests_that_wait_for_each_other(servers: Servers) -> None:
+    """That about host keys is answered in a step of its own, so that many come for each that is answered."""
+
+    async def asks(process: Process) -> None:
+        connection = connection_of(process)
+        while connection._transport is not None:
+            for _ in range(1_000):
+                connection._send_global_request(b"hostkeys-00@openssh.com")
+            await asyncio.sleep(0.001)
+
+    async with serving(program=asks) as port:
+        running = await begun(servers, port)
+        assert (await running.ended()).code == m.ENDED
+
+
 async def test_a_server_that_goes_silent_is_noticed(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "KEEPALIVE", 0.05)
 

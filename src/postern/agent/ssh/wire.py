@@ -5,7 +5,8 @@ transport's own mark. What is still written, such as answers to its requests, en
 
 While keys are exchanged asyncssh keeps all that is written. So channels are told to stop for that long, the target has
 EXCHANGE seconds, and answers to its requests end the connection at MOST_DEFERRED. asyncssh makes the connection
-itself, so two methods that are private to it are put around here; a test fails when they move.
+itself, so two methods that are private to it are put around here; a test fails when they move. Requests that wait for
+an earlier one's answer end the connection at MOST_REQUESTS.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 MOST_UNSENT = 8 << 20  # bytes
 EXCHANGE = 30.0  # seconds
 MOST_DEFERRED = 5_000  # packets
+MOST_REQUESTS = 100
 
 
 class Wire(asyncio.Protocol):
@@ -78,8 +80,10 @@ class Wire(asyncio.Protocol):
         self._inner.data_received(data)
         if self._transport is None:
             return
-        too_much = self._full and self._transport.get_write_buffer_size() > MOST_UNSENT
-        if too_much or len(self._inner._deferred_packets) > MOST_DEFERRED:
+        inner = self._inner
+        flooded = len(inner._deferred_packets) > MOST_DEFERRED or len(inner._global_request_queue) > MOST_REQUESTS
+        if flooded or (self._full and self._transport.get_write_buffer_size() > MOST_UNSENT):
+            log.warning("a server of SSH is given up: it sends more than is kept for it, or reads no answers")
             self._transport.abort()
 
     def eof_received(self) -> bool | None:
