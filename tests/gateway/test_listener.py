@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from postern.gateway.listener import Logins
+from postern.gateway.listener import Logins, Places
 from postern.relay.handshake import StreamHandshake
 
 SOON = 0.05  # seconds
@@ -35,3 +35,15 @@ async def test_the_deadline_is_the_clients_own(known: bool) -> None:
         assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""
     assert served.is_set() is known
     await logins.stop(1)
+
+
+def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
+    places = Places(most=10, most_per_address=2)
+    taken = [places.take(f"2001:db8:1:2::{number:x}") for number in range(10)]
+    assert taken == [True] * 2 + [False] * 8
+    assert places.take("2001:db8:1:3::1")
+    assert places.take("192.0.2.1")
+    assert places.take("::ffff:192.0.2.1")
+    assert not places.take("192.0.2.1")
+    places.leave("2001:db8:1:2::0")
+    assert places.take("2001:db8:1:2::ffff")

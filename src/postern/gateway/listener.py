@@ -11,6 +11,7 @@ from functools import partial
 
 from postern.errors import ProtocolViolation
 from postern.relay.handshake import StreamHandshake
+from postern.services.identity.tries import neighbourhood
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +19,8 @@ Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
 
 
 class Places:
-    """How many may be somewhere at a time, over all and for each address."""
+    """How many may be somewhere at a time, over all and for each address; of IPv6 for each /64, which one subscriber
+    has all of."""
 
     def __init__(self, *, most: int, most_per_address: int) -> None:
         self._most = most
@@ -27,15 +29,17 @@ class Places:
 
     def take(self, address: str) -> bool:
         """False where all are taken; else it is left once."""
-        if self._taken.total() >= self._most or self._taken[address] >= self._most_per_address:
+        place = neighbourhood(address)
+        if self._taken.total() >= self._most or self._taken[place] >= self._most_per_address:
             return False
-        self._taken[address] += 1
+        self._taken[place] += 1
         return True
 
     def leave(self, address: str) -> None:
-        self._taken[address] -= 1
-        if not self._taken[address]:
-            del self._taken[address]
+        place = neighbourhood(address)
+        self._taken[place] -= 1
+        if not self._taken[place]:
+            del self._taken[place]
 
 
 class Logins:
