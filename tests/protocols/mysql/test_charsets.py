@@ -44,7 +44,11 @@ KNOWN = {
     "/*!40101 SET NAMES utf8mb4 */": "utf-8",
     "set/**/names/* a */'koi8r'": "koi8-r",
     "set character set cp1251": "cp1251",
-    "set charset default": "utf-8",
+    "select ';set names latin1 '": "utf-8",
+    "select 1 /* ;set names latin1 */ # ;set names latin1": "utf-8",
+    'select "it\'s"; set names latin1': "cp1252",
+    "--\nset names latin1\n": "cp1252",
+    "set names latin1 collate latin1_bin": "cp1252",
     "set @@character_set_client = binary": "sql_ascii",
     "select 1; set names latin2": "iso8859-2",
     "set @kept = @@character_set_client": "utf-8",
@@ -67,6 +71,13 @@ def test_what_is_said_in_plain_sight_is_known(text: str) -> None:
         "set character_set_client = (select 'gbk')",
         "/*!99999 set names latin1 */",
         "execute immediate 'set character_set_client = gbk'",
+        "set names default",
+        "set character_set_client = default",
+        "set character_set_client = 'latin1' + 1",
+        "select '\\'; set names latin1; -- '",
+        "select '\\', ';/*'; set names latin1; -- '",
+        "select /*!99999 ' */ 1; set names latin1; -- '",
+        "set names latin1;" * 100,
     ],
 )
 def test_attack_what_is_not_seen_is_not_known_until_it_is_said(text: str) -> None:
@@ -89,10 +100,40 @@ def test_what_dumps_do_is_known() -> None:
 @pytest.mark.parametrize(
     "between",
     ["set @kept = 'gbk'", "select 'gbk' into @kept", "select @KEPT := 'gbk'", "execute s", "call p()",
-     "set character_set_client = @kept, @kept = 'gbk'"],
+     "set character_set_client = @kept, @kept = 'gbk'", "set @`kept` = 'gbk'", "set @'Kept' = 'gbk'",
+     'set @"kept" = "gbk"', "select 'gbk' into @`kept`", "set @kèpt = 'gbk'",
+     "set character_set_client = @kept := 'gbk'"],
 )  # fmt: skip
 def test_attack_a_variable_that_was_changed_is_not_known(between: str) -> None:
     assert encoding_behind("set @kept = @@character_set_client", between, "set character_set_client = @kept")[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set character_set_client = @kept := 'gbk'",
+        "set character_set_client = @kept$x",
+        "set character_set_client = @kept.x",
+        "set character_set_client = @kept\u00d7",
+        "set character_set_client = @kept = 'utf8mb4'",
+    ],
+)
+def test_attack_what_begins_like_a_variable_that_is_known(text: str) -> None:
+    assert encoding_behind("set @kept = @@character_set_client", text)[1]
+
+
+def test_attack_variables_without_end_are_not_kept() -> None:
+    spoken = charsets.Spoken("utf8mb4")
+    for number in range(1000):
+        spoken.keep(f"@kept{number}")
+    assert len(spoken.kept) < 10
+
+
+def test_who_is_somebody_changes_no_variable() -> None:
+    between = "create definer=`root`@`localhost` view v as select 'kept@example.org', 'J\u00f6rg' from t"
+    assert encoding_behind(
+        "set @kept = @@character_set_client", between, "set character_set_client = @kept"
+    ) == ("utf-8", False)  # fmt: skip
 
 
 def test_attack_a_variable_that_is_changed_before_it_is_known() -> None:
@@ -124,6 +165,37 @@ def test_a_reset_brings_the_first_one_back() -> None:
 def test_attack_many_comments_are_read_once() -> None:
     text = ";" + "/* a */ # b\n-- c\n/*! " * 5000 + "set nothing"
     assert encoding_behind(text) == ("utf-8", False)
+
+
+@pytest.mark.parametrize(
+    "unit", [";/*", ",/*", ";#", ";set/*", ";'\\'", ";set a,/*", "character_set_client/*", "@'", ";"]
+)
+def test_attack_what_is_not_closed_is_read_once(unit: str) -> None:
+    """Each of the beginnings was followed to the end of the text, by the worker that serves everybody."""
+    spoken = charsets.Spoken("utf8mb4")
+    spoken.kept["@kept"] = "utf8mb4"
+    text = "set names latin1 " + unit * 100_000
+    spoken.set_by(text)
+    spoken.forget(text)
+    assert charsets.sets_unread(text) == ""
+
+
+def test_a_real_server_sets_it_by_what_is_not_told_here(mariadb: MariaDbServer) -> None:
+    def spoken_behind(*texts: str) -> object:
+        with mariadb.connect() as connection, connection.cursor() as cursor:
+            for text in texts:
+                cursor.execute(text)
+            cursor.execute("select @@character_set_client")
+            return cursor.fetchone()[0]
+
+    kept = "set @kept = @@character_set_client"
+    assert spoken_behind(kept, "set @`kept` = 'gbk'", "set character_set_client = @kept") == "gbk"
+    assert spoken_behind(kept, "set character_set_client = @kept := 'gbk'") == "gbk"
+    assert spoken_behind("set @kept$x = 'gbk'", kept, "set character_set_client = @kept$x") == "gbk"
+    assert (
+        spoken_behind("set names latin1", "set @@global.character_set_client = latin2", "set names default") == "latin2"
+    )
+    assert spoken_behind("--\nset names latin1") == "latin1"
 
 
 def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:

@@ -10,6 +10,7 @@ half is no ASCII.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Final
 
 from postern.protocols.texts import SQL_ASCII
@@ -87,26 +88,58 @@ _IDS: Final = {
 }
 _BY_ID: Final = {number: name for name, numbers in _IDS.items() for number in numbers}
 
-# In front of a statement: blanks, comments, and the head of a comment that the server runs. Possessive, since comments
-# without end in sight could otherwise be divided in very many ways.
-BEFORE: Final = r"(?:\s|/\*M?!\d*|/\*(?!M?!)(?:[^*]|\*(?!/))*+\*/|\#[^\n]*+\n|--\s[^\n]*+\n)*+"
+# In front of a statement: blanks, comments, and the head of a comment that the server runs. Possessive, and what is not
+# closed goes on to the end: nothing is ever looked through twice.
+_COMMENT: Final = r"/\*(?!M?!)(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\#[^\n]*+|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+"
+BEFORE: Final = rf"(?:\s|/\*M?!\d*|{_COMMENT})*+"
 _NAME: Final = rf"(?:(?:session|local){BEFORE}|@@(?:(?:session|local){BEFORE}\.{BEFORE})?)?`?character_set_client`?"
 _WORDS: Final = rf"(?:names|char(?:acter{BEFORE}set|set))"
-# What sets the character set: by a word, or by something else.
-_SETS: Final = re.compile(
-    rf"(?:^|;){BEFORE}set{BEFORE}(?:{_WORDS}|{_NAME}{BEFORE}:?=){BEFORE}(?:['\"`]?(\w+)|(@\w+)|)", re.IGNORECASE
-)
+_END: Final = rf"{BEFORE}(?:\*/)?{BEFORE}(?=[;,]|collate\b|\Z)"
+
+
+def _quoted(escaped: str) -> str:
+    """Strings and names, of which those in these quotes may have a backslash in front of one."""
+    return "|".join(
+        [rf"{q}(?:[^{q}\\]++|\\.)*+(?:{q}|\\?\Z)" if q in escaped else rf"{q}[^{q}]*+(?:{q}|\Z)" for q in "'\"`"]
+    )
+
+
+def _setting(escaped: str) -> re.Pattern[str]:
+    """The next statement that sets something, from a semicolon on that stands in no quotes, and what it sets first."""
+    passed = rf"[^;'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|;{BEFORE}(?!set\b)|[/-]"
+    value = rf"(?:['\"`]?(?P<word>\w+)['\"`]?|(?P<variable>@[\w.$]+)|)(?P<ends>{_END})?"
+    assigned = rf"(?:{_WORDS}|(?P<name>{_NAME}){BEFORE}:?=){BEFORE}{value}"
+    return re.compile(rf"(?:{passed})*+(?P<set>;{BEFORE}set\b(?P<sets>{BEFORE}{assigned})?)", re.IGNORECASE | re.DOTALL)
+
+
+def _more(escaped: str) -> re.Pattern[str]:
+    """… and one of the words that set it, further on in the same statement."""
+    passed = rf"[^;,'\"`/#-]++|{_quoted(escaped)}|{_COMMENT}|,(?!{BEFORE}{_WORDS}\b)|[/-]"
+    return re.compile(rf"(?:{passed})*+,", re.IGNORECASE | re.DOTALL)
+
+
+# In which quotes a backslash means something only the session's sql_mode tells.
+_WAYS: Final = [(_setting(escaped), _more(escaped)) for escaped in ("'\"", "'", "")]
+_MOST: Final = 64  # statements of one text that set something; what more of them do is not known
 # … not as the first assignment of its statement, or in a text that is not parsed here
-_ASSIGNS: Final = re.compile(rf"(?<!\w)character_set_client`?{BEFORE}:?=", re.IGNORECASE)
-_ALSO_SETS: Final = re.compile(rf"(?:^|;){BEFORE}set\b[^;]*,{BEFORE}{_WORDS}\b", re.IGNORECASE)
-# What keeps it in a variable, as dumps do: alone in its text.
+_ASSIGNS: Final = re.compile(r"(?<!\w)character_set_client`?\s*+(?::?=|/\*|\#|--)", re.IGNORECASE)
+# What keeps it in a variable, as dumps do, and what takes it from there: alone in its text.
 _KEEPS: Final = re.compile(
     rf"{BEFORE}set{BEFORE}(@\w+){BEFORE}:?={BEFORE}@@(?:session{BEFORE}\.{BEFORE})?character_set_client"
     rf"{BEFORE}(?:\*/)?{BEFORE};?{BEFORE}",
     re.IGNORECASE,
 )
-# A comment that some servers run, and others do not.
+_TAKES: Final = re.compile(
+    rf"{BEFORE}set{BEFORE}(?:{_WORDS}|{_NAME}{BEFORE}:?=){BEFORE}@\w+{BEFORE}(?:\*/)?{BEFORE};?{BEFORE}", re.IGNORECASE
+)
+_MOST_KEPT: Final = 8  # variables: dumps have two
+# Variables as they are seldom written: in quotes, or with signs that may be taken for others.
+_ODD: Final = re.compile(r"@(?:([`'\"])([^`'\"\\]*+)\1|[`'\"]|[\w.$]*[^\x00-\x7f])")
+_MOST_ODD: Final = 1000
+# A comment that some servers run, and others do not; and what may set it, wherever it stands.
 _VERSIONED: Final = re.compile(r"/\*M?!")
+_FIRST: Final = re.compile(BEFORE)
+_ANYWHERE: Final = re.compile(r"\bset[\s`@/*#!\d-]*+(?:names|char|session|local)", re.IGNORECASE)
 # What may give a variable another value that is not seen here.
 _RUNS: Final = re.compile(r"\b(?:execute|prepare|call|begin)\b", re.IGNORECASE)
 UNKNOWN: Final = "?"
@@ -141,44 +174,87 @@ class Spoken:
 
     def set_by(self, text: str) -> str:
         """The character set that holds behind this text; "" where it sets none. The last one counts."""
-        found = ""
-        times = 0
-        for one in _SETS.finditer(text):
-            times += 1
-            word, variable = one.groups()
-            found = word.lower() if word else self.kept.get((variable or "").lower(), UNKNOWN)
-            found = self.first if found == "default" else found
-            if _VERSIONED.search(one[0]) and codec_of(found) != codec_of(self.now):
-                found = UNKNOWN
-        if len(_ASSIGNS.findall(text)) > times or _ALSO_SETS.search(text):
+        found = {self._set_by(places, assigned) for places, assigned in _readings(text)}
+        if len(found) != 1 or (_VERSIONED.search(text, _start(text)) and _ANYWHERE.search(text)):
             return UNKNOWN
-        return found
+        return found.pop()
+
+    def _set_by(self, places: list[re.Match[str]] | None, assigned: int) -> str:
+        if places is None or assigned > sum([one["name"] is not None for one in places]):
+            return UNKNOWN
+        return self._told(places[-1]) if places else ""
+
+    def _told(self, one: re.Match[str]) -> str:
+        word, variable = one["word"], one["variable"]
+        found = word.lower() if word else self.kept.get((variable or "").lower(), UNKNOWN)
+        if one["ends"] is None or found == "default":  # the target's own default is not told
+            return UNKNOWN
+        return UNKNOWN if _VERSIONED.search(one["set"]) and codec_of(found) != codec_of(self.now) else found
 
     def keeps(self, text: str) -> str:
         """The variable in which the text keeps the character set of now; "" for none. What else is done to variables
         makes them unknown."""
         found = _KEEPS.fullmatch(text)
-        if found is not None:
-            return str(found[1]).lower()
-        return ""
+        return str(found[1]).lower() if found is not None else ""
+
+    def keep(self, variable: str) -> None:
+        """It holds what is spoken now."""
+        if len(self.kept) < _MOST_KEPT or variable in self.kept:
+            self.kept[variable] = self.now
 
     def forget(self, text: str) -> None:
         """Variables that the text may change."""
         if not self.kept:
             return
-        if _RUNS.search(text):
+        if _RUNS.search(text) or self._may_mean(text):
             self.kept.clear()
             return
         folded = text.lower()
         for variable in [name for name in self.kept if name in folded]:
-            if _SETS.match(text) is None or folded.count(variable) != 1:
+            if _TAKES.fullmatch(text) is None:
                 del self.kept[variable]
+
+    def _may_mean(self, text: str) -> bool:
+        """Whether one of them may be in the text in another spelling."""
+        for seen, one in enumerate(_ODD.finditer(text)):
+            if one[1] is None or "@" + one[2].lower() in self.kept or not one[2].isascii() or seen >= _MOST_ODD:
+                return True
+        return False
+
+
+def _start(text: str) -> int:
+    """Behind what stands in front of the first statement."""
+    found = _FIRST.match(text)
+    return found.end() if found is not None else 0
+
+
+def _readings(text: str) -> list[tuple[list[re.Match[str]] | None, int]]:
+    """For each way in which its quotes may be read: where the text sets a character set, None where it does so in a way
+    or so often that it is not told; and how often the name of the setting is assigned to, in strings as well."""
+    assigned = sum([1 for _ in islice(_ASSIGNS.finditer(text), _MOST + 1)])
+    return [(_places(";" + text, *way), assigned) for way in (_WAYS if "\\" in text else _WAYS[:1])]
+
+
+def _places(text: str, setting: re.Pattern[str], more: re.Pattern[str]) -> list[re.Match[str]] | None:
+    found: list[re.Match[str]] = []
+    place = 0
+    for _ in range(_MOST):
+        one = setting.match(text, place)
+        if one is None:
+            return found
+        place = one.end()
+        if more.match(text, place) is not None:
+            return None
+        if one["sets"] is not None:
+            found.append(one)
+    return None
 
 
 def sets_unread(text: str) -> str:
     """The first character set that nobody may speak here, of those that the text names; "" for none."""
-    for one in _SETS.finditer(text):
-        word = one[1]
-        if word and word.lower() != "default" and codec_of(word) is None:
-            return str(word)
+    for places, _ in _readings(text):
+        for one in places or ():
+            word = one["word"]
+            if word and word.lower() != "default" and codec_of(word) is None:
+                return str(word)
     return ""

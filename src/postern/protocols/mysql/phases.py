@@ -263,7 +263,7 @@ class Answer:
         if head.charset:
             ledger.speak(head.charset)
         if head.keeps and not ledger.owes_behind:  # which may have changed it already
-            ledger.spoken.kept[head.keeps] = ledger.spoken.now
+            ledger.spoken.keep(head.keeps)
         if head.resets:
             ledger.spoken.kept.clear()
             ledger.speak(ledger.spoken.first)
