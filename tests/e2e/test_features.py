@@ -31,10 +31,12 @@ from tests.support.sshds import Sshd, sshd
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType
 from postern.domain.lists import Page
+from postern.domain.principal import Principal
 from postern.domain.review import Review
 from postern.domain.session import Session
 from postern.errors import NotFound
 from postern.interception.events import Refusal
+from postern.services.credentials import Issued
 from postern.services.guardrails import GuardRailFields
 
 WAYS = (Postgres, Mysql, SshCommand, SshShell)
@@ -226,7 +228,7 @@ def test_a_guard_rail_on_output(gateway: Gateway, way: Way, connection: Connecti
 @pytest.fixture
 def asks(gateway: Gateway, way: Way, name: str) -> Iterator[tuple[Client, Review]]:
     """A client that waits to be let in to a connection with reviewers, and what it waits for."""
-    assert HOLDS[way.row]["reviews"] == {ENFORCED}
+    assert ENFORCED in HOLDS[way.row]["reviews"]
     way.connection(name, reviewers=("admin",))
     ann = person(gateway, f"{name}@example.com", "dev")
     with way.start(gateway.credential(name, principal=ann), way.shows("it works")) as client:
@@ -258,16 +260,21 @@ def test_who_waits_is_told_of_a_rejection(
     assert gateway.newest_finished(name).metadata["end_reason"] == "rejected"
 
 
+def asked_about(gateway: Gateway, connection: Connection, word: str) -> tuple[Principal, Issued]:
+    """Somebody, and what they come by, of whom a rule about text asks for a review of what has `word` in it."""
+    rule = Rule(RuleType.PATTERN_MATCH, (), word, "four eyes", action=Action.REVIEW)
+    fields = GuardRailFields(name=connection.name, input=(rule,), connection_ids=(str(connection.id),))
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    ann = person(gateway, f"{connection.name}@example.com", "dev")
+    return ann, gateway.credential(connection.name, principal=ann)
+
+
 @pytest.mark.parametrize("choice", ["APPROVED", "REJECTED"])
 def test_a_statement_is_held(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client, choice: str
 ) -> None:
     table = f"held_{connection.name[3:]}"
-    rule = Rule(RuleType.PATTERN_MATCH, (), table, "four eyes", action=Action.REVIEW)
-    fields = GuardRailFields(name=connection.name, input=(rule,), connection_ids=(str(connection.id),))
-    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
-    ann = person(gateway, f"{connection.name}@example.com", "dev")
-    issued = gateway.credential(connection.name, principal=ann)
+    ann, issued = asked_about(gateway, connection, table)
     with way.start(issued, way.makes(table), way.shows("behind it")) as client:
         review = waiting(gateway, ann)
         assert not way.is_made(table)
@@ -279,6 +286,30 @@ def test_a_statement_is_held(
             assert way.refusal in client.hears("because")
         client.leaves()
     assert way.is_made(table) == (choice == "APPROVED")
+
+
+def test_what_is_typed_is_held_and_that_is_advice(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
+    """Where the table says so: the line waits and goes on, and what says the same in another way waits for nobody."""
+    word = f"held_{connection.name[3:]}"
+    ann, issued = asked_about(gateway, connection, word)
+    is_advice = ADVISORY in HOLDS[way.row]["reviews"]
+    assert (way.round(word) is not None) == is_advice
+    with way.start(issued, *way.programs) as client:
+        client.says(way.shows("ready"))
+        client.hears("ready")
+        client.says(way.makes(f"{word}_typed"))
+        review = waiting(gateway, ann)
+        assert not way.is_made(f"{word}_typed")
+        assert api.put(f"/reviews/{review.id}", json={"status": "APPROVED"}).status_code == 200
+        client.says(way.shows("behind it"))
+        client.hears("behind it")
+        assert way.is_made(f"{word}_typed")
+        client.says(way.round(f"{word}_made") or "", way.shows("done"))
+        client.hears("done")
+        client.leaves()
+    assert way.is_made(f"{word}_made") == is_advice
 
 
 # What ends it

@@ -242,6 +242,16 @@ def test_what_is_listened_at_is_judged(gateway: Gateway, clients: Clients, targe
         gateway.newest_finished(name)
 
 
+def test_what_is_forwarded_to_is_judged(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+    guarded = server(gateway, "no-port", target, access_forward_local=Toggle.ENABLED)
+    gateway.guardrail("no-port", guarded, deny=rf"^forward to 127\.0\.0\.1:{target.port}$")
+    issued = gateway.credential("no-port")
+    assert clients.run(issued, "-W", f"127.0.0.1:{target.port}").stdout == b""
+    assert gateway.newest_finished("no-port").metrics["refused"] == 1
+    assert clients.run(issued, "-W", f"127.0.0.2:{target.port}").stdout == b""  # where nobody listens
+    assert gateway.newest_finished("no-port").metrics["refused"] == 0
+
+
 def test_a_port_of_the_target_is_reached_behind_a_jump(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued]
 ) -> None:

@@ -10,11 +10,13 @@ from uuid import uuid4
 import pytest
 from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_waiting_clients import Psql, decide, person, reviews_of, waiting
+from tests.support.features import ADVISORY, ENFORCED, HOLDS
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
+from postern.domain.guardrail import Action, Rule, RuleType
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal
 from postern.domain.review import Choice, Review, ReviewStatus
@@ -22,6 +24,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import SessionStatus, Verb
 from postern.errors import Conflict, Denied
 from postern.protocols.terminal import messages as m
+from postern.services.guardrails import GuardRailFields
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +80,32 @@ def test_a_terminal_waits_runs_and_is_cut(gateway: Gateway, dba: Principal, shel
     session = gateway.newest_finished(shell)
     assert (session.metadata["end_reason"], session.metadata["terminal"]) == ("revoked", "yes")
     assert session.id == reviews_of(gateway, gateway.admin)[0].session_id
+
+
+def test_a_typed_line_waits_and_another_spelling_does_not(gateway: Gateway) -> None:
+    """Advice, as README's table says."""
+    name = f"typed-{uuid4().hex[:8]}"
+    typed, colleague = command(gateway, name, "bash", "--norc"), person(gateway, f"{name}@example.com", "admin")
+    rule = Rule(RuleType.PATTERN_MATCH, (), "dangerous", "four eyes", action=Action.REVIEW)
+    fields = GuardRailFields(name=name, input=(rule,), connection_ids=(str(typed.id),))
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+
+    async def work(opened: Opened) -> None:
+        opened.type("echo rea''dy\r")
+        await opened.shows("ready")
+        opened.type("x=dangerous; echo ra''n\r")
+        review = await there(gateway, opened)
+        assert "ran\r\n" not in opened.client.text()
+        await say(gateway, colleague, review, Choice.APPROVED)
+        await opened.shows("ran\r\n")
+        opened.type("x=danger''ous; echo fre''ely\r")
+        await opened.shows("freely")
+        opened.type("exit\r")
+        await opened.ends()
+
+    talk(gateway, name, work)
+    assert gateway.newest_finished(name).metadata["end_reason"] == "client_closed"
+    assert HOLDS["Commands: terminals (`postern connect`)"]["reviews"] == {ENFORCED, ADVISORY}
 
 
 def test_pipes_wait_and_lose_nothing(gateway: Gateway, dba: Principal, shell: str) -> None:

@@ -41,12 +41,14 @@ def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, revi
 HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 4),
-    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 4),
+    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
-    "SSH: commands": _cells(ENFORCED, f"{ENFORCED}, {ADVISORY}", *[ENFORCED] * 4),
-    "SSH: shells": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 4),
-    "SSH: files (sftp, scp, rsync)": _cells("", f"{ENFORCED}, {ADVISORY}", "", "", ENFORCED, ENFORCED),
-    "SSH: forwarded ports (`-L`, `-R`)": _cells("", "", REFUSED, REFUSED, ENFORCED, ENFORCED),
+    "SSH: commands": _cells(ENFORCED, f"{ENFORCED}, {ADVISORY}", *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
+    "SSH: shells": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
+    "SSH: files (sftp, scp, rsync)": _cells("", f"{ENFORCED}, {ADVISORY}", "", "", ENFORCED, f"{ENFORCED}, {ADVISORY}"),
+    "SSH: forwarded ports (`-L`, `-R`)": _cells(
+        "", f"{ENFORCED}, {ADVISORY}", "", "", ENFORCED, f"{ENFORCED}, {ADVISORY}"
+    ),
     "MongoDB, SQL Server, Oracle": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
     "HTTP, TCP": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
     "DynamoDB, CloudWatch without a command": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
