@@ -29,6 +29,7 @@ from postern.services.credentials import Issued
 
 ENFORCED, ADVISORY, REFUSED, NOT_YET = "enforced", "advisory", "refused", "not yet"
 COLUMNS = ("recording", "guard rails on input", "guard rails on output", "masking", "kill", "reviews")
+_BOTH = f"{ENFORCED}, {ADVISORY}"
 
 
 def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, reviews: str) -> dict[str, frozenset[str]]:
@@ -41,14 +42,12 @@ def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, revi
 HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 4),
-    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
+    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, ENFORCED, ENFORCED, ENFORCED, _BOTH),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
-    "SSH: commands": _cells(ENFORCED, f"{ENFORCED}, {ADVISORY}", *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
-    "SSH: shells": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 3, f"{ENFORCED}, {ADVISORY}"),
-    "SSH: files (sftp, scp, rsync)": _cells("", f"{ENFORCED}, {ADVISORY}", "", "", ENFORCED, f"{ENFORCED}, {ADVISORY}"),
-    "SSH: forwarded ports (`-L`, `-R`)": _cells(
-        "", f"{ENFORCED}, {ADVISORY}", "", "", ENFORCED, f"{ENFORCED}, {ADVISORY}"
-    ),
+    "SSH: commands": _cells(ENFORCED, _BOTH, ENFORCED, ENFORCED, ENFORCED, _BOTH),
+    "SSH: shells": _cells(ENFORCED, ADVISORY, ENFORCED, ENFORCED, ENFORCED, _BOTH),
+    "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, "", "", ENFORCED, _BOTH),
+    "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, "", "", ENFORCED, _BOTH),
     "MongoDB, SQL Server, Oracle": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
     "HTTP, TCP": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
     "DynamoDB, CloudWatch without a command": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),
