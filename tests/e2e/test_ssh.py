@@ -139,7 +139,7 @@ def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Pa
     types(client, b"echo re''ady\r")
     shows(client, b"ready")  # a shell that still starts would end with the line that is refused
     types(client, f"rm -rf {tmp_path}/kept\r".encode())
-    types(client, b"echo a''live\r")
+    types(client, b"\recho a''live\r")  # a shell may lose a character that comes right behind Ctrl-C
     assert b"postern: " in shows(client, b"alive")
     types(client, b"exit\r")
     assert client.wait(60) == 0
