@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -135,8 +137,10 @@ class Clients:
 def shows(client: subprocess.Popen[bytes], what: bytes) -> bytes:
     """All that it showed, up to that."""
     assert client.stdout is not None
-    seen = b""
+    seen, deadline = b"", time.monotonic() + TIMEOUT
     while what not in seen:
+        ready, _, _ = select.select([client.stdout], [], [], max(deadline - time.monotonic(), 0))
+        assert ready, seen
         data = os.read(client.stdout.fileno(), 65536)
         assert data, seen
         seen += data
