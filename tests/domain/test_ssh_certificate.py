@@ -52,6 +52,19 @@ def test_what_openssh_signs_is_read(kind: str, signer: str, tmp_path: Path) -> N
         assert says in str(fault(found, public_key(authority.line), NAMES, HERE, moment))
 
 
+def test_attack_addresses_that_take_long_to_read() -> None:
+    """Whoever signs a certificate for themselves may have it read before it is known that nobody trusts them."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    networks = [f"10.{number >> 8}.{number & 255}.0/24" for number in range(1_000)]
+    for sources, fits in ((networks[:100], True), (networks, False)):
+        data = key.generate_user_certificate(key, "x", principals=["ann"], source_address=sources).public_data
+        if fits:
+            assert read_certificate(data).principals == ("ann",)
+        else:
+            with pytest.raises(Invalid, match="source-address"):
+                read_certificate(data)
+
+
 def test_it_is_what_asyncssh_hands_on_and_judged_where_that_is_lenient(authority: Authority) -> None:
     """The library checks both signatures; one without principals is everybody's to it."""
     data = authority.sign("-n", "ann@example.com")

@@ -26,6 +26,7 @@ from postern.errors import Invalid
 
 MAX_SIZE = 65_536  # bytes; OpenSSH's own are below 4,000
 MAX_PRINCIPALS = 32  # each is looked up; OpenSSH takes 256
+MAX_SOURCES = 4_000  # bytes of source-address; libraries take long to read it, before anybody is known
 USER = 1  # a host's has 2
 _BEHIND = "-cert-v01@openssh.com"
 _PLAIN: Mapping[str, str] = {one.removesuffix("@openssh.com") + _BEHIND: one for one in ALGORITHMS}
@@ -140,6 +141,8 @@ def _read(data: bytes) -> SshCertificate:
         raise Invalid("certificate: is signed in a way that is too weak, or not its authority's; sign it anew")
     if len(certificate.principals) > MAX_PRINCIPALS:
         raise Invalid(f"certificate: at most {MAX_PRINCIPALS} principals")
+    if len(certificate.critical.get(_SOURCES, b"")) > MAX_SOURCES:
+        raise Invalid(f"certificate: at most {MAX_SOURCES} bytes of {_SOURCES}")
     return certificate
 
 
