@@ -15,6 +15,7 @@ from postern.domain.principal import Account, Principal, PrincipalKind, Principa
 from postern.domain.session import Verb
 from postern.domain.ssh_key import MOST_KEYS, SshKey
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
+from postern.gateway.ssh.users import by_key
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
 from postern.store.ports import Topic
@@ -170,10 +171,15 @@ async def test_one_key_in_two_organisations_needs_the_name_of_one(
     line = ed25519_line()
     key = await services.ssh_keys.add(ann, "laptop", line)
     other, found = await elsewhere(world, services, "ann", line)
-    with pytest.raises(Unauthenticated, match="say which one"):
+    with pytest.raises(Unauthenticated, match="name yours"):
         await services.ssh_keys.find("ann", key.key.fingerprint)
     by_name = await services.ssh_keys.find("ann", key.key.fingerprint, organisation="elsewhere")
     assert (by_name.principal.org_id, by_name.key.id) == (other.id, found.id)
+    by_username = await by_key(services.ssh_keys, "elsewhere/ann", key.key.fingerprint)
+    assert by_username.principal == by_name.principal
+    for unknown in ("nowhere/ann", "/ann", "elsewhere/", "elsewhere/bob"):
+        with pytest.raises(Unauthenticated):
+            await by_key(services.ssh_keys, unknown, key.key.fingerprint)
     assert (await services.ssh_keys.find(ann.subject, key.key.fingerprint)).principal.id == ann.id
     with pytest.raises(Unauthenticated):
         await services.ssh_keys.find("ann", key.key.fingerprint, organisation="nowhere")

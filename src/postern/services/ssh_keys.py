@@ -108,7 +108,7 @@ class SshKeys:
         ]
         found = [one for one in fitting if await self._features.enabled(one.principal.org_id, Feature.SSH_KEYS)]
         if len(found) > 1:
-            raise Unauthenticated("several organisations know this key for this user; say which one you mean")
+            raise Unauthenticated("several organisations know this key for this user; name yours: Acme/ann#web-1")
         if not found:
             raise Unauthenticated(_REFUSED)
         return found[0]

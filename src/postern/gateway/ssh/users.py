@@ -2,6 +2,7 @@
 
 alice#web-1           a person and the name of a connection: by key, certificate, or a login in the browser
 alice                 the same without a target: for ProxyJump, whose `direct-tcpip` names it
+Acme/alice#web-1      the same of one organisation, for a key that is known in several
 alice-web_1-k3x7qa    a connection credential, with its password
 """
 
@@ -16,11 +17,12 @@ from postern.domain.connection import Extra
 from postern.domain.credential import Grant, is_username
 from postern.domain.principal import Principal
 from postern.domain.ssh_certificate import SshCertificate
+from postern.errors import Unauthenticated
 from postern.services.identity.ssh_logins import BrowserLogin, SshLogins
 from postern.services.ssh_authorities import SshAuthorities
 from postern.services.ssh_keys import SshKeys
 
-_TARGET = "#"
+_TARGET, _ORGANISATION = "#", "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,13 @@ def may_be_person(username: str) -> bool:
 
 async def by_key(keys: SshKeys, user: str, fingerprint: str) -> Person:
     """Whose key it would be, if they signed with it. Raises Unauthenticated, Unavailable."""
-    holder = await keys.find(user, fingerprint)
+    try:
+        holder = await keys.find(user, fingerprint)
+    except Unauthenticated:
+        organisation, named, person = user.partition(_ORGANISATION)
+        if not named:
+            raise
+        holder = await keys.find(person, fingerprint, organisation=organisation)
 
     async def standing() -> Principal:
         return (await keys.standing(holder)).principal
