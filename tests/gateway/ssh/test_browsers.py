@@ -250,7 +250,7 @@ async def test_who_asks_for_something_else_is_not_let_in(site: Site, services: S
 async def test_it_has_its_time_whatever_it_does(
     site: Site, services: Services, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "LONGEST", 0.2)
+    monkeypatch.setattr(admission, "LONGEST", 1.0)
     site.gate.admission.browsers._places = Places(most=1, most_per_address=1)
     for _ in range(2):
         waits = Waits()
