@@ -4,6 +4,7 @@ None of them needs the strict key exchange to be safe (Terrapin, CVE-2023-48795,
 is asked for all the same. No SHA-1, and no RSA in the key exchange, where the server makes a key for whoever asks.
 """
 
+COSTLY_KEX = ("diffie-hellman-group18-sha512", "diffie-hellman-group-exchange-sha256")  # 12 ms where others take one
 HYBRID_KEX = ("mlkem768x25519-sha256", "sntrup761x25519-sha512", "sntrup761x25519-sha512@openssh.com")
 KEX = (
     "curve25519-sha256",

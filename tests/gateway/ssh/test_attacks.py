@@ -21,7 +21,7 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
-from postern.gateway.ssh.bounds import LONGEST_PASSWORD
+from postern.gateway.ssh.bounds import LONGEST_PASSWORD, MOST_EARLY
 from postern.gateway.ssh.clients import ChannelClient
 from postern.gateway.ssh.server import Connection, SshServer
 from postern.gateway.ssh.users import Person, Proved
@@ -200,7 +200,7 @@ async def test_08_key_exchange_is_strict_and_no_cipher_needs_it(site: Site) -> N
         lists.append(offer[at + 4 : at + 4 + size].decode().split(","))
         at += 4 + size
     assert "kex-strict-s-v00@openssh.com" in lists[0]
-    assert not [name for name in lists[0] if "sha1" in name or name.startswith("rsa")]
+    assert not [name for name in lists[0] if "sha1" in name or name.startswith("rsa") or "group18" in name]
     assert not [cipher for cipher in lists[2] + lists[3] if "chacha20" in cipher or "cbc" in cipher]
     assert lists[6] == lists[7] == ["none"]
     strict = (
@@ -353,6 +353,28 @@ async def test_passwords_are_tried_a_few_times_only(site: Site) -> None:
         await site.connect(USER, client_factory=Guesses, preferred_auth=["password"])
     assert tried == 7
     assert not site.flow.asked
+
+
+async def test_attack_keys_are_exchanged_again_and_again_before_a_login(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, count = asyncssh.SSHServerConnection._send_kexinit, 0
+
+    def counted(connection: Any) -> None:
+        nonlocal count
+        count += 1
+        began(connection)
+
+    monkeypatch.setattr(asyncssh.SSHServerConnection, "_send_kexinit", counted)
+
+    async def exchanges(conn: Any) -> None:
+        for _ in range(3 * MOST_EARLY):
+            conn._send_kexinit()
+            conn._kexinit_sent = True
+            await until(lambda: conn._kex_complete or conn.is_closed())
+
+    await attacked(site, exchanges)
+    assert count == MOST_EARLY
 
 
 async def test_attack_a_long_password_is_not_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

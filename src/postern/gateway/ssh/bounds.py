@@ -1,6 +1,7 @@
 """What asyncssh leaves unbounded of a connection, and what is done about it here.
 
 a password                                   LONGEST_PASSWORD; its normal form (SASLprep) takes seconds for a long one
+key exchanges before somebody has logged in  MOST_EARLY; they cost the client much less than us (CVE-2002-20001)
 a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
 packets that wait for the end of one         MOST_DEFERRED, which only answers to its requests can reach
 global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
@@ -25,6 +26,7 @@ from postern.transport.ssh_windows import check_opened
 log = logging.getLogger(__name__)
 
 LONGEST_PASSWORD = 1_000  # bytes
+MOST_EARLY = 10  # who waits for a browser may have some
 EXCHANGE = 30.0  # seconds
 MOST_DEFERRED = 5_000  # packets
 MOST_REQUESTS = 100
@@ -43,6 +45,7 @@ class Bounded(asyncssh.SSHServerConnection):
         super().__init__(loop, options)
         self._on_exchange = on_exchange
         self._exchange: asyncio.TimerHandle | None = None
+        self._exchanges = 0
 
     def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
         check_opened(pkttype, packet)
@@ -54,6 +57,9 @@ class Bounded(asyncssh.SSHServerConnection):
         await super()._finish_userauth(begin_auth, method, packet)
 
     def _send_kexinit(self) -> None:
+        self._exchanges += 1
+        if self._exchanges > MOST_EARLY and not self._auth_complete:
+            raise asyncssh.ProtocolError("too many key exchanges before somebody has logged in")
         self._stop_exchange()
         self._exchange = self._loop.call_later(EXCHANGE, self._give_up)
         super()._send_kexinit()

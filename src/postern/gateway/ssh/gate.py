@@ -27,7 +27,7 @@ from postern.gateway.ssh.visit import Visit
 from postern.gateway.ssh.wire import Wire
 from postern.relay.handshake import StreamHandshake
 from postern.services.access import REFUSED_LOGIN
-from postern.transport.ssh_algorithms import CIPHERS, HYBRID_KEX, KEX, MACS
+from postern.transport.ssh_algorithms import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 
 log = logging.getLogger(__name__)
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
@@ -54,7 +54,7 @@ class SshGate:
             authorized_client_keys=None,
             gss_host=None,
             host_based_auth=False,
-            kex_algs=[*_available(HYBRID_KEX), *KEX],
+            kex_algs=[*_available(HYBRID_KEX), *(name for name in KEX if name not in COSTLY_KEX)],
             encryption_algs=CIPHERS,
             mac_algs=MACS,
             signature_algs=SIGNATURES,
