@@ -136,7 +136,11 @@ def test_a_name_with_a_path_ends_the_link(name: bytes, kind: bytes) -> None:
     assert up.closed is down.closed is EndReason.PROTOCOL_VIOLATION
 
 
-@pytest.mark.parametrize("said", [b"X", b"C" * 20_000, b"C0644\n", b"C0644 -1 a\n", b"C0644 one a\n"])
+@pytest.mark.parametrize(
+    "said",
+    [b"X", b"C" * 20_000, b"C0644\n", b"C0644 -1 a\n", b"C0644 one a\n", b"C0644 %s a\n" % (b"9" * 5_000)],
+    ids=["nothing", "too long", "no size", "a negative size", "no number", "a number too long to be read"],
+)
 def test_what_is_not_scp_ends_the_link(said: bytes) -> None:
     talk = Talk(UP)
     talk.client(said)

@@ -25,6 +25,7 @@ from postern.protocols.terminal.files.hashing import FileHash
 from postern.protocols.terminal.files.wire import CANNOT_MASK, Beginning, FileWire
 
 MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
+_MOST_DIGITS: Final = 19  # of a file's size
 _RECORDS: Final = frozenset(b"CDETP\x01\x02")
 
 
@@ -207,7 +208,8 @@ class CopyingWire(FileWire):
 def _check_name(record: bytes) -> None:
     """A name with a path would be written somewhere else than where it was asked for. Raises ProtocolViolation."""
     words = record[1:-1].split(b" ", 2)
-    if len(words) != 3 or not words[1].isdigit() or b"/" in words[2] or words[2] in (b"", b".", b".."):
+    sized = len(words) == 3 and words[1].isdigit() and len(words[1]) <= _MOST_DIGITS
+    if not sized or b"/" in words[2] or words[2] in (b"", b".", b".."):
         raise ProtocolViolation("a record of scp without a size and a plain name")
 
 
