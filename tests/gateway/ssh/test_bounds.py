@@ -91,6 +91,26 @@ async def test_attack_packets_of_a_byte_that_wait_are_put_together(site: Site) -
         await process.wait()
 
 
+async def test_attack_a_program_that_does_not_read_outlives_its_channel(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "UNREAD", 0.1)
+
+    async def act(client: ChannelClient, start: Start) -> None:
+        await asyncio.wait((ends,))
+
+    site.flow.act, ends = act, asyncio.get_running_loop().create_future()
+    async with await connected(site) as conn:
+        process = await conn.create_process("sleep", encoding=None)
+        process.stdin.write(bytes(500_000))
+        (channel,) = at_gateway(site)._channels.values()
+        await until(lambda: channel._recv_buf)
+        process.close()
+        await until(lambda: not at_gateway(site).visit.channels)
+        ends.set_result(None)
+        assert (await conn.run("true")).exit_status == 0
+
+
 async def test_attack_packets_too_small_to_send_anything_in(site: Site) -> None:
     async with await connected(site) as conn:
         with pytest.raises((asyncssh.Error, OSError)):

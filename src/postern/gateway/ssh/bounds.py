@@ -5,6 +5,7 @@ key exchanges before somebody has logged in  MOST_EARLY; they cost the client mu
 a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
 packets that wait for the end of one         MOST_DEFERRED, which only answers to its requests can reach
 global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
+what a closed channel has brought, unread    UNREAD seconds; as long as it waits asyncssh tells nobody of the end
 variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
 an agent that is to be forwarded             its session is asked; asyncssh would listen at a socket of this machine
 what a channel's packets are, and wait       transport/ssh_windows.py
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import asyncssh
+from asyncssh.constants import MSG_CHANNEL_CLOSE
 
 from postern.transport.ssh_windows import check_opened
 
@@ -30,6 +32,7 @@ MOST_EARLY = 10  # who waits for a browser may have some
 EXCHANGE = 30.0  # seconds
 MOST_DEFERRED = 5_000  # packets
 MOST_REQUESTS = 100
+UNREAD = 30.0  # seconds
 MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
 
 
@@ -98,6 +101,19 @@ class Bounded(asyncssh.SSHServerConnection):
         return BoundedChannel(
             self, self._loop, self._allow_pty, False, False, 0, 0, None, "strict", window, self._max_pktsize
         )
+
+
+def end_in_time(channel: Any) -> None:
+    """A program goes with its client's channel, although it has not read all yet."""
+    process = channel.process_packet
+
+    def processed(kind: int, number: int, packet: Any) -> Any:
+        result = process(kind, number, packet)
+        if kind == MSG_CHANNEL_CLOSE and channel._recv_buf:
+            channel.get_loop().call_later(UNREAD, channel._discard_recv)
+        return result
+
+    channel.process_packet = processed
 
 
 class BoundedChannel(asyncssh.SSHServerChannel[bytes]):

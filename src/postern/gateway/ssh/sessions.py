@@ -14,6 +14,7 @@ from postern.domain.connection import SSH, Extra
 from postern.domain.permit import Permit
 from postern.errors import PosternError
 from postern.gateway.ssh.admission import Admission
+from postern.gateway.ssh.bounds import end_in_time
 from postern.gateway.ssh.channel import ChannelTransport
 from postern.gateway.ssh.clients import ChannelClient, ForwardClient
 from postern.gateway.ssh.visit import Visit
@@ -50,6 +51,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def connection_made(self, chan: Any) -> None:
         bound(chan)
+        end_in_time(chan)
         self._late = asyncio.get_running_loop().call_later(NOTHING_ASKED, self._give_up)
 
     def _give_up(self) -> None:
@@ -157,6 +159,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
 
     def connection_made(self, chan: Any) -> None:
         bound(chan)
+        end_in_time(chan)
         self._transport.made(chan)
 
     def session_started(self) -> None:
