@@ -68,7 +68,7 @@ class ChannelTransport(FramedTransport, Throttled):
         self._input_ended = False
         self._output_ended = False
         self._over = False  # EXIT was given, or waits
-        self._gone = False
+        self._gone = False  # the protocol has been told that it is closed
         self._exit: m.Exit | None = None
         login.channels.add(self)
 

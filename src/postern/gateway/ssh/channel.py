@@ -50,10 +50,10 @@ class ChannelTransport(asyncio.Transport):
         self._channel_full = False
         self._below_full = False
         self._throttled = False
-        self._exited = False
-        self._closing = False
-        self._closed = False  # by the client
-        self._gone = False
+        self._exited = False  # nothing more is shown
+        self._closed = False  # by the client; what it has brought may yet be passed on
+        self._closing = False  # nothing more goes either way
+        self._gone = False  # … and the protocol has been told
         self._on_gone = _nothing
 
     # asyncio.Transport
