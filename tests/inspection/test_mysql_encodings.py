@@ -44,6 +44,8 @@ def see(one: MySqlEncodings, session: SessionView, text: str, unread: str = "", 
         "set @q = 'set names {}'; prepare p from @q",
         "set @q = if(1, 'set names {}', 'select 1'); prepare p from @q; execute p",
         "prepare p from 'set @q = \"set names {}\"'; execute p; prepare r from @q",
+        "set collation_connection = {}_general_ci",
+        "set @@character_set_connection = '{}'",
     ],
 )
 def test_no_session_changes_to_a_character_set_that_is_not_read(session: SessionView, text: str, encoding: str) -> None:
@@ -59,6 +61,10 @@ def test_no_session_changes_to_a_character_set_that_is_not_read(session: Session
         "set character_set_client = (select 'gbk')",
         "set names 'utf8mb4' 'gbk'",
         "set names 'gbk",
+        "set names default",
+        "set character_set_client = @kept := 'gbk'",
+        "set character_set_client = @kept = 1",
+        "set collation_connection = 28",
     ],
 )
 def test_what_does_not_tell_the_character_set(session: SessionView, text: str) -> None:
@@ -71,13 +77,14 @@ def test_what_does_not_tell_the_character_set(session: SessionView, text: str) -
         "set names utf8mb4",
         "SET NAMES 'utf8mb4' COLLATE utf8mb4_unicode_ci",
         "set names latin1",
-        "set names default",
         "set character set utf8",
         "/*!40101 SET character_set_client = utf8 */",
         "/*!40101 SET @saved_cs_client = @@character_set_client */",
         "/*!40101 SET character_set_client = @saved_cs_client */",
         "/*!40101 SET NAMES @OLD_CHARACTER_SET_CLIENT */",
         "set character_set_results = null",
+        "set collation_connection = utf8mb4_unicode_ci",
+        "/*!40101 SET COLLATION_CONNECTION=@OLD_COLLATION_CONNECTION */",
         "create table t (names varchar(10) character set gbk)",
         "select names, gbk from t",
         "select convert(x using gbk), _gbk'x' from t",
@@ -127,3 +134,56 @@ def test_a_long_one_is_judged_elsewhere(session: SessionView) -> None:
     assert isinstance(verdict, Hold)
     assert verdict.work is not None
     assert isinstance(verdict.work(), Refuse)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "begin not atomic set names latin1; end",
+        "execute immediate 'set names latin1'",
+        "set collation_connection = @x; prepare p from 'select 1'; execute p",
+        "set character set utf8; prepare p from 'select 1'; execute p",
+        "prepare p from _gbk'select 1'; execute p",
+    ],
+)
+def test_attack_what_the_protocol_does_not_follow_leaves_a_doubt(session: SessionView, text: str) -> None:
+    one = MySqlEncodings()
+    assert see(one, session, text) is FORWARD
+    assert isinstance(see(one, session, GRUESSE), Refuse)
+    assert see(one, session, "set names utf8mb4") is FORWARD
+    assert see(one, session, GRUESSE) is FORWARD
+
+
+def test_attack_texts_that_run_texts_that_run_texts(session: SessionView) -> None:
+    """Each of a few short statements ran two hundred of the next, and the worker was at it for hours."""
+    one = MySqlEncodings()
+    for text in (
+        f"prepare a from '{'execute b;' * 180}'",
+        f"prepare b from '{'execute c;' * 180}'",
+        f"prepare c from '{'execute d;' * 180}'",
+        f"prepare d from '{'do 1;' * 180}'",
+        "execute a",
+    ):
+        verdict = see(one, session, text)
+        if isinstance(verdict, Hold):
+            assert verdict.work is not None
+            verdict.work()
+
+
+def test_attack_what_is_short_and_runs_much_is_judged_elsewhere(session: SessionView) -> None:
+    one = MySqlEncodings()
+    assert see(one, session, "prepare a from 'do 1'") is FORWARD
+    assert see(one, session, "execute a") is FORWARD
+    held = see(one, session, f"prepare a from 'do {'1 + ' * AT_ONCE} @a'")
+    assert isinstance(held, Hold)
+    assert held.work is not None
+    held.work()
+    assert isinstance(see(one, session, "execute a"), Hold)
+
+
+def test_attack_variables_without_end_are_not_kept(session: SessionView) -> None:
+    one = MySqlEncodings()
+    for number in range(1200):
+        see(one, session, f"set @v{number} = 'x'")
+    assert one._known.is_lost
+    assert not one._known.variables

@@ -18,21 +18,16 @@ from typing import Final
 
 from postern.inspection.encodings import AT_ONCE
 from postern.inspection.sql.mysql import whole_statements
-from postern.inspection.sql.mysql_prepared import Known
+from postern.inspection.sql.mysql_prepared import KEEPS, Known
 from postern.inspection.sql.mysql_readings import readings
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at, words_of
+from postern.inspection.sql.mysql_texts import connection_charset, setting_name
+from postern.inspection.sql.mysql_words import READ_CHARSETS
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at
 from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
 
-# Supersets of ASCII in which no half of a character is an ASCII sign.
-READ: Final = words_of(
-    """
-    ARMSCII8 ASCII BINARY CP1250 CP1251 CP1256 CP1257 CP850 CP852 CP866 DEC8 DEFAULT EUCJPMS EUCKR GB2312 GEOSTD8 GREEK
-    HEBREW HP8 KEYBCS2 KOI8R KOI8U LATIN1 LATIN2 LATIN5 LATIN7 MACCE MACROMAN TIS620 UJIS UTF8 UTF8MB3 UTF8MB4
-    """
-)
-_MAY_SET: Final = re.compile(r"names|character|charset", re.IGNORECASE)
+_MAY_SET: Final = re.compile(r"names|character|charset|collation_connection", re.IGNORECASE)
 _MAY_KEEP: Final = re.compile(r"@|\b(?:execute|prepare|call)\b", re.IGNORECASE)
 _DEEPEST: Final = 4  # texts within texts
 
@@ -74,7 +69,7 @@ class MySqlEncodings:
         if not (event.unread or keeps or _MAY_SET.search(text) or (self._doubt and not text.isascii())):
             return FORWARD
         judge = partial(self._judge, text, event.unread, runs=event.phase is RUN)
-        if len(text) > AT_ONCE:
+        if len(text) + (self._known.size if keeps else 0) > AT_ONCE:
             work: Callable[[], Verdict] = judge
             return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
         return judge()
@@ -92,6 +87,7 @@ class MySqlEncodings:
             return _DOUBT
         known = self._known if runs else self._known.copy()
         self._ran_unknown = False
+        known.begin()
         try:
             if self._sets(text, known):
                 return _SETTING
@@ -108,41 +104,61 @@ class MySqlEncodings:
             for tokens in whole_statements(reading):
                 if any(_sets_unread(tokens, place) for place in range(len(tokens))):
                     return True
-                for inner in self._inner(tokens, known):
-                    if deep >= _DEEPEST or self._sets(inner, known, deep + 1):
-                        return True
+                hides = deep > 0 or key_at(tokens, 0) != "SET"  # so that the protocol does not follow it
+                self._ran_unknown |= hides and any(_charset_at(tokens, place) for place in range(len(tokens)))
+                if self._run_sets(tokens, known, deep):
+                    return True
                 if key_at(tokens, 0) != "CALL":  # what a procedure does the target's owner has written
                     known.learn(tokens)
         return False
 
-    def _inner(self, tokens: Sequence[Token], known: Known) -> Sequence[str]:
-        """What it prepares or executes."""
+    def _run_sets(self, tokens: Sequence[Token], known: Known, deep: int) -> bool:
+        """… or what it prepares or executes."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
-            return ()
+            return False
         texts = known.prepared(tokens)
         self._ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
-        return texts or ()
+        for text in texts or ():
+            if (_MAY_SET.search(text) or KEEPS.search(text)) is None:
+                continue
+            if not known.runs(text):
+                self._ran_unknown = True
+            elif deep >= _DEEPEST or self._sets(text, known, deep + 1):
+                return True
+        return False
 
 
-def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
-    """Whether what is set there is a character set that is not read here. A variable's value the protocol follows."""
+def _charset_at(tokens: Sequence[Token], place: int) -> int:
+    """Where the value stands of a character set of the client's, or one that texts are read in, that is set at
+    `place`; 0 where none is."""
     token, after = tokens[place], place + 1
-    name = token.text.lower().replace("`", "").rpartition(".")[2].lstrip("@")
-    if name == "character_set_client":
+    name = setting_name(token)
+    if name == "character_set_client" or connection_charset(tokens, place) is not None:
         if key_at(tokens, after) not in ("=", ":="):
-            return False
+            return 0
         after += 1
     elif key_at(tokens, place - 1) not in ("SET", ","):
-        return False
+        return 0
     elif token.key == "CHARACTER" and key_at(tokens, after) == "SET":
         after += 1
     elif token.key not in ("NAMES", "CHARSET"):
+        return 0
+    return after + (key_at(tokens, after) in ("=", ":="))
+
+
+def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
+    """Whether what is set there is a character set that is not read here. What a variable holds alone, the protocol
+    follows."""
+    after = _charset_at(tokens, place)
+    value = tokens[after] if 0 < after < len(tokens) else None
+    if value is None:
         return False
-    after += key_at(tokens, after) in ("=", ":=")
-    value = tokens[after] if after < len(tokens) else None
-    if value is None or value.kind is Kind.VARIABLE:
-        return False
-    return value.text.upper() not in READ or key_at(tokens, after + 1) not in ("", ",", "COLLATE", ";")
+    connection = connection_charset(tokens, place)
+    if connection is not None:
+        return value.kind is not Kind.VARIABLE and connection not in READ_CHARSETS
+    if key_at(tokens, after + 1) not in ("", ",", "COLLATE", ";"):
+        return True
+    return value.kind is not Kind.VARIABLE and value.text.upper() not in READ_CHARSETS
 
 
 def _is_way_back(text: str) -> bool:

@@ -153,7 +153,10 @@ class GuardRails:
             found = with_values(rules, known[0], event.values)
             return FORWARD if found is None else _answer(found, event, self._help(session))
         work = _Work(rules, event, self._help(session), self._session_parser, by_name=by_name)
-        if rules.statements is not None and not self._may_parse(len(event.text), session):
+        size = len(event.text)
+        if by_name and self._session_parser is not None:
+            size += self._session_parser.weight
+        if rules.statements is not None and not self._may_parse(size, session):
             later: Callable[[], Verdict] = work
             return Hold(_ticket(), "this statement is being parsed", work=later)
         return work()

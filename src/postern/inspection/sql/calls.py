@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.domain.target_schema import TargetSchema
-from postern.inspection.sql.tokens import Kind, Token, closing, key_at, words_of
+from postern.inspection.sql.tokens import Kind, Token, brackets, key_at, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ def _called(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[tup
 
 def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[int, int]]:
     """Where the name of each function that is called begins, and where its bracket stands."""
+    closed = brackets(tokens)
     for place in range(1, len(tokens)):
         if tokens[place].key != "(" or not tokens[place - 1].is_name:
             continue
@@ -102,7 +103,7 @@ def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[i
             start -= 2
         if start == 0 or (start == place - 1 and _is_keyword(token, tokens[start - 1], functions)):
             continue
-        if _names_no_function(tokens, start, place):
+        if _names_no_function(tokens, start, closed.get(place, len(tokens))):
             continue
         yield start, place
 
@@ -116,11 +117,11 @@ def _is_keyword(token: Token, before: Token, functions: Functions) -> bool:
     return token.key in functions.keywords or (before.key in soft and (before.key != "" or before.kind is Kind.STRING))
 
 
-def _names_no_function(tokens: Sequence[Token], start: int, bracket: int) -> bool:
+def _names_no_function(tokens: Sequence[Token], start: int, close: int) -> bool:
+    """`close` is where the bracket behind the name is closed."""
     before = key_at(tokens, start - 1)
     if before in _NAMES_FOLLOW:
         return True
-    close = closing(tokens, bracket)
     if before == ")" and start > 0:
         return True  # `(...) name (columns)`
     return key_at(tokens, close + 1) == "AS" and key_at(tokens, close + 2) == "("  # a CTE's columns

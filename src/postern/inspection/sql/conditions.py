@@ -20,7 +20,7 @@ _CALLED = frozenset(
 
 
 def always_true(condition: exp.Expr) -> bool:
-    return _can_be(True, condition)
+    return _Reader().can_be(True, condition)
 
 
 def looks_at_no_row(condition: exp.Expr) -> bool:
@@ -32,39 +32,53 @@ def _is_called(column: exp.Column) -> bool:
     return not column.table and isinstance(name, exp.Identifier) and not name.quoted and name.this.upper() in _CALLED
 
 
-def _can_be(value: bool, node: exp.Expr) -> bool:
-    """Whether it may be that for every row, whatever stands in it."""
-    if isinstance(node, exp.Paren):
-        return _can_be(value, node.this)
-    if isinstance(node, exp.Not):
-        return _can_be(not value, node.this)
-    if isinstance(node, exp.And | exp.Or):
-        return _joined(value, node)
-    if isinstance(node, exp.Xor):
-        return all(_can_be(True, part) or _can_be(False, part) for part in node.flatten())
-    if isinstance(node, exp.Boolean):
-        return bool(node.this) is value
-    if isinstance(node, exp.Null):
-        return not value
-    if isinstance(node, exp.Literal):
-        return (_number(node) != 0) is value
-    if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
-        return _compared(value, node)
-    if isinstance(node, exp.In) and any(each == node.this for each in node.expressions):
-        return value
-    if isinstance(node, exp.Between) and node.this == node.args.get("low") == node.args.get("high"):
-        return value
-    return looks_at_no_row(node)
+class _Reader:
+    """Of one condition. Each part is asked once for each value, however often what is around it asks."""
 
+    def __init__(self) -> None:
+        self._said: dict[tuple[bool, int], bool] = {}
 
-def _joined(value: bool, node: exp.Connector) -> bool:
-    parts = list(node.flatten())
-    each = partial(_can_be, value)
-    if isinstance(node, exp.And) is value:
-        return all(map(each, parts))
-    plain = [part.unnest() for part in parts]
-    # x or not x; and not (x and not x)
-    return any(map(each, parts)) or any(isinstance(part, exp.Not) and part.this.unnest() in plain for part in plain)
+    def can_be(self, value: bool, node: exp.Expr) -> bool:
+        """Whether it may be that for every row, whatever stands in it."""
+        found = self._said.get((value, id(node)))
+        if found is None:
+            found = self._said[value, id(node)] = self._can_be(value, node)
+        return found
+
+    def _can_be(self, value: bool, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Paren):
+            return self.can_be(value, node.this)
+        if isinstance(node, exp.Not):
+            return self.can_be(not value, node.this)
+        if isinstance(node, exp.And | exp.Or):
+            return self._joined(value, node)
+        if isinstance(node, exp.Xor):
+            return all(self.can_be(True, part) or self.can_be(False, part) for part in node.flatten())
+        if isinstance(node, exp.Boolean):
+            return bool(node.this) is value
+        if isinstance(node, exp.Null):
+            return not value
+        if isinstance(node, exp.Literal):
+            return (_number(node) != 0) is value
+        if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
+            return _compared(value, node)
+        if isinstance(node, exp.In) and any(each == node.this for each in node.expressions):
+            return value
+        if isinstance(node, exp.Between) and node.this == node.args.get("low") == node.args.get("high"):
+            return value
+        return looks_at_no_row(node)
+
+    def _joined(self, value: bool, node: exp.Connector) -> bool:
+        parts = list(node.flatten())
+        each = partial(self.can_be, value)
+        if isinstance(node, exp.And) is value:
+            return all(map(each, parts))
+        if any(map(each, parts)):
+            return True
+        plain = [part.unnest() for part in parts]
+        negated = [part.this.unnest() for part in plain if isinstance(part, exp.Not)]
+        # x or not x; and not (x and not x)
+        return bool(negated) and not set(plain).isdisjoint(negated)
 
 
 def _compared(value: bool, node: exp.Binary) -> bool:

@@ -15,6 +15,7 @@ from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.mysql_readings import Reading, readings
+from postern.inspection.sql.mysql_texts import connection_charset
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.tokens import (
     Kind,
@@ -50,10 +51,8 @@ def judge_text(
         found: list[Statement] = []
         for reading in readings(text):
             said = _judge_reading(reading, judging, one or judge)
-            if not found:
-                found = said
-            else:
-                found += [each for each in said if each not in found]
+            known = set(found)
+            found += [each for each in said if each not in known] if found else said
         return tuple(found)
     except Unreadable as error:
         return (unknown(str(error)),)
@@ -291,22 +290,26 @@ def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
 def _set(tokens: list[Token], judging: Judging) -> Statement:
     draft = Draft("SET", {Effect.SESSION})
     judging.calls(draft, tokens)
+    judged = 0  # where the last query ended
     for place, token in enumerate(tokens):
         name = token.text.lower()
         assigned = ""
         if key_at(tokens, place + 1) in ("=", ":=") and not (name.startswith("@") and not name.startswith("@@")):
             assigned = name.rpartition(".")[2].lstrip("@")
+        charset = connection_charset(tokens, place)
         if (token.key in ("GLOBAL", "PERSIST", "PERSIST_ONLY") and key_at(tokens, place - 1) in ("SET", ",")) or (
             token.kind is Kind.VARIABLE
             and name.startswith(("@@global", "@@persist"))
-            and key_at(tokens, place + 1) in ("=", ":=")
+            and key_at(tokens, place - 1) in ("SET", ",")
         ):
             draft.add(Effect.ADMIN)
+        elif charset and charset not in words.READ_CHARSETS:
+            draft.unknown("texts that are prepared come in an encoding that is not read here")
         elif token.key == "STATEMENT" and place == 1:
             draft.unknown("it runs a statement under other settings")
-        elif token.key == "SELECT":
+        elif token.key == "SELECT" and place >= judged:
             draft.add(Effect.READ)
-            _query_in_set(draft, tokens, place, judging)
+            judged = _query_in_set(draft, tokens, place, judging)
         elif assigned == "sql_mode":
             _sql_mode(draft, tokens, place + 1)
         elif (
@@ -318,11 +321,14 @@ def _set(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judging) -> None:
+def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judging) -> int:
+    """Answers where it ends."""
     if key_at(tokens, place - 1) != "(":
         draft.unknown("its query is not understood")
-        return
-    judging.query(draft, tokens[place : closing(tokens, place - 1)], "SELECT")
+        return len(tokens)
+    end = closing(tokens, place - 1)
+    judging.query(draft, tokens[place:end], "SELECT")
+    return end
 
 
 def _sql_mode(draft: Draft, tokens: Sequence[Token], place: int) -> None:

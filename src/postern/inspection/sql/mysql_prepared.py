@@ -18,6 +18,7 @@ from postern.inspection.sql.mysql_texts import (
     bounded,
     folded,
     is_user_variable,
+    may_respell,
     split,
     texts_of,
     variable_name,
@@ -27,20 +28,41 @@ from postern.inspection.sql.tokens import Token, Unreadable, key_at, word
 MOST: Final = 1_000  # texts that prepare something, or fill a variable
 MOST_LENGTH: Final = 1024 * 1024  # … and their characters
 _DEEPEST: Final = 4  # texts that run texts
-_KEEPS: Final = re.compile(r"@|\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
+_MOST_RUN: Final = 256 * 1024  # characters of those that one text runs, each as often as it does
+KEEPS: Final = re.compile(r"@|\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
 _PLAIN: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "(", "TABLE", "VALUES", "SHOW"})
 
 
 @dataclass
 class Known:
-    """What variables and names of prepared statements may hold; nothing of them once `is_lost`."""
+    """What variables and names of prepared statements may hold; nothing of them once `is_lost`. `size` are the
+    characters of that."""
 
     variables: dict[str, Texts] = field(default_factory=dict)
     names: dict[str, Texts] = field(default_factory=dict)
     is_lost: bool = False
+    size: int = 0
+    _run: int = 0  # characters of what was run since `begin`
 
     def copy(self) -> Known:
-        return Known(dict(self.variables), dict(self.names), self.is_lost)
+        return Known(dict(self.variables), dict(self.names), self.is_lost, self.size)
+
+    def begin(self) -> None:
+        """Another text comes."""
+        self._run = 0
+
+    def runs(self, text: str) -> bool:
+        """Whether what a statement runs can be looked into. Beyond a bound, nothing is known any more."""
+        self._run += len(text)
+        if self._run > _MOST_RUN:
+            self.lose()
+        return not self.is_lost
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self.size = 0
+        self.variables.clear()
+        self.names.clear()
 
     def meant(self, texts: Texts) -> tuple[str, ...] | None:
         if isinstance(texts, Variable):
@@ -59,16 +81,19 @@ class Known:
     def learn(self, tokens: Sequence[Token], deep: int = 0) -> None:
         """By a statement. It may fail, so that what was known before stays."""
         first = key_at(tokens, 0)
+        if self.is_lost:
+            return
         if first == "CALL" or deep > _DEEPEST:
-            self.is_lost = True
+            self.lose()
         elif first == "PREPARE":
             if len(tokens) > 1:
                 self._add(self.names, folded(tokens[1].text), self.prepared(tokens))
         elif first == "EXECUTE":
-            for text in self.prepared(tokens) or ():
-                self.learn_text(text, deep + 1)
-            self.is_lost = self.is_lost or self.prepared(tokens) is None
+            self._learn_run(self.prepared(tokens), deep + 1)
         elif first == "SET":
+            if may_respell(tokens):
+                self.lose()
+                return
             for part in split(tokens[1:]):
                 named = bool(part) and is_user_variable(part[0]) and key_at(part, 1) in ("=", ":=")
                 if named:
@@ -77,14 +102,22 @@ class Known:
         else:
             self._filled(tokens, anyhow=first not in _PLAIN)
 
+    def _learn_run(self, texts: tuple[str, ...] | None, deep: int) -> None:
+        for text in texts or ():
+            if KEEPS.search(text) and self.runs(text):
+                self.learn_text(text, deep)
+        if texts is None:
+            self.lose()
+
     def learn_text(self, text: str, deep: int = 0) -> None:
         try:
-            for reading in readings(text):
-                self.is_lost = self.is_lost or bool(reading.broken and reading.usual)
+            for reading in () if self.is_lost else readings(text):
+                if reading.broken and reading.usual:
+                    self.lose()
                 for tokens in whole_statements(reading):
                     self.learn(tokens, deep)
         except Unreadable:
-            self.is_lost = True
+            self.lose()
 
     def _filled(self, tokens: Sequence[Token], *, anyhow: bool = False) -> None:
         """Variables that may hold anything from now on."""
@@ -94,14 +127,15 @@ class Known:
             if is_user_variable(token) and (anyhow or key_at(tokens, place + 1) == ":="):
                 filled.append(token)
         for token in filled:
-            self.variables[variable_name(token)] = None
+            self._add(self.variables, variable_name(token), None)
 
     def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
         before = kept.get(name, ())
-        if isinstance(before, tuple) and isinstance(texts, tuple):
-            kept[name] = bounded((*before, *texts))
-        else:
-            kept[name] = None
+        after = bounded((*before, *texts)) if isinstance(before, tuple) and isinstance(texts, tuple) else None
+        kept[name] = after
+        self.size += sum(map(len, after or ())) - sum(map(len, before if isinstance(before, tuple) else ()))
+        if len(kept) > MOST or self.size > MOST_LENGTH:
+            self.lose()
 
 
 class MySqlPreparedStatements:
@@ -127,9 +161,13 @@ class MySqlPreparedStatements:
         self._known = Known(is_lost=True)
         self._heard.clear()
 
+    @property
+    def weight(self) -> int:
+        return self._length
+
     def keeps(self, text: str) -> bool:
         """Whether what it does matters to those after it."""
-        return _KEEPS.search(text) is not None
+        return KEEPS.search(text) is not None
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
         """Looked into by the next `parse`, which may be in a thread."""
@@ -144,11 +182,17 @@ class MySqlPreparedStatements:
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         known = self._looked_into().copy()
+        judged: dict[str, tuple[Statement, ...]] = {}
 
         def one(tokens: list[Token], judging: Judging) -> Statement:
             found = judge(tokens, judging)
             if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
-                found = self._run(found, tokens, known.prepared(tokens), judging)
+                texts = known.prepared(tokens)
+                for text in texts or ():
+                    if text not in judged:
+                        judged[text] = self._parser.parse(text, schema)
+                prepared = [one for text in texts or () for one in judged[text]]
+                found = self._run(found, tokens, prepared, judging)
             known.learn(tokens)
             return found
 
@@ -173,20 +217,18 @@ class MySqlPreparedStatements:
     def _looked_into(self) -> Known:
         heard, self._heard = self._heard, []
         for text in heard:
+            self._known.begin()
             self._known.learn_text(text)
         return self._known
 
     def _run(
-        self, found: Statement, tokens: Sequence[Token], texts: tuple[str, ...] | None, judging: Judging
+        self, found: Statement, tokens: Sequence[Token], prepared: Sequence[Statement], judging: Judging
     ) -> Statement:
         """With the effects of what is prepared: PREPARE has them too, so that nobody asks for it in vain."""
-        if not texts:
+        if not prepared:
             return found
         draft = Draft(found.tag, {Effect.SESSION})
         judging.calls(draft, [word("SELECT"), *tokens])
-        prepared = [one for text in texts for one in self._parser.parse(text, judging.schema)]
-        if not prepared:
-            return found
         effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
         for one in prepared:
             effects |= one.effects

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from postern.inspection.sql.lexing import MAX_TOKENS, check_text, token_of, why_unreadable
+from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, symbol
 
 MAX_SERVERS = 8
@@ -146,6 +147,7 @@ def _read(text: str, mode: Mode, server: Server) -> Reading:
     return Reading(tuple(tokens), usual)
 
 
+_INTRODUCED = re.compile(r"_(\w+)")
 _BLANKS_OF_OTHERS = re.compile(r"[\u0085\u00a0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
 
 
@@ -160,7 +162,17 @@ def _token(match: re.Match[str], text: str, tokens: list[Token]) -> Token:
             return Token(Kind.NUMBER, found)
         if found[0].isdigit():
             return Token(Kind.NAME, found)
-    return token_of(match, text)
+    token = token_of(match, text)
+    if match.lastgroup == "string" and match.group()[0] == "_" and not _is_as_written(match.group(), token):
+        return Token(Kind.STRING, token.text)
+    return token
+
+
+def _is_as_written(literal: str, token: Token) -> bool:
+    """Whether the character set that stands in front of a string leaves what it says."""
+    charset = _INTRODUCED.match(literal)
+    is_read = charset is not None and charset[1].upper() in READ_CHARSETS
+    return is_read and token.content is not None and token.content.isascii()
 
 
 def _append(tokens: list[Token], token: Token) -> None:

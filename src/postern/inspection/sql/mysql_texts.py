@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
+from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.tokens import Kind, Token, closing, key_at
 
 _MOST: Final = 32
@@ -91,6 +92,35 @@ def split(tokens: Sequence[Token]) -> list[list[Token]]:
         else:
             found[-1].append(token)
     return found
+
+
+def setting_name(token: Token) -> str:
+    """Of the setting that a token of a SET names, in small letters."""
+    return token.text.lower().replace("`", "").rpartition(".")[2].lstrip("@")
+
+
+def connection_charset(tokens: Sequence[Token], place: int) -> str | None:
+    """The character set in which texts that are prepared are read from then on, in capitals, where the setting at
+    `place` is given one; empty where that is not told, None where it is none of these settings."""
+    if setting_name(tokens[place]) not in ("character_set_connection", "collation_connection"):
+        return None
+    if key_at(tokens, place + 1) not in ("=", ":="):
+        return None
+    value = tokens[place + 2] if place + 2 < len(tokens) else None
+    if value is None or value.kind is Kind.VARIABLE or key_at(tokens, place + 3) not in ("", ",", ";"):
+        return ""
+    return value.text.upper().split("_")[0]
+
+
+def may_respell(tokens: Sequence[Token]) -> bool:
+    """Whether a SET may make the server read texts that are prepared in a character set in which they say something
+    else. SET CHARACTER SET takes that of the database."""
+    for place in range(1, len(tokens)):
+        if connection_charset(tokens, place) not in (None, *READ_CHARSETS):
+            return True
+        if key_at(tokens, place - 1) in ("SET", ",") and key_at(tokens, place) in ("CHARACTER", "CHARSET"):
+            return True
+    return False
 
 
 def _sign(match: re.Match[str]) -> str:

@@ -140,4 +140,11 @@ CALM_MODES: Final = words_of(
     """
 )
 # Character sets in which no byte of a character is a quote or a backslash.
-CALM_CHARSETS: Final = frozenset(["UTF8", "UTF8MB3", "UTF8MB4", "ASCII", "LATIN1", "BINARY", "DEFAULT"])
+CALM_CHARSETS: Final = frozenset(["UTF8", "UTF8MB3", "UTF8MB4", "ASCII", "LATIN1", "BINARY"])
+# Supersets of ASCII in which no half of a character is an ASCII sign.
+READ_CHARSETS: Final = words_of(
+    """
+    ARMSCII8 ASCII BINARY CP1250 CP1251 CP1256 CP1257 CP850 CP852 CP866 DEC8 EUCJPMS EUCKR GB2312 GEOSTD8 GREEK HEBREW
+    HP8 KEYBCS2 KOI8R KOI8U LATIN1 LATIN2 LATIN5 LATIN7 MACCE MACROMAN TIS620 UJIS UTF8 UTF8MB3 UTF8MB4
+    """
+)

@@ -25,6 +25,10 @@ class Parser(Protocol):
 class SessionParser(Protocol):
     """A parser for the statements of one session, some of which depend on those before them."""
 
+    @property
+    def weight(self) -> int:
+        """How many characters of what has passed may have to be read for a text that executes something."""
+
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """As `Parser.parse`, by what has passed."""
 

@@ -15,7 +15,9 @@ from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
@@ -57,13 +59,20 @@ _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
     "DELETE": (exp.Delete,),
     "MERGE": (exp.Merge,),
 }
+# What sqlglot may take for a type in any of our dialects.
+_TYPES = frozenset(
+    word.upper()
+    for name in ("mysql", "oracle", "tsql")
+    for word, kind in Dialect.get_or_raise(name).tokenizer_class.KEYWORDS.items()
+    if kind in Parser.TYPE_TOKENS
+)
 _OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
 
 
 def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
     """The tree and all of its nodes. `verb` is the keyword that decides what the statement is: its first, or the one
     behind WITH. Raises Unreadable for a tree that is not to be believed."""
-    check_nesting(tokens)
+    check_nesting(tokens, _TYPES)
     tree = _parsed(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
         raise Unreadable(f"it begins like {verb} and is read as {type(tree).__name__}")
@@ -181,8 +190,9 @@ def folded(name: str, quoted: bool, grammar: Grammar) -> str:
 
 def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[int, ObjectName]]:
     """With the identities of their nodes."""
+    ctes = _Ctes()
     for node in nodes:
-        if not isinstance(node, exp.Table) or _is_cte(node):
+        if not isinstance(node, exp.Table) or ctes.has(node):
             continue
         name, schema = node.this, node.args.get("db")
         if isinstance(name, exp.Dot):  # server.database.schema.table
@@ -198,22 +208,38 @@ def _identifier(name: object, grammar: Grammar) -> str:
     return folded(name.name, bool(name.args.get("quoted")), grammar)
 
 
-def _is_cte(table: exp.Table) -> bool:
-    """Whether a CTE of this name is in sight: one of a WITH around it, except itself and those behind it."""
-    if table.args.get("db"):
+class _Ctes:
+    """The names of CTEs in one tree."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, dict[str, int]] = {}  # of each WITH: where a name stands first
+        self._places: dict[int, int] = {}  # of each CTE, in its WITH
+
+    def has(self, table: exp.Table) -> bool:
+        """Whether a CTE of this name is in sight: one of a WITH around it, except itself and those behind it."""
+        if table.args.get("db"):
+            return False
+        name, below, node = table.name.lower(), None, table.parent
+        while node is not None:
+            with_ = node.args.get("with_")
+            if isinstance(with_, exp.With) and below is not with_:
+                if name in self._names(with_):
+                    return True
+            elif isinstance(node, exp.With):
+                first = self._names(node).get(name)
+                if first is not None and first < self._places[id(below)]:
+                    return True
+            below, node = node, node.parent
         return False
-    name, below, node = table.name.lower(), None, table.parent
-    while node is not None:
-        with_ = node.args.get("with_")
-        if isinstance(with_, exp.With) and below is not with_:
-            if any(cte.alias.lower() == name for cte in with_.expressions):
-                return True
-        elif isinstance(node, exp.With):
-            inside = next(place for place, cte in enumerate(node.expressions) if cte is below)
-            if any(cte.alias.lower() == name for cte in node.expressions[:inside]):
-                return True
-        below, node = node, node.parent
-    return False
+
+    def _names(self, with_: exp.With) -> dict[str, int]:
+        found = self._first.get(id(with_))
+        if found is None:
+            found = self._first[id(with_)] = {}
+            for place, cte in enumerate(with_.expressions):
+                found.setdefault(cte.alias.lower(), place)
+                self._places[id(cte)] = place
+        return found
 
 
 def _sources(nodes: Sequence[exp.Expr]) -> Iterator[str]:

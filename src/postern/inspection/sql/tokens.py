@@ -15,6 +15,7 @@ from enum import Enum
 MAX_DEPTH = 60  # of brackets and of whatever else a parser descends for: some thousand crash it
 MAX_RUN = 60  # of prefix operators in a row: each is one level too
 MAX_OPEN_JOINS = 12  # without a condition yet: sqlglot tries each in two ways, so time doubles with every one
+MAX_OPEN_TYPES = 8  # words for a type with a bracket, as `char(`: it tries each as a type, and then as a function
 
 
 class Kind(Enum):
@@ -108,15 +109,18 @@ def statements_of(tokens: Sequence[Token]) -> list[list[Token]]:
     return [each for each in found if each]
 
 
-def check_nesting(tokens: Sequence[Token]) -> None:
-    """Raises Unreadable for more levels than a parser that descends should be given."""
-    depth = cases = run = joins = 0
+def check_nesting(tokens: Sequence[Token], types: frozenset[str]) -> None:
+    """Raises Unreadable for more levels than a parser that descends should be given. `types` are words for types."""
+    cases = run = joins = typed = 0
+    opened: list[bool] = []  # whether a type stands in front of the bracket
+    before = ""
     for token in tokens:
         key = token.key
         if key == "(":
-            depth += 1
+            opened.append(before in types)
+            typed += opened[-1]
         elif key == ")":
-            depth = max(0, depth - 1)
+            typed -= bool(opened) and opened.pop()
         elif key == "CASE":
             cases += 1
         elif key == "END":
@@ -127,7 +131,8 @@ def check_nesting(tokens: Sequence[Token]) -> None:
             joins = max(0, joins - 1)
         # Keywords and signs that a parser goes down for, without a bracket: none has a name or a value between.
         run = run + 1 if (token.kind is Kind.SYMBOL and key not in ("(", ")", ",")) or key in _PREFIXES else 0
-        if depth + cases > MAX_DEPTH or run > MAX_RUN or joins > MAX_OPEN_JOINS:
+        before = key
+        if len(opened) + cases > MAX_DEPTH or run > MAX_RUN or joins > MAX_OPEN_JOINS or typed > MAX_OPEN_TYPES:
             raise Unreadable("it is nested too deeply")
 
 
@@ -146,6 +151,18 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
             if depth == 0:
                 return place
     return len(tokens)
+
+
+def brackets(tokens: Sequence[Token]) -> dict[int, int]:
+    """The place of each opening bracket, and of the one that closes it; those that are closed."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for place, token in enumerate(tokens):
+        if token.key == "(":
+            opened.append(place)
+        elif token.key == ")" and opened:
+            found[opened.pop()] = place
+    return found
 
 
 def key_at(tokens: Sequence[Token], place: int) -> str:

@@ -21,7 +21,15 @@ from postern.inspection.sql.calls import called_at
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.mysql import QUERIES, creates_block, judge, whole_statements, without_into
 from postern.inspection.sql.mysql_readings import Reading
-from postern.inspection.sql.mysql_texts import Texts, folded, is_user_variable, split, texts_of, variable_name
+from postern.inspection.sql.mysql_texts import (
+    Texts,
+    folded,
+    is_user_variable,
+    may_respell,
+    split,
+    texts_of,
+    variable_name,
+)
 from postern.inspection.sql.tokens import (
     Kind,
     Token,
@@ -296,7 +304,7 @@ class Statements:
             texts += inner.texts
             if name:
                 puts[name] = union([puts.get(name, NOTHING), sources])
-        lost = self._runs_code(tokens) or not known
+        lost = self._runs_code(tokens) or not known or may_respell(tokens)
         return Read(
             everything=not known,
             puts=frozenset(puts.items()),

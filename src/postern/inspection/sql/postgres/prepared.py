@@ -42,6 +42,10 @@ class PreparedStatements:
         self._texts.clear()
         self._by_protocol.clear()
 
+    @property
+    def weight(self) -> int:
+        return self._length
+
     def keeps(self, text: str) -> bool:
         """Nothing but PREPARE gives a name a meaning."""
         return False
@@ -50,13 +54,16 @@ class PreparedStatements:
         self._look_into(schema)
         found: list[Statement] = []
         own: dict[str, list[Statement]] = {}  # prepared by the text itself, so far
+        before: dict[str, list[Statement]] = {}
         for one in self._parser.judge(text, schema):
             if one.prepares is not None:
                 own.setdefault(one.prepares, []).append(one.statement)
             if one.executes is None or self._is_lost:
                 found.append(one.statement)
             else:
-                prepared = self._prepared(one.executes, schema) + own.get(one.executes, [])
+                if one.executes not in before:
+                    before[one.executes] = self._prepared(one.executes, schema)
+                prepared = before[one.executes] + own.get(one.executes, [])
                 found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
         return tuple(found)
 
