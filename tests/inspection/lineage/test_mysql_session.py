@@ -262,3 +262,20 @@ def test_a_text_of_several_statements_is_known_by_the_columns_of_each() -> None:
     assert told(session(), text, column("Y")) == ["users.name"]
     both = "select email as x from users; select name as x from users"
     assert told(session(), both, column("x")) == ["users.email users.name"]
+
+
+@pytest.mark.parametrize(
+    "setting", ["set collation_connection = swe7_swedish_ci", "set collation_connection = @x", "set character set utf8"]
+)
+def test_attack_a_name_that_is_code_in_another_character_set(setting: str) -> None:
+    """MariaDB 10.11 shows the e-mail address here: SWE7 has no backtick, and prepares a question mark for each."""
+    of = session()
+    of.asked(setting)
+    of.asked("prepare p from 'select `, (select email from users limit 1), `'")
+    assert told(of, "execute p using @x, @x", column(), column(), column()) == [None] * 3
+
+
+def test_attack_a_name_that_ends_elsewhere_in_another_character_set() -> None:
+    of = session()
+    of.asked("prepare p from _gbk'select 1 `\u4f60`, `, (select email from users limit 1) `\u4f60`'")
+    assert told(of, "execute p", column(), column()) == [None, None]

@@ -146,3 +146,67 @@ def test_only_what_matters_later_is_kept() -> None:
     assert not session().keeps("select * from users where name = 'x'")
     for text in ("set @q = 'x'", "call p()", "PREPARE p FROM 'x'"):
         assert session().keeps(text)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["_gbk'select 1'", "_swe7'select 1'", "_utf8'select \u00e9'", "_ucs2 'select 1'", "concat(_gbk'select ', '1')"],
+)
+def test_attack_a_text_in_another_character_set(source: str) -> None:
+    """In GBK the second half of a character may be a backtick, so that a name ends elsewhere."""
+    assert "unknown" in effects(session(), f"prepare p from {source}")[0]
+    assert "unknown" in effects(session(), f"execute immediate {source}")[0]
+
+
+def test_a_character_set_that_changes_nothing_is_passed_over() -> None:
+    assert effects(session(), "prepare p from _utf8mb4'select 1'") == [{"session", "read"}]
+    assert effects(session(), "prepare p from N'select 1'") == [{"session", "read"}]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "set collation_connection = swe7_swedish_ci",
+        "set @@session.character_set_connection = 'gbk'",
+        "set session `collation_connection` := @x",
+        "set @@collation_connection = default",
+        "set autocommit = 1, collation_connection = concat('swe7', '_swedish_ci')",
+        "set character set utf8",
+    ],
+)
+def test_attack_texts_are_read_in_another_character_set(setting: str) -> None:
+    """SWE7 has letters where ASCII has backticks: what is a name to us is code to the server."""
+    one = session()
+    one.passed(f"{setting}; set @q = 'select 1'; prepare p from @q")
+    assert "unknown" in effects(one, "execute p")[0]
+
+
+def test_character_sets_that_are_read_leave_texts_known() -> None:
+    one = session()
+    one.passed("set collation_connection = utf8mb4_unicode_ci; set names latin1; prepare p from 'select 1'")
+    assert effects(one, "execute p") == [{"session", "read"}]
+
+
+def test_attack_a_session_that_runs_texts_within_texts_is_lost_at_some_time() -> None:
+    one = session()
+    for name, next_one in (("a", "b"), ("b", "c"), ("c", "d")):
+        one.passed(f"prepare {name} from '{f'execute {next_one};' * 200}'")
+    one.passed("prepare d from 'do @a'; execute a")
+    assert "unknown" in effects(one, "execute d")[0]
+
+
+def test_what_has_passed_weighs_on_what_executes_it() -> None:
+    one = session()
+    assert one.weight == 0
+    one.passed("prepare p from 'select 1'")
+    assert one.weight == len("prepare p from 'select 1'")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["@@global.`max_connections`", "@@global . max_connections", "@@global/**/.max_connections", "@@persist.`x`",
+     "autocommit = 1, @@GLOBAL.`x`"],
+)  # fmt: skip
+def test_attack_settings_of_the_server_in_other_spellings(name: str) -> None:
+    assert effects(session(), f"set {name} = 50") == [{"session", "admin"}]
+    assert effects(session(), "set @x = @@global.max_connections") == [{"session"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 from tests.support.links import Looks
 from tests.support.mariadb import MariaDbServer
@@ -196,6 +197,17 @@ def test_a_real_server_sets_it_by_what_is_not_told_here(mariadb: MariaDbServer) 
         spoken_behind("set names latin1", "set @@global.character_set_client = latin2", "set names default") == "latin2"
     )
     assert spoken_behind("--\nset names latin1") == "latin1"
+
+
+def test_a_real_server_reads_prepared_texts_in_other_character_sets(mariadb: MariaDbServer) -> None:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set collation_connection = swe7_swedish_ci")
+        cursor.execute("prepare p from 'select `, (select 42), `'")
+        cursor.execute("execute p using @x, @x")
+        assert cursor.fetchone()[1] == 42
+        cursor.execute("set names utf8mb4")
+        with pytest.raises(pymysql.err.ProgrammingError, match="near '`'"):  # the first one is half of a character
+            cursor.execute("prepare p from _gbk'select `\u4f60`, `x`'")
 
 
 def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:

@@ -172,7 +172,10 @@ class Cte:
             return self._outs
         if self._reading:
             self._asked = True
-            return [UNKNOWN] if self._guess is None else self._guess
+            if self._guess is None:  # only one that speaks of itself is read for that, else each level would be twice
+                self._guess = [UNKNOWN]
+                self._guess = self._seed()
+            return self._guess
         self._reading = True
         try:
             self._outs = self._settled()
@@ -181,7 +184,7 @@ class Cte:
         return self._outs
 
     def _settled(self) -> list[Out]:
-        outs = self._guess = self._seed()
+        outs: list[Out] = []
         for _ in range(self._MOST):
             self._asked = False
             outs = self._read()

@@ -103,6 +103,13 @@ def readings(text: str) -> list[Reading]:
     return list(found.values())
 
 
+def ways_of(text: str) -> int:
+    """In how many ways the text is read, at most."""
+    versions = {match.group(1) for match in _VERSIONED.finditer(text)}
+    servers = 2 * min(len(versions) + 1, MAX_SERVERS) if versions else 1
+    return servers * (len(MODES) if '"' in text or "\\" in text else 1)
+
+
 _BROKEN = Token(Kind.SYMBOL, "")
 _VERSIONED = re.compile(r"/\*M?!([0-9]{5,6})?")
 

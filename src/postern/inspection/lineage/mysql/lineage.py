@@ -11,14 +11,16 @@ from postern.inspection.lineage.cache import Snapshots
 from postern.inspection.lineage.mysql.catalogue import Catalogue, State
 from postern.inspection.lineage.mysql.names import column_name
 from postern.inspection.lineage.mysql.statements import Read, Statements
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch
-from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
+from postern.inspection.sql.mysql_readings import readings, ways_of
 from postern.inspection.sql.shapes import shape_of
 from postern.inspection.sql.tokens import Token, Unreadable
 
 log = logging.getLogger(__name__)
 
 MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
+MOST_READ: Final = 256 * 1024  # … each in as many ways as it may be read in
+MOST_TOKENS: Final = 128 * 1024  # … in all ways and for all databases in which they are
 _NO_STATE: Final = State()
 _OF_A_VIEW: Final = State(lost=True, settings=False)
 
@@ -44,7 +46,7 @@ class MySqlLineage:
     ) -> tuple[Read, ...] | None:
         """Each statement of the text, by every way in which some server may read it and each database that it may be
         asked in; None when it cannot be taken apart, or is too large or too deep."""
-        if len(text) > MOST_TEXT:
+        if len(text) > MOST_TEXT or len(text) * ways_of(text) > MOST_READ:
             return None
         kept = self._snapshots.of(schema)
         key = (state, given)
@@ -57,10 +59,12 @@ class MySqlLineage:
 
 def _read(text: str, catalogue: Catalogue, state: State, given: Sources) -> tuple[Read, ...] | None:
     try:
-        ways = readings(text)
+        ways, databases, work = readings(text), state.databases or ("",), Work()
+        if sum(len(way.tokens) for way in ways) * len(databases) > MOST_TOKENS:
+            raise TooMuch
         of = [
-            [read for way in ways for read in Statements(catalogue, state, database, given).read(way)]
-            for database in state.databases or ("",)
+            [read for way in ways for read in Statements(catalogue, state, database, given, work).read(way)]
+            for database in databases
         ]
         if not all(any(read.fails for read in reads) for reads in of):
             # In one of these databases all names mean something: the answer is not of one in which they do not.

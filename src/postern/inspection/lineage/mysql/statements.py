@@ -80,14 +80,16 @@ LOST: Final = Read((UNKNOWN,), everything=True, lost=True, settings=False)
 
 class Statements:
     """Reads one reading of a text. `database` is what a table without one is of, `given` what its bind variables are
-    made of."""
+    made of; `work` is shared by all that is done for one text."""
 
-    def __init__(self, catalogue: Catalogue, state: State, database: str, given: Sources = NOTHING) -> None:
+    def __init__(
+        self, catalogue: Catalogue, state: State, database: str, given: Sources = NOTHING, work: Work | None = None
+    ) -> None:
         self._catalogue = catalogue
         self._state = state
         self._database = database
         self._given = given
-        self._work = Work()
+        self._work = work or Work()
         self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
 
     def read(self, reading: Reading) -> list[Read]:
