@@ -95,6 +95,21 @@ def test_what_cannot_be_known_is_refused(client: Any, statements: tuple[str, ...
     assert ask(client, "select note from heirs") == [("a note",)]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "signal sqlstate '45000' set message_text = @m",
+        "signal sqlstate '45000' set message_text = @m, mysql_errno = 1064",
+        "execute immediate concat('select ', @m, '()')",  # FUNCTION … does not exist
+    ],
+)
+def test_attack_an_error_in_words_of_ones_own(client: Any, statement: str) -> None:
+    ask(client, "set @m = (select surname from heirs)")
+    with pytest.raises(pymysql.err.MySQLError) as caught:
+        ask(client, statement)
+    assert SECRET.lower() not in str(caught.value).lower()
+
+
 def test_what_is_not_named_is_shown(client: Any) -> None:
     assert ask(client, "select id, note, count(*) from heirs") == [(1, "a note", 1)]
     assert ask(client, "select note from heirs where surname like 'Love%'") == [("a note",)]

@@ -10,11 +10,12 @@ from tests.support.links import Looks, Words
 from tests.support.mysql_links import links, sent
 
 from postern.domain.session import EndReason
+from postern.errors import ProtocolViolation
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.base import Side
-from postern.protocols.mysql import ledger, phases
+from postern.protocols.mysql import ledger, phases, rows
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.wire import MysqlWire
 from postern.relay.link import Close, Link
@@ -51,6 +52,39 @@ def test_columns_that_nobody_reads_are_not_kept() -> None:
     for _ in range(phases.MAX_DEFINITIONS // (1 << 19) + 8):
         answer.bytes = b""
         assert not breaks(link, Side.TARGET, answer.add(m.column(0, DEFINITION)[m.HEAD :]).bytes)
+
+
+def test_attack_cursors_that_are_described_without_end() -> None:
+    book = ledger.Ledger(45, 2)
+    half = (bytes(ledger.MAX_DESCRIBED // 2),)
+    for number in range(1, 4):
+        book.remember(number, ledger.Statement("select"))
+    for _ in range(3):  # again is not more
+        book.describe(book.statements[1], half)
+    book.describe(book.statements[2], half)
+    book.forget(2)
+    book.describe(book.statements[3], half)
+    with pytest.raises(ProtocolViolation):
+        book.describe(book.statements[1], half * 2)
+    book.forget_statements()
+    assert book.described == 0
+
+
+def test_attack_values_of_nothing_that_are_sent_ahead_without_end() -> None:
+    book = ledger.Ledger(45, 2)
+    statement = ledger.Statement("insert", count=1000)
+    book.remember(1, statement)
+    for place in range(1000):
+        book.ahead(statement, place, 4096)
+    assert 0 < len(statement.long) <= 4096 // 64
+    book.forget_long(statement)
+    assert book.held == 0
+
+
+def test_layouts_of_very_many_columns_are_not_kept() -> None:
+    wide = tuple(m.column(0, m.Field(f"c{at}" + "x" * 250, m.VAR_STRING))[m.HEAD :] for at in range(500))
+    assert rows.layout_of(wide, False, "utf-8") is not rows.layout_of(wide, False, "utf-8")
+    assert rows.layout_of(wide[:9], False, "utf-8") is rows.layout_of(wide[:9], False, "utf-8")
 
 
 def test_attack_statements_that_are_prepared_without_end() -> None:

@@ -14,7 +14,7 @@ from postern.inspection.masking.copies import copy_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.messages import MASK, is_harmless_setting, known, withheld
+from postern.inspection.masking.messages import MASK, is_harmless_setting, known, may_say_anything, withheld
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
@@ -272,10 +272,14 @@ class Masking:
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Messages, settings and whatever else comes from nobody knows where."""
         channel = event.channel
-        is_known = known("\n".join(self._answered(event.exchange)), session.schema)
+        statement = "\n".join(self._answered(event.exchange))
+        is_known = known(statement, session.schema)
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
-            masked = withheld(texts, event.labels, is_known, strict=columns.unsure.refused is not None)
+            strict = columns.unsure.refused is not None
+            masked = withheld(texts, event.labels, is_known, strict=strict)
+            if strict and may_say_anything(statement, event.labels):
+                masked = [MASK] * len(texts)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(event.labels), texts[0], is_known):
                 masked = [MASK]

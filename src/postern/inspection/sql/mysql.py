@@ -226,6 +226,8 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         judging.named(draft, tokens, 1)
     elif tokens[0].key == "DROP" and "FUNCTION" in listed and len(tokens) < 8:
         return
+    if tokens[0].key in ("CREATE", "ALTER") and kind == "TABLE" and _reaches_out(tokens):
+        draft.add(Effect.ADMIN)
     if "SONAME" in listed:
         draft.add(Effect.ADMIN)
         draft.unknown("it loads a library into the server")
@@ -237,6 +239,20 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         for place, token in enumerate(tokens):
             if token.key in (",", "TO"):
                 judging.named(draft, tokens, place + 1)
+
+
+def _reaches_out(tokens: Sequence[Token]) -> bool:
+    """Whether a table is kept in files that are named, or in another server."""
+    for place, token in enumerate(tokens):
+        before = key_at(tokens, place - 1)
+        before = key_at(tokens, place - 2) if before == "=" else before
+        if before == "ENGINE" and token.text.upper() in words.REACHING_ENGINES:
+            return True
+        if token.key == "DIRECTORY" and before in ("DATA", "INDEX"):
+            return True
+        if before == "CONNECTION" and token.kind is Kind.STRING:
+            return True
+    return False
 
 
 def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kind: str) -> None:

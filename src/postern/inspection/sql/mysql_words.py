@@ -62,6 +62,9 @@ STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
     for words in listed.split("|")
 }
 
+# Engines whose tables are files or servers that whoever makes them names.
+REACHING_ENGINES: Final = frozenset({"CONNECT", "FEDERATED", "FEDERATEDX", "S3", "SPIDER"})
+
 CREATES_CODE: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 
 # Reserved ones only: whatever is not may be the name of somebody's function.

@@ -373,8 +373,8 @@ class Frontend:
         place = int(m.uint16(payload, 5))
         if place >= statement.count:
             return
-        kept = statement.long.setdefault(place, bytearray())
-        if self.ledger.held + len(payload) > self.max_message:
+        kept = self.ledger.ahead(statement, place, self.max_message)
+        if kept is None or self.ledger.held + len(payload) > self.max_message:
             statement.truncated = True
         elif self.wants.operations:
             kept += payload[7:]

@@ -34,6 +34,8 @@ REFUSED: Final = 7  # nothing: we speak
 
 MAX_STATEMENTS: Final = 65_536
 MAX_TEXTS: Final = 64 << 20  # characters of what is prepared
+MAX_DESCRIBED: Final = 64 << 20  # bytes that describe the rows of open cursors
+_PLACE: Final = 64  # bytes that are counted for each value that is sent ahead, besides its own
 MAX_OWED: Final = 65_536  # commands that wait for their answers: refused ones wait without the target's hearing of them
 
 
@@ -42,7 +44,19 @@ class Statement:
     target has them for certain; `speaks`: it may set a character set. `long` is what was sent ahead of values;
     `definitions` are the payloads that describe the rows of its cursor."""
 
-    __slots__ = ("began", "count", "definitions", "id", "long", "speaks", "sure", "text", "truncated", "types")
+    __slots__ = (
+        "began",
+        "count",
+        "definitions",
+        "described",
+        "id",
+        "long",
+        "speaks",
+        "sure",
+        "text",
+        "truncated",
+        "types",
+    )
 
     def __init__(self, text: str, number: int = 0, count: int = 0) -> None:
         self.text = text
@@ -54,6 +68,7 @@ class Statement:
         self.long: dict[int, bytearray] = {}
         self.truncated = False
         self.definitions: tuple[bytes, ...] = ()
+        self.described = 0  # bytes of these, where they are counted
         self.began = 0  # the exchange of the EXECUTE whose rows are fetched
 
 
@@ -100,6 +115,7 @@ class Ledger:
     """State that both directions of one link share."""
 
     __slots__ = (
+        "described",
         "encoding",
         "exchange",
         "file_wanted",
@@ -121,6 +137,7 @@ class Ledger:
         self.exchange = 0
         self.texts = 0  # characters of the statements
         self.held = 0  # bytes of values that were sent ahead
+        self.described = 0  # bytes of definitions of the statements
         self.resets = 0  # owed answers after which the session is as at login
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
         self.shift = 0  # by how much sequence ids to the client are ahead of the target's, in the answer under way
@@ -172,17 +189,39 @@ class Ledger:
         if statement is not None:
             self.forget_long(statement)
             self.texts -= len(statement.text)
+            self.described -= statement.described
+
+    def describe(self, statement: Statement, definitions: tuple[bytes, ...]) -> None:
+        """A cursor of the statement is open, whose rows are described so."""
+        statement.definitions = definitions
+        if self.statements.get(statement.id) is not statement:
+            return  # it was closed meanwhile
+        size = sum([len(one) for one in definitions])
+        self.described += size - statement.described
+        statement.described = size
+        if self.described > MAX_DESCRIBED:
+            raise ProtocolViolation(f"cursors whose columns take more than {MAX_DESCRIBED} bytes on one connection")
+
+    def ahead(self, statement: Statement, place: int, most: int) -> bytearray | None:
+        """Where a value that is sent ahead is kept; None where that would be more than `most` bytes of them all."""
+        kept = statement.long.get(place)
+        if kept is None:
+            if self.held + _PLACE > most:
+                return None
+            self.held += _PLACE
+            kept = statement.long[place] = bytearray()
+        return kept
 
     def forget_long(self, statement: Statement) -> None:
         """What was sent ahead of an EXECUTE is used up, or thrown away."""
         for value in statement.long.values():
-            self.held -= len(value)
+            self.held -= len(value) + _PLACE
         statement.long = {}
         statement.truncated = False
 
     def forget_statements(self) -> None:
         self.statements.clear()
-        self.held = self.texts = 0
+        self.held = self.texts = self.described = 0
 
     @property
     def in_transaction(self) -> bool:

@@ -220,7 +220,7 @@ class Answer:
             self._done(head)
             return
         if head.cursor and status & m.CURSOR_EXISTS and head.statement is not None:
-            head.statement.definitions = tuple(self._definitions)
+            self.ledger.describe(head.statement, tuple(self._definitions))
             self._ended(head, status)
             return
         self._phase = ROWS

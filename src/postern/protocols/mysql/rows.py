@@ -41,10 +41,23 @@ def _column(field: Field) -> Column:
     return Column(field.name, kind_of(field), origin=origin if any(origin) else None)
 
 
-@lru_cache(maxsize=64)
+_LARGEST: Final = 64 * 1024  # bytes of definitions that are remembered
+
+
 def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
     """Of the payloads of column definitions. Raises ProtocolViolation when they cannot be read."""
+    if sum([len(one) for one in definitions]) > _LARGEST:
+        return _read(definitions, binary, codec)
+    return _known(definitions, binary, codec)
+
+
+def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
     return Layout(tuple([parse_field(one, codec) for one in definitions]), binary)
+
+
+@lru_cache(maxsize=64)
+def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+    return _read(definitions, binary, codec)
 
 
 def walk_text(block: bytes, pos: i64, end: i64, starts: list[int], width: i64) -> None:

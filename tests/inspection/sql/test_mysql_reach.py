@@ -1,0 +1,38 @@
+"""Tables of MySQL and MariaDB that are more than tables: files of the server's, or tables of another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.inspection.sql.mysql import MySqlParser
+
+
+def effects(text: str) -> set[str]:
+    (found,) = MySqlParser().parse(text)
+    return {effect.value for effect in found.effects}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create table x (a int) engine=connect table_type=DOS file_name='/etc/passwd'",
+        "create or replace table x (a int) ENGINE 'Federated'",
+        "create table x (a int) engine=innodb data directory = '/tmp'",
+        "create table x (a int) index directory '/tmp'",
+        "create table x (a int) connection='mysql://root@127.0.0.1/other/t'",
+        "alter table x engine = spider",
+    ],
+)
+def test_attack_a_table_that_reaches_out(text: str) -> None:
+    assert effects(text) == {"ddl", "admin"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create table x (connect int, data varchar(9), directory int) engine=innodb comment='connection'",
+        "alter table x engine = Aria, add connection text default 'a'",
+    ],
+)
+def test_a_plain_table_does_not(text: str) -> None:
+    assert effects(text) == {"ddl"}
