@@ -232,7 +232,7 @@ async def test_a_changed_key_hears_nothing_secret(servers: Servers, folder: Path
             error = await refused(servers, here(port), host_keys=(public(folder / "key"),))
             assert host_key.get_fingerprint() in error.message
         assert asyncssh.read_public_key(folder / "key.pub").get_fingerprint() in error.message
-        assert "an administrator must forget the pinned one" in error.message
+        assert "postern connections host-keys web-1 --forget" in error.message
     assert log == ["connected", "connected"]
 
 

@@ -109,6 +109,12 @@ def test_who_is_not_logged_in_is_told_what_to_do(runner: CliRunner) -> None:
     assert result.output == "postern: you are not logged in; log in with `postern login`\n"
 
 
+def test_who_is_not_logged_in_with_a_profile_is_told_which(runner: CliRunner) -> None:
+    result = runner.invoke(cli, ["sessions", "--profile", "bob"])
+    assert result.exit_code == 3
+    assert result.output.endswith("the profile bob; log in with `postern login --profile bob`\n")
+
+
 def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
     assert Failure(errors.NotFound("there is no \x1b[2Jthing")).message.startswith(r"there is no \x1b[2Jthing;")
 

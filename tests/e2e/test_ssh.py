@@ -20,12 +20,14 @@ from tests.support.sshds import Sshd, ssh_agent, sshd
 
 from postern.domain.connection import Toggle
 from postern.domain.errand import ErrandKind
+from postern.domain.guardrail import Action, Rule, RuleType
 from postern.domain.lists import Page
 from postern.domain.review import Choice
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.errors import Malformed
 from postern.services.credentials import Issued
+from postern.services.guardrails import GuardRailFields
 from postern.services.server.server_configs import ListenerFields, ServerFields
 
 SSHD = {"MaxStartups": "300", "MaxSessions": "300", "Subsystem": "sftp internal-sftp"}
@@ -239,6 +241,30 @@ def test_files_are_refused_where_something_must_be_hidden(gateway: Gateway, clie
     assert not (tmp_path / "got").exists()
 
 
+def test_a_file_or_a_port_that_a_rule_asks_about_waits(
+    gateway: Gateway, clients: Clients, target: Sshd, tmp_path: Path
+) -> None:
+    name, word = "asked-about", "four_eyes"
+    asking = server(gateway, name, target, access_forward_local=Toggle.ENABLED)
+    rule = Rule(RuleType.PATTERN_MATCH, (), f"{word}|forward to", "four eyes", action=Action.REVIEW)
+    fields = GuardRailFields(name=name, input=(rule,), connection_ids=(str(asking.id),))
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    colleague, issued = person(gateway, f"{name}@example.com", "admin"), gateway.credential(name)
+    (tmp_path / word).write_text("it is here")
+    copy = ["-s", f"localhost:{tmp_path}/{word}", f"{tmp_path}/got"]
+    with ThreadPoolExecutor() as pool:
+        copied = pool.submit(clients.run, issued, *copy, host="", program="scp")
+        review = waiting(gateway, gateway.admin)
+        assert not (tmp_path / "got").exists()
+        decide(gateway, colleague, review, Choice.APPROVED)
+        assert copied.result().returncode == 0
+        assert (tmp_path / "got").read_text() == "it is here"
+        reached = pool.submit(clients.run, issued, "-W", f"127.0.0.1:{target.port}")
+        review = waiting(gateway, gateway.admin)
+        decide(gateway, colleague, review, Choice.APPROVED)
+        assert reached.result().stdout.startswith(b"SSH-2.0")
+
+
 @pytest.mark.parametrize("program", ["scp -tf", "scp -{t,f}", "rsync --server {--sender,-v} ."])
 def test_a_program_that_says_it_receives_and_sends_is_masked(
     clients: Clients, gateway: Gateway, tmp_path: Path, program: str
@@ -301,7 +327,8 @@ def test_a_target_that_shows_another_key_is_refused(gateway: Gateway, clients: C
     with sshd(tmp_path / "again", {"Port": first.port, "AuthorizedKeysFile": tmp_path / "authorized"}):
         done = clients.run(issued, "echo second")
         assert (done.returncode, done.stdout) == (255, b"")
-        assert b"host key" in done.stderr
+        assert b"was pinned when it was met first" in done.stderr
+        assert b"postern connections host-keys moved --forget" in done.stderr
 
 
 def test_a_connection_is_tested_by_logging_in(gateway: Gateway, target: Sshd) -> None:
@@ -311,8 +338,16 @@ def test_a_connection_is_tested_by_logging_in(gateway: Gateway, target: Sshd) ->
 
     assert tested("web-1") == {"success": True}
     server(gateway, "no-login", replace(target, user="nobody"))
-    with pytest.raises(Malformed, match="did not accept the login"):
+    with pytest.raises(Malformed, match=r"did not accept the login .* \(28000\)\. An administrator must check"):
         tested("no-login")
+
+
+def test_who_is_not_let_in_by_the_target_hears_what_to_do(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+    server(gateway, "not-let-in", replace(target, user="nobody"))
+    done = clients.run(gateway.credential("not-let-in"), "true")
+    assert done.returncode == 255
+    assert b"did not accept the login" in done.stderr
+    assert b"An administrator must check" in done.stderr
 
 
 def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clients: Clients) -> None:

@@ -77,7 +77,10 @@ def require(environ: Mapping[str, str]) -> Profile:
     found = find(environ)
     if found is None or found.token is None:
         chosen = environ.get("POSTERN_PROFILE")
-        raise Unauthenticated(f"you are not logged in with the profile {chosen}" if chosen else "you are not logged in")
+        if chosen:
+            how = f"log in with `postern login --profile {chosen}`"
+            raise Unauthenticated(f"you are not logged in with the profile {chosen}; {how}")
+        raise Unauthenticated("you are not logged in")
     return found
 
 

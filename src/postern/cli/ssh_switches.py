@@ -14,7 +14,7 @@ _SAYS: Mapping[Extra, str] = {
     Extra.FORWARD_LOCAL: "SSH clients may reach ports of the target's network (ssh -L).",
     Extra.FORWARD_REMOTE: "SSH clients may open ports at the target (ssh -R).",
     Extra.FORWARD_AGENT: "SSH clients may lend the target their agent (ssh -A).",
-    Extra.FILE_TRANSFER: "SSH clients may copy files (sftp, scp).",
+    Extra.FILE_TRANSFER: "SSH clients may copy files (sftp, scp, rsync).",
 }
 
 

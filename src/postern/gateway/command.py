@@ -18,6 +18,7 @@ from postern.domain.permit import Permit
 from postern.errors import Denied, PosternError, ProtocolViolation
 from postern.gateway.fronts import Client, Fronts
 from postern.gateway.wanted import Wanted
+from postern.protocols.asking import TargetRefused
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import said
 from postern.relay.handshake import StreamHandshake
@@ -84,7 +85,8 @@ class CommandClient(Client):
 
     def turn_away(self, error: PosternError) -> None:
         log.info("client %s was turned away: %s", self.stream.peer, error.message)
-        self.stream.write(said(error.message, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
+        text, hint = error.message, error.hint if isinstance(error, TargetRefused) else ""
+        self.stream.write(said(f"{text}. {hint}" if hint else text, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
 
 
 def start_of(request: Message) -> Start | None:

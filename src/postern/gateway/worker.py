@@ -140,10 +140,6 @@ class Worker:
             await self._unclosed.once()
             await self._hooks.stop(0.0)  # of the sessions that ended last
 
-    def _listener(self, name: str, gate: Gate, signals: Signals) -> NativeListener:
-        wanted, accept = functools.partial(self._wanted, name), functools.partial(self._accept, gate)
-        return NativeListener(name, wanted, accept, signals)
-
     def _accept(self, gate: Gate, endpoint: Endpoint) -> asyncio.Protocol:
         """Beyond loopback nobody gets in without TLS."""
         stream = _Accepted(self._context, certificate=self._certificate)

@@ -43,7 +43,7 @@ class TargetRefused(Unavailable):
 
     @property
     def told(self) -> str:
-        return f"{self.message} ({self.code})" + (f"; {self.hint}" if self.hint else "")
+        return f"{self.message} ({self.code})" + (f". {self.hint}" if self.hint else "")
 
 
 class Query(Protocol):

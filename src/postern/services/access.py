@@ -169,7 +169,7 @@ class Access:
 
     async def _named(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
         """With what is raised where it is hidden from them."""
-        missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
+        missing = NotFound(f"there is no connection {connection!r}; check its name")
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
             raise missing

@@ -129,7 +129,9 @@ class SshAuthorities:
                 if account is not None and name in _names(account) and is_called(account, user):
                     found[account.principal.id] = account
         if len(found) != 1:
-            problem = "several users are meant; say which by the whole e-mail address" if found else "it names nobody"
+            several = "several users are meant; say which by the whole e-mail address"
+            nobody = "none of its principals is the e-mail address or the subject of the user that the client names"
+            problem = several if found else nobody
             raise self._refused(user, certificate, problem)
         return next(iter(found.values()))
 

@@ -66,10 +66,11 @@ class HostKeys:
             then = "If the server was given a new key on purpose, an administrator must put it into HOST_KEYS"
         else:
             why = f"but {known} was pinned when it was met first"
-            then = "If the server was given a new key on purpose, an administrator must forget the pinned one"
+            forget = f"postern connections host-keys {access.connection} --forget"
+            then = f"If the server was given a new key on purpose, an administrator runs: {forget}"
         return Unavailable(
             f"connection {access.connection!r}: the server at {access.place} shows the host key {fingerprint(met)}, "
-            f"{why}. It was not logged in to. {then}; if not, somebody may have put another server in its place"
+            f"{why}. It was not logged in to. {then}. If not, somebody may have put another server in its place"
         )
 
 

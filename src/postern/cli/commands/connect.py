@@ -34,7 +34,7 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
-@click.option("--native", is_flag=True, help="Issue a credential and print the psql or mysql line that uses it.")
+@click.option("--native", is_flag=True, help="Issue a credential and print the line of psql, mysql or ssh with it.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
 @click.option("--reason", default="", help="Why, for colleagues who have to agree, if any do.")

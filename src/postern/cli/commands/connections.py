@@ -328,7 +328,11 @@ def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
 
 def _show_host_keys(found: list[Row]) -> None:
     rows = [[one["algorithm"], one["fingerprint"], local_time(one["pinned_at"]), one["session_id"]] for one in found]
-    show_table(["algorithm", "fingerprint", "pinned", "session"], rows, "None is pinned yet: nobody has been there.")
+    show_table(
+        ["algorithm", "fingerprint", "pinned", "session"],
+        rows,
+        "None is pinned: no SSH session has reached its target yet.",
+    )
 
 
 @connections.command()

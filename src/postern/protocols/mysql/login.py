@@ -72,7 +72,7 @@ class _Line:
         head = await self.stream.read(m.HEAD)
         size = int.from_bytes(head[:3], "little")
         if size > self._most:
-            raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes during login")
+            raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes at login: it may not speak MySQL")
         if head[3] != self.sequence & 0xFF:
             raise ProtocolViolation(f"the {self._peer} sent its packets out of order during login")
         self.sequence += 1

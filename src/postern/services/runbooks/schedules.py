@@ -239,7 +239,7 @@ class Schedules:
         if given.connection is not None:
             found = await self._control.find(principal, given.connection)
             if found is None:
-                raise NotFound(f"there is no connection {given.connection!r}; list them and check the name")
+                raise NotFound(f"there is no connection {given.connection!r}; check its name")
             merged = replace(merged, connection_id=found.id)
         if given.says_what_runs or (merged.enabled and not current.enabled):
             filled = await self._runs.fill(principal, _wanted(merged), with_issue=True)
