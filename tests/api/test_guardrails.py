@@ -61,7 +61,7 @@ async def test_leaving_connections_out_keeps_them(api: Api) -> None:
     ("changes", "status", "says"),
     [
         ({"name": None}, 400, "name: "),
-        ({"input": []}, 400, "input: "),
+        ({"input": []}, 400, "input: must be an object"),
         ({"input": {}}, 400, "input.rules: is required"),
         ({"input": {"rules": [{"words": ["x"]}]}}, 400, "input.rules.0.type: is required"),
         ({"input": {"rules": [{"type": "newer", "words": ["x"]}]}}, 400, "input.rules.0.type: "),

@@ -142,7 +142,8 @@ def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Pa
     shows(client, b"ready")  # a shell that still starts would end with the line that is refused
     types(client, f"rm -rf {tmp_path}/kept\r".encode())
     types(client, b"\recho a''live\r")  # a shell may lose a character that comes right behind Ctrl-C
-    assert b"postern: " in shows(client, b"alive")
+    if b"postern: " not in shows(client, b"alive"):  # the one is on standard error, the other is not
+        shows(client, b"postern: ")
     types(client, b"exit\r")
     assert client.wait(60) == 0
     assert (tmp_path / "kept").exists()
@@ -346,8 +347,7 @@ def test_who_is_not_let_in_by_the_target_hears_what_to_do(gateway: Gateway, clie
     server(gateway, "not-let-in", replace(target, user="nobody"))
     done = clients.run(gateway.credential("not-let-in"), "true")
     assert done.returncode == 255
-    assert b"did not accept the login" in done.stderr
-    assert b"An administrator must check" in done.stderr
+    assert b"the target did not accept the gateway's own login. An administrator must check" in done.stderr
 
 
 def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clients: Clients) -> None:

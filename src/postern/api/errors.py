@@ -89,6 +89,8 @@ def _problem(problem: Any) -> str:
         return f"{where}: there is no such field"
     if problem["type"] == "missing":
         return f"{where or 'body'}: is required"
+    if problem["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        return f"{where or 'body'}: must be an object, with names and values"
     if problem["type"] == "value_error":  # our own words (schemas/common.py), which begin with the field
         return ".".join(filter(None, (where, str(problem["ctx"]["error"]))))
     text: str = problem["msg"]

@@ -8,7 +8,6 @@ From there on frames of protocols.terminal; also a client that is turned away is
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable
 from typing import TypeGuard
 
@@ -16,16 +15,13 @@ from postern.domain.command import check_arguments, check_variables
 from postern.domain.connection import TERMINAL, Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.fronts import Client, Fronts
+from postern.gateway.fronts import Client, Fronts, told
 from postern.gateway.wanted import Wanted
-from postern.protocols.asking import TargetRefused
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import said
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target, Terminal
 from postern.transport.mux import Message
-
-log = logging.getLogger(__name__)
 
 _MOST = 10_000  # columns, and rows
 
@@ -84,8 +80,7 @@ class CommandClient(Client):
         return b""
 
     def turn_away(self, error: PosternError) -> None:
-        log.info("client %s was turned away: %s", self.stream.peer, error.message)
-        text, hint = error.message, error.hint if isinstance(error, TargetRefused) else ""
+        text, hint = told(self.stream, error)
         self.stream.write(said(f"{text}. {hint}" if hint else text, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
 
 

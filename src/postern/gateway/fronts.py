@@ -10,6 +10,7 @@ A protocol's own gate reads what its clients say first, proves who they are, and
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from postern.domain.connection import Connection, Extra
@@ -22,11 +23,14 @@ from postern.gateway.engine import Engine
 from postern.gateway.held_logins import Asked, HeldLogins
 from postern.gateway.traces import decided, session_span
 from postern.gateway.wanted import Wanted
+from postern.protocols.asking import TargetRefused
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
 from postern.services.access import REFUSED_LOGIN, Access
 from postern.services.issues.opening import NO_FIELDS
 from postern.services.reviews.asking import ReviewRequired
+
+log = logging.getLogger(__name__)
 
 
 class Client:
@@ -65,6 +69,20 @@ class Client:
     def turn_away(self, error: PosternError) -> None:
         """Tells it why not, and the log in one line."""
         raise NotImplementedError
+
+
+def told(stream: StreamHandshake, error: PosternError) -> tuple[str, str]:
+    """Text and hint that a client hears when it is turned away, which the log has in one line. Why a target does not
+    believe the gateway is its administrators' business."""
+    log.info("client %s was turned away: %s", stream.peer, error.message)
+    if not isinstance(error, TargetRefused):
+        return error.message, ""
+    if error.refuses_login:
+        return (
+            "the target did not accept the gateway's own login",
+            "An administrator must check the connection's secret.",
+        )
+    return error.message, error.hint
 
 
 class Fronts:

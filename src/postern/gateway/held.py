@@ -256,10 +256,10 @@ def _value(number: int, value: bytes | None, operation: Operation) -> str:
 
 
 def _notice(rule: str, review: Review, address: str) -> Warn:
-    who = " or ".join(review.groups)
+    who = " or ".join(map(repr, review.groups))
     return Warn(
         rule=rule,
-        message=f"{review.reason}; it waits until somebody of {who} has decided",
+        message=f"{review.reason}; it waits until somebody of the group {who} has decided",
         hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
         f"{address} or postern reviews approve {review.id}",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -13,7 +12,7 @@ from uuid import UUID
 from postern.domain.connection import Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.fronts import Client, Fronts
+from postern.gateway.fronts import Client, Fronts, told
 from postern.gateway.live import LiveLinks
 from postern.gateway.opening import EndedEarly
 from postern.gateway.wanted import Wanted
@@ -23,8 +22,6 @@ from postern.protocols.mysql.chosen import Chosen
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
 from postern.store.ports import Signals, Topic
-
-log = logging.getLogger(__name__)
 
 SUBTYPE = "mysql"
 
@@ -170,16 +167,9 @@ _CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
 
 def _turn_away(stream: StreamHandshake, client: login.ClientLogin, error: PosternError) -> None:
     """Tells the client why, in its own protocol, and the log in one line."""
-    text, hint, number, state = error.message, "", 1105, "HY000"
-    for kind, codes in _CODES.items():
-        if isinstance(error, kind):
-            number, state = codes
-            break
-    if isinstance(error, TargetRefused) and error.refuses_login:
-        text = "the target did not accept the gateway's own login"
-        hint = "An administrator must check the connection's secret."
-    elif isinstance(error, TargetRefused):
+    text, hint = told(stream, error)
+    number, state = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (1105, "HY000"))
+    if isinstance(error, TargetRefused) and not error.refuses_login:
         said, _, own = error.code.partition("/")
-        number, state, hint = int(own) if own.isdecimal() else number, said or state, error.hint
-    log.info("client %s was turned away: %s", stream.peer, error.message)
+        number, state = int(own) if own.isdecimal() else number, said or state
     client.turn_away(number, state, text, hint)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Mapping
+from typing import Final
 
 from postern.domain.connection import Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.fronts import Client, Fronts
+from postern.gateway.fronts import Client, Fronts, told
 from postern.gateway.opening import EndedEarly
 from postern.gateway.wanted import Wanted
 from postern.protocols.asking import TargetRefused
@@ -18,8 +18,6 @@ from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
 from postern.store.ports import Signals, Topic
-
-log = logging.getLogger(__name__)
 
 SUBTYPE = "postgres"
 
@@ -123,27 +121,22 @@ def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mappin
     return {name: value for name, value in found.items() if value}
 
 
+# SQLSTATE of what is no target's own (PostgreSQL, appendix A).
+_CODES: Final[Mapping[type[PosternError], str]] = {
+    EndedEarly: "57P01",
+    Unauthenticated: "28P01",
+    Denied: "28000",
+    Invalid: "22023",
+    Unavailable: "08006",
+    TooMany: "53300",
+    ProtocolViolation: "08P01",
+}
+
+
 def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
     """Tells the client why, in its own protocol, and the log in one line."""
-    code, text, hint = "58000", error.message, ""
-    if isinstance(error, TargetRefused):
-        code, hint = error.code, error.hint
-        if error.refuses_login:
-            code, text = "08006", "the target did not accept the gateway's own login"
-            hint = "An administrator must check the connection's secret."
-    elif isinstance(error, EndedEarly):
-        code = "57P01"
-    elif isinstance(error, Unauthenticated):
-        code = "28P01"
-    elif isinstance(error, Denied):
-        code = "28000"
-    elif isinstance(error, Invalid):
-        code = "22023"
-    elif isinstance(error, Unavailable):
-        code = "08006"
-    elif isinstance(error, TooMany):
-        code = "53300"
-    elif isinstance(error, ProtocolViolation):
-        code = "08P01"
-    log.info("client %s was turned away: %s", stream.peer, error.message)
+    text, hint = told(stream, error)
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "58000")
+    if isinstance(error, TargetRefused) and not error.refuses_login:
+        code = error.code
     login.turn_away(stream, code, text, hint)

@@ -39,7 +39,9 @@ class ConnectionOptions(Body):
     access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
     access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
     access_forward_agent: OptionalMode = Field(None, description="Of SSH: the client's agent, by `ssh -A`")
-    access_file_transfer: OptionalMode = Field(None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled")
+    access_file_transfer: OptionalMode = Field(
+        None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
+    )
     command: list[str] | None = None
     connection_tags: dict[str, str] | None = None
     force_approve_groups: list[str] | None = None
