@@ -28,7 +28,6 @@ from postern.domain.connection import Connection
 from postern.services.credentials import Issued
 
 ENFORCED, ADVISORY, REFUSED, NOT_YET = "enforced", "advisory", "refused", "not yet"
-_BOTH = f"{ENFORCED}, {ADVISORY}"  # each of something, as README says of what
 COLUMNS = ("recording", "guard rails on input", "guard rails on output", "masking", "kill", "reviews")
 _BOTH = f"{ENFORCED}, {ADVISORY}"
 
