@@ -139,7 +139,7 @@ class Listener(asyncssh.SSHListener):
     def exit(self, status: int) -> None:
         if self._over:
             return
-        words = one_line(self._words.decode("utf-8", "replace"))[:500]
+        words = one_line(self._words.decode("utf-8", "replace").removeprefix("postern: ").strip())[:500]
         log.info("client %s listens no more at %s of the target: %s", self._visit.peer, self._what, words)
         self.close()
 
