@@ -13,7 +13,8 @@ from tests.support.mysql_links import links, recorded
 
 from postern.interception.events import Operation
 from postern.protocols.base import Side
-from postern.protocols.mysql import charsets
+from postern.protocols.mysql import charsets, rows
+from postern.protocols.mysql import messages as m
 from postern.relay.link import Link
 from postern.testing import mysql as my
 
@@ -221,6 +222,37 @@ def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:
     assert {number for number, name in told.items() if name not in ("", there[number])} == set()
     never = {"big5", "gbk", "sjis", "cp932", "gb18030", "swe7", "ucs2", "utf16", "utf16le", "utf32"}
     assert {there[number] for number, name in told.items() if not name} <= never
+
+
+def test_attack_answers_in_utf_16(mariadb: MariaDbServer) -> None:
+    """Nobody finds an address in it, so it is searched as UTF-8."""
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "select id, character_set_name from information_schema.collation_character_set_applicability "
+            "where character_set_name in ('ucs2', 'utf16', 'utf16le', 'utf32')"
+        )
+        for number, name in cursor.fetchall():
+            assert charsets.wide_codec(number) == {
+                "ucs2": "utf-16-be",
+                "utf16": "utf-16-be",
+                "utf16le": "utf-16-le",
+            }.get(name, "utf-32-be")
+        for name in ("ucs2", "utf16", "utf16le", "utf32"):
+            cursor.execute(f"set character_set_results = {name}")
+            cursor.execute("select 'ann@example.com'")
+            (field,) = connection._result.fields
+            (given,) = cursor.fetchone()
+            raw = given.encode()  # PyMySQL takes it for UTF-8
+            one = rows.layout_of(
+                (m.column(0, m.Field("a", m.VAR_STRING, collation=field.charsetnr))[m.HEAD :],), False, "utf-8"
+            )
+            found = rows.DataRows(1, one, m.text_row(0, (raw,)) + m.text_row(1, (b"\xff",)), 2, 0)
+            assert found.texts(0)[0] == b"ann@example.com"
+            found.replace(0, [b"****@****", found.texts(0)[1]])
+            assert found.encode()[0] == m.text_row(
+                0, ("****@****".encode(charsets.wide_codec(field.charsetnr)),)
+            ) + m.text_row(1, (b"\xff",))
+    assert charsets.wide_codec(45) == charsets.wide_codec(63) == charsets.wide_codec(255) == ""
 
 
 def test_a_real_server_reads_ascii_as_ascii_in_all_that_may_be_spoken(mariadb: MariaDbServer) -> None:

@@ -88,6 +88,16 @@ _IDS: Final = {
 }
 _BY_ID: Final = {number: name for name, numbers in _IDS.items() for number in numbers}
 
+# Of columns, by the number of their collation: what is no superset of ASCII, as `character_set_results` may have it.
+# Those from 1024 on are MariaDB's.
+_WIDE: Final = (
+    ("utf-16-be", {35, 54, 55, 90, *range(101, 125), *range(128, 160), 640, 641, 642, 672, 673, 674}),
+    ("utf-16-be", {1059, 1078, 1079, 1114, 1125, 1147, 1152, 1174, *range(2560, 3072)}),
+    ("utf-16-le", {56, 62, 1080, 1086}),
+    ("utf-32-be", {60, 61, *range(160, 184), 736, 737, 738, 1084, 1085, 1184, 1206, *range(3072, 3328)}),
+)
+_WIDE_BY_ID: Final = {number: codec for codec, numbers in _WIDE for number in numbers}
+
 # In front of a statement: blanks, comments, and the head of a comment that the server runs. Possessive, and what is not
 # closed goes on to the end: nothing is ever looked through twice.
 _COMMENT: Final = r"/\*(?!M?!)(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\#[^\n]*+|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+"
@@ -153,6 +163,11 @@ def codec_of(charset: str) -> str | None:
 def charset_of(collation: int) -> str:
     """The character set of a collation by its number; "" for one that nobody may speak here."""
     return _BY_ID.get(collation, "")
+
+
+def wide_codec(collation: int) -> str:
+    """Python's codec for texts of a column, where they are no ASCII; "" where they are."""
+    return _WIDE_BY_ID.get(collation, "")
 
 
 def may_speak(payload: bytes) -> bool:

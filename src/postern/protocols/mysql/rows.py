@@ -16,6 +16,7 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Column, Kind, Rows
 from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.charsets import wide_codec
 from postern.protocols.mysql.messages import Field, parse_field, read_lenenc, uint24
 from postern.protocols.mysql.types import DATED, SIZED, kind_of, width_of
 from postern.protocols.mysql.values import cell_change, packed, plain, sized
@@ -34,6 +35,8 @@ class Layout:
         self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
         # Of numbers, which stand in a binary row as such
         self.whole: Final = [binary and field.type == m.LONGLONG for field in fields]
+        # Of texts in UTF-16 and its like, which are searched as UTF-8
+        self.wide: Final = [wide_codec(field.collation) for field in fields]
 
 
 def _column(field: Field) -> Column:
@@ -203,6 +206,10 @@ def cut_binary(block: bytes, framed: bool, widths: list[int], wanted: list[bool]
     return columns
 
 
+def _narrow(cell: bytes, codec: str) -> bytes:
+    return cell.decode(codec, "replace").encode("utf-8", "replace")
+
+
 class DataRows(Rows):
     """Rows of one result within one read. `replace` must be given as many texts as `texts` gave.
 
@@ -267,6 +274,9 @@ class DataRows(Rows):
 
     def texts(self, column: int) -> list[bytes]:
         cells = [cell for cell in self._cells(column) if cell is not None]
+        wide = self._layout.wide[column]
+        if wide:
+            return [_narrow(cell, wide) for cell in cells]
         if not self._layout.whole[column]:
             return cells
         unsigned = self._is_unsigned(column)
@@ -277,6 +287,7 @@ class DataRows(Rows):
         if len(texts) != len(old) - old.count(None):
             raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
         whole, unsigned = self._layout.whole[column], self._is_unsigned(column)
+        wide = self._layout.wide[column]
         given = iter(texts)
         new: Cells = []
         for cell in old:
@@ -284,6 +295,9 @@ class DataRows(Rows):
                 new.append(None)
             else:
                 text = next(given)
+                if wide:
+                    new.append(cell if text == _narrow(cell, wide) else text.decode("utf-8", "replace").encode(wide))
+                    continue
                 new.append(packed(m.LONGLONG, unsigned, text) if whole else text)
         self._new[column] = new
         self._replaced = True
