@@ -14,6 +14,7 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.mysql import MySqlParser
+from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
@@ -192,6 +193,24 @@ def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
     assert isinstance(bad, Hold)
     assert bad.work is not None
     assert isinstance(bad.work(), Refuse)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+def test_attack_what_is_short_and_executes_much_is_judged_elsewhere(session: SessionView, dialect: str) -> None:
+    """Two hundred EXECUTEs of a large text are two thousand characters, and were a minute of everybody's time."""
+    parser = PostgresParser() if dialect == "postgres" else MySqlParser()
+    names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    small = "prepare p as select 1" if dialect == "postgres" else "prepare p from 'select 1'"
+    assert rails.see(Operation(1, small), session) is FORWARD
+    assert rails.see(Operation(1, "execute p"), session) is FORWARD
+    many = f"select {'1, ' * AT_ONCE} 1"
+    large = f"prepare p as {many}" if dialect == "postgres" else f"prepare p from '{many}'"
+    held = [rails.see(Operation(2, text), session) for text in (large, "execute p;" * 150)]
+    for each in held:
+        assert isinstance(each, Hold)
+        assert each.work is not None
+        assert each.work() is FORWARD
 
 
 def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
