@@ -36,3 +36,8 @@ def test_attack_a_table_that_reaches_out(text: str) -> None:
 )
 def test_a_plain_table_does_not(text: str) -> None:
     assert effects(text) == {"ddl"}
+
+
+def test_who_empties_a_partition_writes() -> None:
+    assert effects("alter table x truncate partition p0, p1") == {"ddl", "write"}
+    assert effects("alter table x add `truncate` int, add `partition` int") == {"ddl"}

@@ -72,6 +72,13 @@ def test_a_column_definition_comes_back() -> None:
     assert m.parse_field(m.column(2, field)[4:]) == field
 
 
+def test_attack_long_definitions_are_not_remembered() -> None:
+    before = m._known_field.cache_info().currsize
+    field = m.Field("a" * 10_000, m.LONG)
+    assert m.parse_field(m.column(1, field)[4:]) == field
+    assert m._known_field.cache_info().currsize == before
+
+
 @pytest.mark.parametrize("payload", [b"", b"\x03def", m.column(1, m.Field("a", m.LONG))[4:-3]])
 def test_a_column_definition_that_is_cut_is_refused(payload: bytes) -> None:
     with pytest.raises(ProtocolViolation):

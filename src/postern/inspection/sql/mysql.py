@@ -8,6 +8,7 @@ in that mode refuses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import TargetSchema
@@ -226,6 +227,8 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         judging.named(draft, tokens, 1)
     elif tokens[0].key == "DROP" and "FUNCTION" in listed and len(tokens) < 8:
         return
+    if kind == "TABLE" and any((a.key, b.key) == ("TRUNCATE", "PARTITION") for a, b in pairwise(tokens)):
+        draft.add(Effect.WRITE)
     if tokens[0].key in ("CREATE", "ALTER") and kind == "TABLE" and _reaches_out(tokens):
         draft.add(Effect.ADMIN)
     if "SONAME" in listed:

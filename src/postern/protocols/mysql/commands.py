@@ -17,12 +17,12 @@ FIRST_OWN: Final = 1 << 31
 PLAIN: Final = {
     m.COM_PING: SIMPLE,
     m.COM_SET_OPTION: SIMPLE,
-    m.COM_DEBUG: SIMPLE,
     m.COM_STATISTICS: STATISTICS,
 }
 REPLICATION: Final = frozenset({m.COM_BINLOG_DUMP, m.COM_BINLOG_DUMP_GTID, m.COM_REGISTER_SLAVE, m.COM_TABLE_DUMP})
 NEVER: Final = {
     m.COM_SHUTDOWN: "a server cannot be shut down through Postern",
+    m.COM_DEBUG: "a server cannot be made to write its state into its log through Postern",
     m.COM_CREATE_DB: "this command is not known here; send CREATE DATABASE as a statement",
     m.COM_DROP_DB: "this command is not known here; send DROP DATABASE as a statement",
     m.COM_REFRESH: "this command is not known here; send FLUSH as a statement",

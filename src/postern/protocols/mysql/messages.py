@@ -400,9 +400,20 @@ class Field(NamedTuple):
 _TAIL: Final = struct.Struct("<BHIBHBH")
 
 
-@lru_cache(maxsize=512)
+_LONGEST: Final = 4 * 1024  # bytes of a definition that is remembered; servers send some hundred
+
+
 def parse_field(payload: bytes, codec: str = "utf-8") -> Field:
     """Names are in the encoding of the connection. What follows (default values of COM_FIELD_LIST) is left out."""
+    return _known_field(payload, codec) if len(payload) <= _LONGEST else _read_field(payload, codec)
+
+
+@lru_cache(maxsize=512)
+def _known_field(payload: bytes, codec: str) -> Field:
+    return _read_field(payload, codec)
+
+
+def _read_field(payload: bytes, codec: str) -> Field:
     end = len(payload)
     texts: list[str] = []
     pos: i64 = 0
