@@ -292,7 +292,6 @@ class SshShell(Ssh):
     row = "SSH: shells"
 
     def start(self, issued: Issued, *statements: str, ports: Mapping[str, int] | None = None) -> Client:
-        # A shell may lose a character that comes right behind the Ctrl-C of a line that was refused.
-        client = self._start(issued, ports, "-tt", "localhost", goodbye=b"\nexit\n")
+        client = self._start(issued, ports, "-tt", "localhost", goodbye=b"exit\n")
         client.says(*statements)
         return client

@@ -166,8 +166,14 @@ class Wire:
         """Whether something waits for more of it to come, and should not wait for long: see `release`."""
         return False
 
+    @property
+    def settles(self) -> bool:
+        """Whether what the client sends waits until the target has taken in what it was told last: `poll_client` gives
+        nothing until `release`."""
+        return False
+
     def release(self) -> None:
-        """What is withheld has waited long enough: `poll_target` gives it next."""
+        """What is withheld has waited long enough: `poll_target` gives it next, and `poll_client`."""
 
     @property
     def swallows(self) -> bool:

@@ -34,7 +34,8 @@ FLUSH = 5.0
 STOP = 5.0
 # What a client may send behind a request that is held, before it is no longer read. Who reads on sees it go.
 MOST_BEHIND: Final = 64 * 1024
-# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
+# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT;
+# the same of what a client sends while the target takes in that a line was refused.
 QUIET, LONGEST_WAIT = 0.03, 0.25
 
 # A Final name is found without a look into the class.
@@ -113,8 +114,11 @@ class Driver:
 
     def from_client(self, data: bytes) -> None:
         self.client_bytes += len(data)
-        is_behind = self.link.parked is not None
-        self._perform(self.link.receive(_CLIENT, data))
+        link = self.link
+        is_behind, settled = link.parked is not None, link.settles
+        self._perform(link.receive(_CLIENT, data))
+        if link.settles and not settled:
+            self._let_settle()
         if is_behind:
             self._behind += len(data)
             self._apply_reading()
@@ -122,7 +126,7 @@ class Driver:
     def from_target(self, data: bytes) -> None:
         self.target_bytes += len(data)
         self._perform(self.link.receive(_TARGET, data))
-        if self.link.withholds:
+        if self.link.withholds or self.link.settles:
             self._release_soon()
         if self.link.swallows:
             self._stop()
@@ -153,9 +157,20 @@ class Driver:
             self._releasing.cancel()
         self._releasing = asyncio.get_running_loop().call_later(QUIET, self._release)
 
+    def _let_settle(self) -> None:
+        if self._releasing is not None:
+            self._releasing.cancel()
+            self._releasing = None
+        self._release_soon()
+        self._apply_reading()
+
     def _release(self) -> None:
         self._releasing = None
         self._perform(self.link.release())
+        if self.link.settles:  # the next line is refused, too
+            self._let_settle()
+        else:
+            self._apply_reading()
 
     def finished(self, side: Side) -> bool:
         """EOF. True keeps the transport open for writing."""
@@ -210,6 +225,8 @@ class Driver:
         """The question behind `ticket` is settled."""
         self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
+        if self.link.settles:
+            self._let_settle()
         self._apply_reading()
         if self.on_settled is not None:
             self.on_settled()
@@ -305,9 +322,10 @@ class Driver:
     def _apply_reading(self) -> None:
         full = self._throttled
         goes_on = not self._stopping
+        settled = not self.link.settles
         self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
         behind = self.link.parked is None or self._behind <= MOST_BEHIND
-        self._read(Side.CLIENT, goes_on and not full and behind)
+        self._read(Side.CLIENT, goes_on and settled and not full and behind)
 
     def _read(self, side: Side, wanted: bool) -> None:
         transport = self._transport(side)

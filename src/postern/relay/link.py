@@ -126,6 +126,11 @@ class Link:
         return not self._ended and self._wire.withholds
 
     @property
+    def settles(self) -> bool:
+        """Whether what the client sends waits for a moment: `release` when that is over."""
+        return not self._ended and self._wire.settles
+
+    @property
     def swallows(self) -> bool:
         """Whether the target could be told to stop: see `Wire.swallows`."""
         return not self._ended and self._wire.swallows
@@ -181,8 +186,12 @@ class Link:
         """What is withheld goes its way as it is."""
         if self._ended:
             return []
+        settled = self._wire.settles
         self._wire.release()
-        return self._run(_TARGET, b"", None)
+        effects = self._run(_TARGET, b"", None)
+        if settled and not self._ended:
+            effects += self._run(_CLIENT, b"", None)
+        return effects
 
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""

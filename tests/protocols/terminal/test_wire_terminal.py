@@ -129,10 +129,39 @@ def test_a_typed_line_that_is_refused_is_not_entered() -> None:
     told.client(m.START_FRAME)
     for key in b"drop it\rls\r":
         told.client(m.frame(m.STDIN, bytes((key,))))
+        told.release()
     assert told.typed() == b"drop it\x03ls\r"
     assert told.operations() == ["drop it", "ls"]
     assert b"not allowed" in told.shown(m.STDERR)
     assert told.closed is None
+
+
+def test_attack_what_is_typed_behind_a_refused_line_waits_until_the_shell_has_forgotten_that() -> None:
+    """An Enter that a shell reads together with Ctrl-C runs the line."""
+    told = Told(TYPED, Words())
+    told.client(m.START_FRAME, m.frame(m.STDIN, b"drop it\r\rdrop that\r"), m.frame(m.STDIN, b"ls\r"))
+    told.target(out(b"^C"))
+    told.client(m.resize(80, 25))
+    assert told.link.settles
+    assert told.typed() == b"drop it\x03"
+    assert told.operations() == ["drop it"]
+    told.release()
+    assert told.link.settles
+    assert told.typed() == b"drop it\x03\rdrop that\x03"
+    told.release()
+    assert not told.link.settles
+    assert told.typed() == b"drop it\x03\rdrop that\x03ls\r"
+    assert told.to_target[-1] == (m.RESIZE, m.resize(80, 25)[5:])
+    assert told.operations() == ["drop it", "drop that", "ls"]
+
+
+def test_what_waits_then_is_judged_by_the_rules_of_then() -> None:
+    told = Told(TYPED)
+    told.link.renew(pipeline(Words()))
+    told.client(m.START_FRAME, m.frame(m.STDIN, b"drop it\rdrop that\r"))
+    told.link.renew(pipeline())
+    told.release()
+    assert told.typed() == b"drop it\x03drop that\r"
 
 
 @pytest.mark.parametrize(

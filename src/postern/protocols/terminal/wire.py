@@ -74,6 +74,7 @@ class TerminalWire(Wire):
         self._piped = b""  # a line that has not ended
         self._piped_size = 0
         self._started = False
+        self._settles = False
         self._input_ended = False
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
         self._output_ended = False
@@ -94,7 +95,7 @@ class TerminalWire(Wire):
                 self._take_typed(kind, payload)
 
     def poll_client(self) -> bytes | Request | Resized | None:
-        return self._upward.popleft() if self._upward else None
+        return self._upward.popleft() if self._upward and not self._settles else None
 
     def _take_script(self, kind: int, payload: bytes) -> None:
         if kind == m.STDIN and not self._input_ended:
@@ -230,6 +231,7 @@ class TerminalWire(Wire):
             self._upward.clear()
             return b""
         self._downward.append(message)
+        self._settles = self._terminal
         return m.frames(m.STDIN, INTERRUPT) if self._terminal else b""
 
     def notice(self, warning: Warn) -> bytes:
@@ -267,7 +269,7 @@ class TerminalWire(Wire):
                 self._close(m.ENDED)
                 return
             if self._most_output and self._printed > self._most_output:
-                self.release()
+                self._let_out()
                 self._downward.append(said(_TOO_MUCH % self._most_output, terminal=self._terminal))
                 self._close(m.ENDED)
                 return
@@ -286,13 +288,13 @@ class TerminalWire(Wire):
         if self._output_ended or self._exited:
             return
         self._output_ended = True
-        self.release()
+        self._let_out()
         self._downward.append(m.OUTPUT_END_FRAME)
 
     def _end(self, ended: m.Exit) -> None:
         if self._exited:
             return
-        self.release()
+        self._let_out()
         error = f"ended by signal {ended.signal}" if ended.signal else ""
         if not error and ended.code:
             error = f"exit code {ended.code}"
@@ -337,7 +339,17 @@ class TerminalWire(Wire):
     def withholds(self) -> bool:
         return self._terminal and not self._exited and bool(self._held[m.STDOUT].data or self._held[m.STDERR].data)
 
+    @property
+    def settles(self) -> bool:
+        """A shell that reads Ctrl-C together with what was typed behind it would take that for a part of the line that
+        it has to forget: an Enter runs it, and of the next line the first character is lost."""
+        return self._settles
+
     def release(self) -> None:
+        self._settles = False
+        self._let_out()
+
+    def _let_out(self) -> None:
         for kind, held in self._held.items():
             self._print(kind, held.rest())
 
