@@ -34,9 +34,11 @@ FLUSH = 5.0
 STOP = 5.0
 # What a client may send behind a request that is held, before it is no longer read. Who reads on sees it go.
 MOST_BEHIND: Final = 64 * 1024
-# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT;
-# the same of what a client sends while the target takes in that a line was refused.
+# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
 QUIET, LONGEST_WAIT = 0.03, 0.25
+# What a client sends behind something that the target has to take in first is sent once that has answered, and is
+# quiet; or had so long to do so.
+SETTLING: Final = 1.0
 
 # A Final name is found without a look into the class.
 _CLIENT: Final = Side.CLIENT
@@ -91,6 +93,7 @@ class Driver:
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
+        self._settled_by = 0.0
         self._stopping = False  # the target is being told to stop
         self._stopped = False  # … and was, for the answer that is swallowed now
         self._behind = 0  # bytes that the client sent behind a request that is held
@@ -126,7 +129,9 @@ class Driver:
     def from_target(self, data: bytes) -> None:
         self.target_bytes += len(data)
         self._perform(self.link.receive(_TARGET, data))
-        if self.link.withholds or self.link.settles:
+        if self.link.settles:
+            self._release_in(min(QUIET, max(self._settled_by - _monotonic(), 0.0)))
+        elif self.link.withholds:
             self._release_soon()
         if self.link.swallows:
             self._stop()
@@ -153,16 +158,17 @@ class Driver:
             self._withheld_since = now
         elif now - self._withheld_since > LONGEST_WAIT:
             return
-        else:
-            self._releasing.cancel()
-        self._releasing = asyncio.get_running_loop().call_later(QUIET, self._release)
+        self._release_in(QUIET)
 
     def _let_settle(self) -> None:
+        self._settled_by = _monotonic() + SETTLING
+        self._release_in(SETTLING)
+        self._apply_reading()
+
+    def _release_in(self, seconds: float) -> None:
         if self._releasing is not None:
             self._releasing.cancel()
-            self._releasing = None
-        self._release_soon()
-        self._apply_reading()
+        self._releasing = asyncio.get_running_loop().call_later(seconds, self._release)
 
     def _release(self) -> None:
         self._releasing = None

@@ -16,7 +16,7 @@ from postern.interception.events import Completed, Operation, Output, Resized, R
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.lines import ENTER, INTERRUPT, LONGEST, TypedLine
+from postern.protocols.terminal.lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
@@ -75,6 +75,7 @@ class TerminalWire(Wire):
         self._piped_size = 0
         self._started = False
         self._settles = False
+        self._clears = False
         self._input_ended = False
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
         self._output_ended = False
@@ -95,7 +96,12 @@ class TerminalWire(Wire):
                 self._take_typed(kind, payload)
 
     def poll_client(self) -> bytes | Request | Resized | None:
-        return self._upward.popleft() if self._upward and not self._settles else None
+        if self._settles or not self._upward:
+            return None
+        if self._clears:
+            self._clears = False
+            return m.frames(m.STDIN, CLEAR)
+        return self._upward.popleft()
 
     def _take_script(self, kind: int, payload: bytes) -> None:
         if kind == m.STDIN and not self._input_ended:
@@ -341,11 +347,13 @@ class TerminalWire(Wire):
 
     @property
     def settles(self) -> bool:
-        """A shell that reads Ctrl-C together with what was typed behind it would take that for a part of the line that
-        it has to forget: an Enter runs it, and of the next line the first character is lost."""
+        """A shell that reads Ctrl-C together with what was typed behind it takes that for a part of the line that it
+        has to forget: an Enter runs it. So that waits; and for a shell that is late all the same Ctrl-U stands in front
+        of it, which costs the next line its first character there. (Ctrl-U at once would do so always.)"""
         return self._settles
 
     def release(self) -> None:
+        self._clears = self._settles and bool(self._upward)
         self._settles = False
         self._let_out()
 
