@@ -172,6 +172,8 @@ class Driver:
 
     def _release(self) -> None:
         self._releasing = None
+        if self._closing is not None:
+            return
         self._perform(self.link.release())
         if self.link.settles:  # the next line is refused, too
             self._let_settle()
