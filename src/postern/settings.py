@@ -47,6 +47,9 @@ class Settings:
     mysql_version: str = _setting(
         "8.0.11-Postern", "version that MySQL clients are greeted with, before their target is known"
     )
+    mysql_local_files: bool = _setting(
+        False, "whether MySQL clients may load files of their own (LOAD DATA LOCAL), whose contents no rule sees"
+    )
     ssh_port: int = _setting(7422, "port for SSH clients; 0 picks a free one")
     tunnel_port: int = _setting(7443, "port for tunnels of the CLI and of agents; 0 picks a free one")
     control_port: int = _setting(7444, "port where agents enrol (gRPC over TLS); 0 picks a free one")

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import asyncmy
@@ -360,3 +361,19 @@ def test_load_data_local_is_refused_and_the_connection_stays(gateway: Gateway, s
         with pytest.raises(pymysql.err.Error):
             ask(willing, "load data local infile '/etc/hostname' into table loaded")
         assert ask(willing, "select count(*) from loaded") == [(0,)]
+
+
+def test_load_data_local_where_the_gateway_allows_it(
+    gateway: Gateway, shop: Issued, client: Any, tmp_path: Path
+) -> None:
+    ask(client, "create or replace table loaded (t text)")
+    (tmp_path / "words").write_text("".join(f"word {number}\n" for number in range(1000)))
+    port, flags = free_port(), CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES
+    ports = {"postgres_port": free_port(), "tunnel_port": free_port(), "ssh_port": free_port(), "mysql_port": port}
+    second = gateway.add_worker("my-files", mysql_local_files=True, **ports)
+    try:
+        with connect(gateway, shop, port=port, local_infile=True, client_flag=flags) as willing:
+            ask(willing, f"load data local infile '{tmp_path}/words' into table loaded")
+            assert ask(willing, "select count(*), max(length(t)) from loaded") == [(1000, 8)]
+    finally:
+        second.stop()

@@ -123,6 +123,7 @@ def wire(settings: Settings, kills: Kills, permit: Permit, start: Start, paramet
             collation=chosen.collation,
             user=chosen.user,
             parameters=parameters,
+            local_files=settings.mysql_local_files,
             kill=kills.of(permit),
         )
     if permit.connection.protocol in TEXTUAL:

@@ -18,7 +18,7 @@ from postern.testing.playbook import from_client, from_target, record, to_client
 
 LOAD = "load data local infile 'data.csv' into table t"
 TEXT = "files of the client cannot be loaded over this connection"
-HINT = "Send the rows as statements, or ask an administrator to allow LOAD DATA LOCAL."
+HINT = "Send the rows as statements, or ask an administrator to set POSTERN_MYSQL_LOCAL_FILES."
 NO = m.err(1, 3948, "42000", TEXT, HINT)
 
 

@@ -21,14 +21,10 @@ from typing import Any, cast
 from asyncssh.constants import MSG_IGNORE
 
 from postern.agent.dialling import notice_death
+from postern.transport.ssh_bounds import EXCHANGE, MOST_UNSENT, is_flooded
 from postern.transport.ssh_windows import check_opened
 
 log = logging.getLogger(__name__)
-
-MOST_UNSENT = 8 << 20  # bytes
-EXCHANGE = 30.0  # seconds
-MOST_DEFERRED = 5_000  # packets
-MOST_REQUESTS = 100
 
 
 class Wire(asyncio.Protocol):
@@ -80,9 +76,7 @@ class Wire(asyncio.Protocol):
         self._inner.data_received(data)
         if self._transport is None:
             return
-        inner = self._inner
-        flooded = len(inner._deferred_packets) > MOST_DEFERRED or len(inner._global_request_queue) > MOST_REQUESTS
-        if flooded or (self._full and self._transport.get_write_buffer_size() > MOST_UNSENT):
+        if is_flooded(self._inner) or (self._full and self._transport.get_write_buffer_size() > MOST_UNSENT):
             log.warning("a server of SSH is given up: it sends more than is kept for it, or reads no answers")
             self._transport.abort()
 

@@ -23,15 +23,13 @@ from typing import Any
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_CLOSE
 
+from postern.transport.ssh_bounds import EXCHANGE, MOST_REQUESTS
 from postern.transport.ssh_windows import check_opened
 
 log = logging.getLogger(__name__)
 
 LONGEST_PASSWORD = 1_000  # bytes
 MOST_EARLY = 10  # who waits for a browser may have some
-EXCHANGE = 30.0  # seconds
-MOST_DEFERRED = 5_000  # packets
-MOST_REQUESTS = 100
 UNREAD = 30.0  # seconds
 MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
 
@@ -86,11 +84,6 @@ class Bounded(asyncssh.SSHServerConnection):
     def _give_up(self) -> None:
         log.info("an SSH client is given up: it did not end a key exchange within %g seconds", EXCHANGE)
         self.abort()
-
-    @property
-    def is_flooded(self) -> bool:
-        """It has sent more than can be kept for it."""
-        return len(self._deferred_packets) > MOST_DEFERRED or len(self._global_request_queue) > MOST_REQUESTS
 
     async def create_agent_listener(self) -> bool:
         return False  # nothing comes here any more

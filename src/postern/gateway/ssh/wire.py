@@ -14,10 +14,9 @@ from collections.abc import Callable
 from typing import cast
 
 from postern.gateway.ssh.bounds import Bounded
+from postern.transport.ssh_bounds import MOST_UNSENT, is_flooded
 
 log = logging.getLogger(__name__)
-
-MOST_UNSENT = 8 << 20  # bytes
 
 
 class Wire(asyncio.Protocol):
@@ -43,7 +42,7 @@ class Wire(asyncio.Protocol):
         self._inner.data_received(data)
         if self._below is None:
             return
-        if self._inner.is_flooded or (self._full and self._below.get_write_buffer_size() > MOST_UNSENT):
+        if is_flooded(self._inner) or (self._full and self._below.get_write_buffer_size() > MOST_UNSENT):
             log.info("an SSH client is given up: it sends more than is kept for it, or reads no answers")
             self._below.abort()
 

@@ -39,7 +39,6 @@ COM_PING: Final = 0x0E
 COM_CHANGE_USER: Final = 0x11
 COM_BINLOG_DUMP: Final = 0x12
 COM_TABLE_DUMP: Final = 0x13
-COM_CONNECT_OUT: Final = 0x14
 COM_REGISTER_SLAVE: Final = 0x15
 COM_STMT_PREPARE: Final = 0x16
 COM_STMT_EXECUTE: Final = 0x17
@@ -105,9 +104,7 @@ BINARY_CHARSET: Final = 63  # the collation of what is bytes, not text
 # Errors that are said here: number and SQLSTATE (MySQL, "Server Error Message Reference")
 ER_ACCESS_DENIED: Final = 1045
 ER_UNKNOWN_COMMAND: Final = 1047
-ER_UNKNOWN_THREAD: Final = 1094
 ER_UNKNOWN: Final = 1105
-ER_MALFORMED: Final = 1835
 ER_NET_PACKET_TOO_LARGE: Final = 1153
 ER_SPECIFIC_ACCESS_DENIED: Final = 1227
 ER_UNKNOWN_STATEMENT: Final = 1243

@@ -49,7 +49,6 @@ APPENDS: Final = 0x04
 OK: Final = 0
 END_OF_FILE: Final = 1
 PERMISSION_DENIED: Final = 3
-UNSUPPORTED: Final = 8
 
 HEADER: Final = 5  # the length and the type
 MAX_PACKET: Final = 256 * 1024  # bytes behind the length: what OpenSSH takes (SFTP_MAX_MSG_LENGTH)
