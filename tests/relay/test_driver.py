@@ -77,13 +77,13 @@ async def test_what_is_typed_behind_a_refused_line_waits_for_the_answer() -> Non
     here.driver.from_target(m.frame(m.STDOUT, b"^C\r\n$ "))
     assert (here.typed, here.client.reads) == (b"drop it\x03", False)
     await until(lambda: here.client.reads)
-    assert here.typed == b"drop it\x03\x15\rls\r"
+    assert here.typed == b"drop it\x03\x15 \rls\r"
 
 
 async def test_a_program_that_says_nothing_is_not_waited_for_without_end() -> None:
     here = Typing()
     await until(lambda: here.client.reads)
-    assert here.typed == b"drop it\x03\x15\rls\r"
+    assert here.typed == b"drop it\x03\x15 \rls\r"
 
 
 async def test_what_waits_goes_with_its_client() -> None:

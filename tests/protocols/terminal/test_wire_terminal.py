@@ -147,10 +147,10 @@ def test_attack_what_is_typed_behind_a_refused_line_waits_until_the_shell_has_fo
     assert told.operations() == ["drop it"]
     told.release()
     assert told.link.settles
-    assert told.typed() == b"drop it\x03\x15\rdrop that\x03"
+    assert told.typed() == b"drop it\x03\x15 \rdrop that\x03"
     told.release()
     assert not told.link.settles
-    assert told.typed() == b"drop it\x03\x15\rdrop that\x03\x15ls\r"
+    assert told.typed() == b"drop it\x03\x15 \rdrop that\x03\x15 ls\r"
     assert told.to_target[-1] == (m.RESIZE, m.resize(80, 25)[5:])
     assert told.operations() == ["drop it", "drop that", "ls"]
 
@@ -161,7 +161,7 @@ def test_what_waits_then_is_judged_by_the_rules_of_then() -> None:
     told.client(m.START_FRAME, m.frame(m.STDIN, b"drop it\rdrop that\r"))
     told.link.renew(pipeline())
     told.release()
-    assert told.typed() == b"drop it\x03\x15drop that\r"
+    assert told.typed() == b"drop it\x03\x15 drop that\r"
 
 
 @pytest.mark.parametrize(

@@ -349,7 +349,7 @@ class TerminalWire(Wire):
     def settles(self) -> bool:
         """A shell that reads Ctrl-C together with what was typed behind it takes that for a part of the line that it
         has to forget: an Enter runs it. So that waits; and for a shell that is late all the same Ctrl-U stands in front
-        of it, which costs the next line its first character there. (Ctrl-U at once would do so always.)"""
+        of it, and a blank, as bash loses the first character of the line behind them then."""
         return self._settles
 
     def release(self) -> None:
