@@ -17,7 +17,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/b
 FAST := not slow and not huge
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services proto docs clean test-compiled
+.PHONY: help up test test-all bench lint format services mutants proto docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ services: $(VENV)/.installed-dev ## install the servers and tools that tests use
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
 	@$(BIN)/python -m bench $(ARGS)
+
+mutants: $(VENV)/.installed-dev ## change the critical rooms at random and see which changes the tests notice (ARGS="proof --sample 50")
+	@$(PIP) cosmic-ray
+	@$(BIN)/python scripts/mutation_test.py $(ARGS)
 
 proto: $(VENV)/.installed-dev ## generate the control service's code from proto/
 	@$(BIN)/python scripts/generate_control.py

@@ -160,3 +160,13 @@ def test_a_machine_has_what_an_administrator_gave_it_by_name() -> None:
     assert decide(machine, connection, [], enforced=True).ground is Ground.GIVEN
     assert reach(machine, [], enforced=True) == Reach()
     assert not decide(replace(machine, org_id=ELSEWHERE), connection, [], enforced=True).allowed
+
+
+def test_refusal_lists_the_groups_of_every_rule_that_covers_the_connection() -> None:
+    connection = Connection(IDS[0], HERE, "shop", ConnectionType.DATABASE, "postgres", UUID(int=9))
+    ann = Principal(UUID(int=3), HERE, "ann", "ann@example.com", "Ann")
+    shop = frozenset({IDS[0]})
+    for_two = AccessRule(UUID(int=5), HERE, "operations", groups=frozenset({"sre", "dba"}), connection_ids=shop)
+    for_none = AccessRule(UUID(int=6), HERE, "nobody yet", connection_ids=shop)
+    reason = explain(decide(ann, connection, [for_two, for_none], enforced=True))
+    assert reason.endswith(": 'operations' for 'dba', 'sre'; 'nobody yet' for no group")

@@ -160,6 +160,17 @@ def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatc
     assert len(cache) == 3
 
 
+def test_the_cache_holds_exactly_its_bound_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "CACHED_BYTES", 100)
+    cache = StatementCache()
+    for number in range(10):
+        cache.put(f"{number:010}", None)
+    assert len(cache) == 10
+    cache.put("x", None)
+    assert len(cache) == 10
+    assert cache.get(f"{0:010}") is None
+
+
 def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "CACHED_STATEMENTS", 2)
     cache = StatementCache()

@@ -107,6 +107,45 @@ def test_a_table_without_its_schema_may_be_of_any_unless_the_catalogue_says_so(s
     assert judge(rule, "read orders", session, known) is FORWARD
 
 
+@pytest.mark.parametrize(
+    ("objects", "text", "is_ambiguous"),
+    [
+        ("pay", "read salaries", True),
+        ("pay.salaries", "read salaries", True),
+        ("pay", "read pay.salaries", False),
+        ("pay.salaries", "read pay.salaries", False),
+        ("*.salaries", "read salaries", False),  # another schema would not help
+    ],
+)
+def test_refusal_suggests_a_schema_only_where_one_is_missing_and_would_help(
+    session: SessionView, objects: str, text: str, is_ambiguous: bool
+) -> None:
+    target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
+    refused = judge(statements(objects=(objects,)), text, session, target)
+    assert isinstance(refused, Refuse)
+    assert ("write it with its schema" in refused.message) is is_ambiguous
+
+
+def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) -> None:
+    targets: list[TargetSchema | None] = [None]
+    rails = GuardRails((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
+    assert isinstance(rails.see(Operation(1, "read orders"), session), Refuse)
+    targets[0] = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
+    assert rails.see(Operation(2, "read orders"), session) is FORWARD
+    assert isinstance(rails.see(Operation(3, "read salaries"), session), Refuse)
+    targets[0] = TargetSchema(relations={("pay", "orders"): Relation("pay", "orders", ())})
+    assert isinstance(rails.see(Operation(4, "read orders"), session), Refuse)
+
+
+def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None:
+    parser = Fake()
+    target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
+    rails = GuardRails((rail(statements(objects=("pay",))),), parser, lambda: target)
+    for exchange in range(3):
+        assert rails.see(Operation(exchange, "read orders"), session) is FORWARD
+    assert parser.parsed == ["read orders"], "the second statement is answered by the cache of the same rules"
+
+
 def test_effects_and_objects_together(session: SessionView) -> None:
     rule = statements(Effect.WRITE, objects=("*.salaries",))
     assert judge(rule, "read pay.salaries", session) is FORWARD

@@ -98,6 +98,30 @@ def test_a_name_in_the_answer_is_enough() -> None:
         assert shown(masking, "q", ["Email"], "ann") == ("****",)
 
 
+@pytest.mark.parametrize(
+    ("patterns", "needs_origins"),
+    [(("email",), False), (("e*", "name"), False), (("users.email",), True), (("email", "tag:pii"), True)],
+)
+def test_only_tables_and_tags_need_origins(patterns: tuple[str, ...], needs_origins: bool) -> None:
+    assert ColumnPatterns(patterns).needs_origins is needs_origins
+
+
+def test_results_of_one_request_are_each_masked_by_their_own_columns() -> None:
+    """A simple query may hold several statements, and a procedure may give several results."""
+    for origins in (None, Known({})):
+        masking = Masking(frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=origins)
+        session = make_session()
+        results = [
+            SampleRows(["id", "email"], [["7", "ann"]]),
+            SampleRows(["email", "id"], [["ann", "7"]]),
+            SampleRows(["id"], [["7"]]),
+            SampleRows(["email"], [["ann"]]),
+        ]
+        for result in results:
+            masking.see(result, session)
+        assert [result.shown()[0] for result in results] == [("7", "****"), ("****", "7"), ("7",), ("****",)]
+
+
 def test_where_it_cannot_be_known_a_strict_rule_refuses() -> None:
     known = Known({"half": (frozenset(), None)})
     for statement in ("half", "all"):
