@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
@@ -90,7 +90,7 @@ async def get_session(
     caller: Caller,
     services: Use,
     info: Info,
-    event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
+    event_time: windows.EventTime = "0",
     event_stream: StreamFormat | None = None,
     events: Annotated[
         list[str] | None, Query(description="i, o, e, and r for sizes of a terminal; repeated, or separated by commas")
@@ -99,7 +99,7 @@ async def get_session(
         list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
     ] = None,
     extension: Annotated[str | None, Query(description="csv, json or any other: answers a file")] = None,
-    new_line: Literal["0", "1"] = "0",
+    new_line: windows.NewLine = "0",
     start: windows.Start = 0.0,
     end: windows.End = None,
     cursor: windows.Cursor = None,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body, Identifier
+from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, Answer, Body, Identifier
 from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.credential import Credential
 from postern.domain.reference import is_reference
@@ -34,7 +34,9 @@ class ConnectionOptions(Body):
         {"id", "managed_by", "status", "default_database", "guardrails_advisory"}
     )
 
-    subtype: str | None = Field(None, description="Left out or null: stays as it is")
+    subtype: str | None = Field(
+        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_NAMES, None]}
+    )
     access_max_duration: int | None = Field(None, description="Seconds")
     access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
     access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
@@ -56,7 +58,7 @@ class ConnectionOptions(Body):
         description="Left out or null: stays as it is; else replaced whole, where a key whose value is null keeps the "
         "stored value, and a key that is left out is removed",
     )
-    tags: list[str] | None = None
+    tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
     def changes(self) -> dict[str, Any]:
         """The fields that were given and are not null, as the service wants them."""
@@ -106,7 +108,7 @@ class ConnectionAnswer(Answer):
     id: UUID
     name: str
     type: ConnectionType
-    subtype: str
+    subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
     status: ConnectionStatus
     managed_by: str | None
@@ -135,7 +137,7 @@ class ConnectionAnswer(Answer):
     secret: dict[str, str | None] = Field(
         description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
     )
-    tags: list[str]
+    tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
     @classmethod
     def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
