@@ -30,9 +30,7 @@ _CLEARED = ("access_max_duration", "tracker_issue_template_id")
 class ConnectionOptions(Body):
     """The fields that no request must have."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "managed_by", "status", "default_database", "guardrails_advisory"}
-    )
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "guardrails_advisory"})
 
     subtype: str | None = Field(
         None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_NAMES, None]}
@@ -44,8 +42,11 @@ class ConnectionOptions(Body):
     access_file_transfer: OptionalMode = Field(
         None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
     )
-    command: list[str] | None = None
+    command: list[str] | None = Field(
+        None, description="Program and arguments; refused for postgres, mysql and ssh, which speak their own protocol"
+    )
     connection_tags: dict[str, str] | None = None
+    default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
     tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
