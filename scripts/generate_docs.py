@@ -21,7 +21,7 @@ from postern.api.schemas.events import event_schemas
 from postern.cli.main import cli
 from postern.domain.event import EVENTS as EVENTS_OF
 from postern.domain.event import EventKind
-from postern.domain.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, InfoType
+from postern.domain.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType
 from postern.domain.review import TRANSITIONS, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.inspection.masking.catalogue import ORDER
@@ -91,6 +91,11 @@ def types_page() -> str:
         lines.append(
             f"| `{kind}` | {score} | {default} | {detectors[kind].words} | {', '.join(names.get(kind, []))} |\n"
         )
+    lines.append(
+        f"\n{', '.join(f'`{kind}`' for kind in sorted(PERSONAL_TYPES))} describe a person. Most have no shape: a "
+        "value is\nfound where its column's name, a JSON key or a label in front (`first name: Anna`) is one of the "
+        "words, and not in running text.\n"
+    )
     needed = ", ".join(f"`{kind}`" for kind in sorted(MODEL_TYPES))
     lines.append(
         f"\n{needed} are found by a language model only: Presidio over a spaCy model, by the extra `presidio` and the "

@@ -10,7 +10,7 @@ from bench.labelled.names import TELLING
 from bench.labelled.negatives import NEGATIVES
 from bench.labelled.values import MAKERS
 
-from postern.domain.masking import InfoType
+from postern.domain.masking import PERSONAL_TYPES, InfoType
 
 NEUTRAL = ("value", "field_7", "c1", "data", "note")
 BEFORE = ("We were told {} last week.", "Please check {} again", "{} was on the form", "see: {}", "got {}, thanks")
@@ -87,7 +87,7 @@ def _negatives(m: Maker, count: int) -> list[Sample]:
 def labelled(seed: int = 7, of_each: int = 60, negatives: int = 120) -> list[Sample]:
     """The same for the same seed. `of_each` samples of each kind, `negatives` of each thing that only looks so."""
     m = Maker(seed)
-    samples = [sample for kind in MAKERS for sample in _of_kind(m, kind, of_each)]
+    samples = [sample for kind in MAKERS if kind not in PERSONAL_TYPES for sample in _of_kind(m, kind, of_each)]
     samples += _negatives(m, negatives)
     m.random.shuffle(samples)
     return samples

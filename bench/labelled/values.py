@@ -125,6 +125,17 @@ def _slack(m: Maker) -> str:
     return f"xoxb-{m.digits(12)}-{m.digits(12)}-{m.pick(WORD, 24)}"
 
 
+def _street_address(m: Maker) -> str:
+    """An address as people write it in three languages."""
+    number, name = str(m.random.randint(1, 999)), m.one_of("Baker", "Old Mill", "King's", "Maple")
+    german = m.one_of("Haupt", "Bahnhof", "Linden") + m.one_of("straße", "weg", "allee")
+    return m.one_of(
+        f"{number} {name} {m.one_of('Street', 'Avenue', 'Road', 'Lane')}",
+        f"{german} {number}",
+        f"{number} rue {m.one_of('de la Paix', 'Victor Hugo', 'du Moulin')}",
+    )
+
+
 MAKERS: dict[InfoType, Callable[[Maker], str]] = {
     InfoType.EMAIL_ADDRESS: _email,
     InfoType.CREDIT_CARD: _card,
@@ -202,5 +213,16 @@ MAKERS: dict[InfoType, Callable[[Maker], str]] = {
     InfoType.CN_RESIDENT_ID: nations.ric_number,
     InfoType.KR_RRN: nations.rrn_number,
     InfoType.ZA_ID_NUMBER: nations.south_african,
+    InfoType.FIRST_NAME: lambda m: m.faker().first_name(),
+    InfoType.LAST_NAME: lambda m: m.faker().last_name(),
+    InfoType.DATE_OF_BIRTH: lambda m: "{}-{:02}-{:02}".format(*m.day()),
+    InfoType.AGE: lambda m: str(m.random.randint(1, 99)),
+    InfoType.GENDER: lambda m: m.one_of("male", "female", "F", "m", "non-binary"),
+    InfoType.STREET_ADDRESS: _street_address,
+    InfoType.PASSPORT: lambda m: m.one_of(
+        m.pick(CAPITALS, 2) + m.digits(7), m.pick(CAPITALS, 1) + m.digits(8), m.digits(9)
+    ),
+    InfoType.MEDICAL_RECORD_NUMBER: lambda m: m.one_of(m.digits(8), "MRN" + m.digits(6), "H-" + m.digits(7)),
+    InfoType.PASSWORD: lambda m: m.pick(WORD + "!$%", 12),
     InfoType.DATE_TIME: nations.moment,
 }

@@ -28,7 +28,6 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     guardrail = await api.make_guardrail()
     body = api.connection_body(
         access_max_duration=1800,
-        command=["psql"],
         connection_tags={"env": "prod", "team/name": "a b@c"},
         force_approve_groups=["sre"],
         guardrail_rules=[guardrail["id"]],
@@ -44,6 +43,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     shown = made.json()
     assert shown == body | SWITCHES | {
         "id": shown["id"],
+        "command": [],
         "tracker_issue_template_id": None,
         "guardrails_advisory": False,
         "managed_by": None,
@@ -51,6 +51,8 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "default_database": "shop",
         "secret": SHOWN,
     }
+    again = await api.as_admin.put("/connections/shop", json=shown | {"secret": None})
+    assert again.json() == shown, "what an answer said is a valid request"
     for key in ("shop", shown["id"]):
         assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
     assert (await api.as_admin.get("/connections")).json() == {"data": [shown], "total": 1, "has_next_page": False}
@@ -201,6 +203,76 @@ async def stored_secret(api: Api) -> dict[str, str]:
     return {key: value.reveal() for key, value in found.secret.items()}
 
 
+@pytest.mark.parametrize("subtype", ["postgres", "mysql", "ssh"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_a_command_that_would_never_run_is_refused(api: Api, subtype: str, method: str) -> None:
+    kind = "application" if subtype == "ssh" else "database"
+    if method != "POST":
+        await api.make_connection(type=kind, subtype=subtype)
+    path = "/connections" if method == "POST" else "/connections/shop"
+    body = api.connection_body(type=kind, subtype=subtype, command=["psql"])
+    answer = await api.as_admin.request(method, path, json=body)
+    assert message(answer, 422).startswith(f"command: a connection of subtype '{subtype}' speaks")
+
+
+async def test_a_subtype_that_runs_no_command_is_not_given_to_a_command(api: Api) -> None:
+    await api.make_connection(subtype="", command=["psql"])
+    answer = await api.as_admin.patch("/connections/shop", json={"subtype": "postgres"})
+    assert message(answer, 422).startswith("command: ")
+    both = {"subtype": "postgres", "command": []}
+    assert (await api.as_admin.patch("/connections/shop", json=both)).json()["command"] == []
+
+
+ORDERS, SHOP = "b3JkZXJz", "c2hvcA=="
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "expected"),
+    [
+        (None, {}, None),
+        (None, {"default_database": "orders"}, ORDERS),
+        (SHOP, {"default_database": "orders"}, ORDERS),
+        (SHOP, {"default_database": "shop"}, SHOP),
+        (SHOP, {"default_database": None}, SHOP),
+        (SHOP, {"default_database": "orders", "secret": {"envvar:DB": None}}, ORDERS),
+        (SHOP, {"default_database": "orders", "secret": {"envvar:DB": ORDERS}}, ORDERS),
+        (SHOP, {"default_database": "orders", "secret": {}}, ORDERS),
+        # What was read is sent back beside a new secret: the secret is what was changed.
+        (SHOP, {"default_database": "shop", "secret": {"envvar:DB": ORDERS}}, ORDERS),
+        (SHOP, {"default_database": "shop", "secret": {}}, None),
+        ("_envjson:DB:name", {"default_database": "orders"}, ORDERS),
+        ("_envjson:DB:name", {}, "_envjson:DB:name"),
+    ],
+)
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_default_database_is_written_to_the_secret_attribute(
+    api: Api, stored: str | None, given: dict[str, Any], expected: str | None, method: str
+) -> None:
+    await api.make_connection(secret={"envvar:HOST": "eA=="} | ({} if stored is None else {"envvar:DB": stored}))
+    answer = await api.as_admin.request(method, "/connections/shop", json=api.connection_body() | given)
+    assert answer.status_code == 200, answer.text
+    assert (await stored_secret(api)).get("envvar:DB") == expected
+    name = {ORDERS: "orders", SHOP: "shop"}.get(expected or "")
+    assert answer.json()["default_database"] == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"default_database": "orders", "secret": {"envvar:DB": SHOP}},
+            "default_database: the secret 'envvar:DB' names",
+        ),
+        ({"default_database": "two\nlines"}, "default_database: must be 1 to 128 printable"),
+        ({"default_database": ""}, "default_database: must be 1 to 128 printable"),
+        ({"default_database": "orders", "type": "custom", "subtype": ""}, "default_database: only connections of type"),
+    ],
+)
+async def test_a_default_database_that_cannot_be_is_refused(api: Api, changes: dict[str, Any], says: str) -> None:
+    answer = await api.as_admin.post("/connections", json=api.connection_body() | changes)
+    assert message(answer, 422).startswith(says)
+
+
 async def test_the_name_cannot_change(api: Api) -> None:
     await api.make_connection()
     for method in ("PUT", "PATCH"):
@@ -326,7 +398,7 @@ async def test_bad_filters_are_named(api: Api) -> None:
 
 
 async def test_patch_removes_by_null_what_there_can_be_none_of(api: Api) -> None:
-    made = await api.make_connection(access_max_duration=60, command=["psql"])
+    made = await api.make_connection(access_max_duration=60)
     changes = {"access_max_duration": None, "command": None}
     patched = (await api.as_admin.patch("/connections/shop", json=changes)).json()
     assert patched == made | {"access_max_duration": None}

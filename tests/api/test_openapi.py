@@ -58,6 +58,47 @@ CHECKS = [
 ENDING = ("/logout", "/rotate", "/serverconfig/auth", "/orgs/self")
 
 
+async def test_schema_names_are_short_and_unique(api: Api) -> None:
+    schemas = api.app.openapi()["components"]["schemas"]
+    assert [name for name in schemas if "__" in name] == [], "two models share a name: rename one of them"
+    assert schemas["HTTPError"]["required"] == ["message"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "values"),
+    [
+        ("ConnectionAnswer", "subtype", {"", "postgres", "mysql", "mongodb", "mssql", "oracledb", "tcp", "ssh"}),
+        ("ConnectionRequest", "subtype", {"", "postgres", "httpproxy", "dynamodb", "cloudwatch", None}),
+        ("SessionAnswer", "connection_subtype", {"", "postgres", "mysql"}),
+        ("SessionAnswer", "type", {"database", "application", "custom"}),
+        ("TimeWindowAnswer", "type", {"time_range"}),
+        ("TimeWindowRequest", "type", {"time_range"}),
+    ],
+)
+async def test_fields_with_fixed_values_list_them(api: Api, schema: str, field: str, values: set[str | None]) -> None:
+    described = api.app.openapi()["components"]["schemas"][schema]["properties"][field]
+    assert values <= set(described["enum"])
+
+
+async def test_deprecated_fields_are_marked(api: Api) -> None:
+    description = api.app.openapi()
+    deprecated = {
+        (name, field)
+        for name, schema in description["components"]["schemas"].items()
+        for field, described in schema.get("properties", {}).items()
+        if described.get("deprecated")
+    }
+    assert deprecated == {
+        ("ConnectionAnswer", "tags"),
+        ("ConnectionRequest", "tags"),
+        ("ConnectionPatch", "tags"),
+        ("SessionAnswer", "labels"),
+        ("FoundAnswer", "labels"),
+    }
+    parameters = description["paths"]["/api/connections"]["get"]["parameters"]
+    assert [one["name"] for one in parameters if one.get("deprecated")] == ["tags"]
+
+
 async def test_the_description_is_complete(api: Api) -> None:
     description = api.app.openapi()
     assert description["openapi"].startswith("3.1")
@@ -73,7 +114,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         for status, response in one["responses"].items():
             if status >= "400":
                 schema = response["content"]["application/json"]["schema"]
-                assert schema == {"$ref": "#/components/schemas/Error"}, (one["operationId"], status)
+                assert schema == {"$ref": "#/components/schemas/HTTPError"}, (one["operationId"], status)
     secured = {one["operationId"] for one in operations if one.get("security")}
     open_to_all = {
         "healthz",

@@ -124,6 +124,28 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
     assert (session["status"], session["review"]) == ("open", review)
 
 
+RECORDING = ("?expand=event_stream", "?event_stream=utf8", "?extension=txt", "/timeline", "/export", "/results")
+
+
+async def test_reviewers_read_the_session_they_decide_but_not_its_recording(guarded: Api) -> None:
+    reviewer = guarded.as_ann
+    other = await person(guarded, "dora", "sales")
+    session_id = (await submitted(guarded))["session_id"]
+    for status in ("open", "ready"):
+        session = await reviewer.get(f"/sessions/{session_id}")
+        assert session.status_code == 200, session.text
+        assert (session.json()["status"], session.json()["script"]) == (status, {"data": SCRIPT})
+        for path in RECORDING:
+            message(await reviewer.get(f"/sessions/{session_id}{path}"), 404)
+        message(await other.get(f"/sessions/{session_id}"), 404)
+        if status == "open":
+            assert (await decide(reviewer, session_id)).status_code == 200
+    unreviewed = await guarded.make_connection("open")
+    body = {"connection": unreviewed["name"], "script": "select 1"}
+    plain = (await guarded.as_bob.post("/sessions", json=body)).json()
+    message(await reviewer.get(f"/sessions/{plain['session_id']}"), 404)
+
+
 async def test_who_decides_sees_the_script_and_approves_and_who_asked_runs_it(guarded: Api) -> None:
     answer = await submitted(guarded)
     key, session_id = answer["review"]["id"], answer["session_id"]

@@ -91,6 +91,8 @@ async def check(real: Api, session: Session, expand: str, form: str, kinds: str)
 
 PLAIN = OUTPUT + ERROR
 TIME = "2026-01-02T03:04:05"
+CSV_LINES = (b"note\n", b'"Rex, ""wau"""\n', b"'=1+1\n", b"SELECT 2\n")
+ERROR_ENTRY = {"time": f"{TIME}.009Z", "type": "e", "stream": ERROR.decode()}
 
 
 @pytest.mark.parametrize(
@@ -106,12 +108,12 @@ TIME = "2026-01-02T03:04:05"
         ("extension=txt&to=5", OUTPUT),
         ("extension=txt&from=5&to=6", b""),
         ("extension=csv&events=o", b'note\n"Rex, ""wau"""\n\'=1+1\nSELECT 2\n'),
-        # What CSV and JSON are made of has no prefixes and no line ends more: these parameters are for other files.
-        ("extension=csv&events=e&event-time=1&new_line=1", ERROR),
-        (
-            "extension=json&events=e&event-time=1&new_line=1",
-            json.dumps([{"time": f"{TIME}.009Z", "type": "e", "stream": ERROR.decode()}]).encode(),
-        ),
+        ("extension=csv&events=o&event-time=1", b"".join(TIME.encode() + b".002Z," + line for line in CSV_LINES)),
+        ("extension=csv&events=o&new_line=1", b"".join(CSV_LINES) + b'""\n'),
+        ("extension=csv&events=e&event-time=1&new_line=1", f"{TIME}.009Z,".encode() + ERROR + b'""\n'),
+        ("extension=json&events=e", json.dumps([ERROR_ENTRY]).encode()),
+        ("extension=json&events=e&event-time=1", json.dumps([ERROR_ENTRY]).encode()),
+        ("extension=json&events=e&new_line=1", json.dumps(ERROR_ENTRY).encode() + b"\n"),
     ],
 )
 async def test_files(real: Api, session: Session, query: str, content: bytes) -> None:

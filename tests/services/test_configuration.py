@@ -47,7 +47,6 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
         await fields(services),
         secret={"envvar:PASS": Secret("c2VjcmV0")},
         connection_tags={"env": "prod"},
-        command=("psql", "-A"),
         redact_types=("US_SSN",),
     )
     made = (await services.connections.create(admin, given)).connection

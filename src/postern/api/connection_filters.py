@@ -29,7 +29,12 @@ async def filters(
     status: ConnectionStatus | None = None,
     connection_ids: Many = None,
     tags: Annotated[
-        str | None, Query(max_length=_LONGEST, description="Of the deprecated list: all of these, separated by commas")
+        str | None,
+        Query(
+            max_length=_LONGEST,
+            deprecated=True,
+            description="All of these entries of `tags`, separated by commas; use tag_selector instead",
+        ),
     ] = None,
     search: Annotated[
         str | None,

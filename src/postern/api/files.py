@@ -80,7 +80,11 @@ class Wanted:
     @property
     def media_type(self) -> str:
         extension = self.extension if self.form is Form.FILE else _EXTENSIONS[self.form]
-        return _MEDIA.get(extension, "application/octet-stream") if extension in _own(self.form) else _PLAIN
+        if extension == "json" and self.new_line:
+            extension = "jsonl"
+        elif extension not in _own(self.form):
+            return _PLAIN
+        return _MEDIA[extension]
 
     def name(self, session: Session) -> str:
         """Of the file: letters, digits, dots and dashes, whatever the connection is called."""
@@ -115,9 +119,11 @@ def _pieces(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[by
     kinds = wanted.kinds.replace(SIZE, "")
     chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
     if wanted.extension == "csv":
-        return csv_lines.from_tabs(moment.content for moment in chosen)
+        return csv_lines.from_tabs(
+            _csv_contents(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
+        )
     if wanted.extension == "json":
-        return _json(chosen, session.start_date)
+        return (_json_lines if wanted.new_line else _json_array)(chosen, session.start_date)
     return _plain(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
 
 
@@ -135,15 +141,41 @@ def _plain(moments: Iterable[Moment], start: datetime, *, event_time: bool, new_
         yield prefix + content + (b"\n" if new_line else b"")
 
 
-def _json(moments: Iterable[Moment], start: datetime) -> Iterator[bytes]:
-    """One array. What is no UTF-8 stands in `base64`, too."""
+def _csv_contents(moments: Iterable[Moment], start: datetime, *, event_time: bool, new_line: bool) -> Iterator[bytes]:
+    """Yield the content of each event, to be split at tabs and line ends. `event_time` puts the event's time into a
+    first field of every line that begins in the event, so that all lines keep the same number of fields."""
+    at_line_start = True
+    for micros, _, content in moments:
+        if event_time and content:
+            prefix = f"{_moment(start, micros)}\t".encode()
+            body = content.removesuffix(b"\n")
+            line_end = content[len(body) :]
+            content = (prefix if at_line_start else b"") + body.replace(b"\n", b"\n" + prefix) + line_end
+        if new_line:
+            content += b"\n"
+        if content:
+            at_line_start = content.endswith(b"\n")
+        yield content
+
+
+def _json_array(moments: Iterable[Moment], start: datetime) -> Iterator[bytes]:
     separator = b"["
-    for micros, kind, content in moments:
-        entry: dict[str, Any] = {"time": _moment(start, micros), "type": kind}
-        entry |= timelines.text_fields("stream", content)
-        yield separator + json.dumps(entry, ensure_ascii=False).encode()
+    for moment in moments:
+        yield separator + _json_entry(moment, start)
         separator = b",\n"
     yield b"[]" if separator == b"[" else b"]"
+
+
+def _json_lines(moments: Iterable[Moment], start: datetime) -> Iterator[bytes]:
+    for moment in moments:
+        yield _json_entry(moment, start) + b"\n"
+
+
+def _json_entry(moment: Moment, start: datetime) -> bytes:
+    """Return the event as a JSON object. Content that is not UTF-8 is in `base64`, too."""
+    entry: dict[str, Any] = {"time": _moment(start, moment.micros), "type": moment.kind}
+    entry |= timelines.text_fields("stream", moment.content)
+    return json.dumps(entry, ensure_ascii=False).encode()
 
 
 def _moment(start: datetime, micros: int) -> str:

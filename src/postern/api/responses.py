@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from postern.api.schemas.common import Error
+from postern.api.schemas.common import HTTPError
 
 _MEANING = {
     400: "The body cannot be read: missing or unknown field, wrong type, unknown enum value",
@@ -30,4 +30,4 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def open_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Those given, and those that every route can have."""
-    return {status: {"model": Error, "description": _MEANING[status]} for status in sorted({*statuses, *_ALWAYS})}
+    return {status: {"model": HTTPError, "description": _MEANING[status]} for status in sorted({*statuses, *_ALWAYS})}

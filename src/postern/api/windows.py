@@ -1,9 +1,9 @@
-"""Which part of a recording is wanted, as query parameters say it."""
+"""Query parameters for a part of a recording, and for how its events are written to a file."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query
 
@@ -18,6 +18,16 @@ _MOST = 10_000
 Start = Annotated[float, Query(alias="from", ge=0, description="Milliseconds since start_date; from here on")]
 End = Annotated[float | None, Query(alias="to", ge=0, description="Milliseconds since start_date; up to here")]
 Cursor = Annotated[str | None, Query(description="Go on behind a page: what it named as the next cursor")]
+EventTime = Annotated[
+    Literal["0", "1"],
+    Query(
+        alias="event-time",
+        description="1: each event begins with its time; csv has it as the first field of every line, json always",
+    ),
+]
+NewLine = Annotated[
+    Literal["0", "1"], Query(description="1: a line break after each event; json then has one object a line")
+]
 Limit = Annotated[int | None, Query(ge=1, le=_MOST, description="Items of a page; it may end earlier")]
 
 

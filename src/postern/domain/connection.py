@@ -12,6 +12,7 @@ from uuid import UUID
 
 from postern.domain.reference import Reference
 from postern.domain.secret import Secret
+from postern.domain.text import one_line
 from postern.errors import Invalid
 
 
@@ -59,6 +60,8 @@ SSH = "ssh"
 TEXTUAL = frozenset({TERMINAL, SSH})  # what is shown there is text without rows, and a shell may read what is asked
 OF_VALUES = SPOKEN - TEXTUAL
 OWN_PREFIX = "POSTERN_"
+DATABASE_KEY = "envvar:DB"
+MAX_DATABASE = 128  # characters
 
 
 def protocol_of(subtype: str, command: Sequence[str]) -> str:
@@ -116,6 +119,12 @@ def check_list(values: Sequence[str], field: str) -> None:
     """Raises Invalid."""
     if len(values) > MAX_LIST or any(len(value) > MAX_TEXT for value in values):
         raise Invalid(f"{field}: at most {MAX_LIST} entries of {MAX_TEXT} characters", field=field)
+
+
+def check_database(name: str) -> None:
+    """Raises Invalid unless `name` can be the name of a database."""
+    if not 1 <= len(name) <= MAX_DATABASE or one_line(name) != name:
+        raise Invalid(f"default_database: must be 1 to {MAX_DATABASE} printable characters", field="default_database")
 
 
 def is_tag_key(key: str) -> bool:
@@ -236,7 +245,7 @@ class Connection:
     @property
     def default_database(self) -> str | None:
         """The secret attribute `DB` (spec 2.1), for database connections."""
-        value = self.secret.get("envvar:DB")
+        value = self.secret.get(DATABASE_KEY)
         if self.type is not ConnectionType.DATABASE or value is None or value.reveal().startswith("_"):
             return None
         return base64.b64decode(value.reveal()).decode()

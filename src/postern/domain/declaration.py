@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from postern.domain.connection import ConnectionType, check_list, check_new_name, check_tags
+from postern.domain.connection import ConnectionType, check_database, check_list, check_new_name, check_tags
 from postern.domain.masking import check_redact_types
 from postern.domain.text import one_line
 from postern.errors import Invalid
-
-MAX_DATABASE = 128  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +40,5 @@ class Declaration:
             raise Invalid("command: must begin with a program, and hold no NUL", field="command")
         if not all(group and one_line(group) == group for group in self.reviewers):
             raise Invalid("reviewers: each must be the name of a group", field="reviewers")
-        if len(self.default_database) > MAX_DATABASE or one_line(self.default_database) != self.default_database:
-            raise Invalid(f"default_database: at most {MAX_DATABASE} printable characters", field="default_database")
+        if self.default_database:
+            check_database(self.default_database)

@@ -94,6 +94,16 @@ class InfoType(StrEnum):
     CN_RESIDENT_ID = "CN_RESIDENT_ID"
     KR_RRN = "KR_RRN"
     ZA_ID_NUMBER = "ZA_ID_NUMBER"
+    # people
+    FIRST_NAME = "FIRST_NAME"
+    LAST_NAME = "LAST_NAME"
+    DATE_OF_BIRTH = "DATE_OF_BIRTH"
+    AGE = "AGE"
+    GENDER = "GENDER"
+    STREET_ADDRESS = "STREET_ADDRESS"
+    PASSPORT = "PASSPORT"
+    MEDICAL_RECORD_NUMBER = "MEDICAL_RECORD_NUMBER"
+    PASSWORD = "PASSWORD"
     # moments
     DATE_TIME = "DATE_TIME"
     # what only a model of language can tell
@@ -105,8 +115,22 @@ class InfoType(StrEnum):
 
 # Found by a provider of language models, where one is installed (docs/information-types.md).
 MODEL_TYPES = frozenset({InfoType.PERSON, InfoType.LOCATION, InfoType.NRP, InfoType.ORGANIZATION})
-# What is everywhere and seldom secret: hidden only where somebody asks for it by name.
-NAMED_ONLY = frozenset({InfoType.DATE_TIME, InfoType.URL, InfoType.MAC_ADDRESS})
+# What describes a person. Few of these have a shape of their own: they are found by the names of columns and by labels.
+PERSONAL_TYPES = frozenset(
+    {
+        InfoType.FIRST_NAME,
+        InfoType.LAST_NAME,
+        InfoType.DATE_OF_BIRTH,
+        InfoType.AGE,
+        InfoType.GENDER,
+        InfoType.STREET_ADDRESS,
+        InfoType.PASSPORT,
+        InfoType.MEDICAL_RECORD_NUMBER,
+        InfoType.PASSWORD,
+    }
+)
+# Masked only where a rule or connection names the type: common and seldom secret, or found by the names of columns.
+NAMED_ONLY = PERSONAL_TYPES | {InfoType.DATE_TIME, InfoType.URL, InfoType.MAC_ADDRESS}
 # What is masked where no types are given.
 DEFAULT_TYPES = frozenset(InfoType) - MODEL_TYPES - NAMED_ONLY
 
@@ -118,36 +142,54 @@ ALIASES = {
     "AUSTRALIA_MEDICARE_NUMBER": InfoType.AU_MEDICARE,
     "AUSTRALIA_TAX_FILE_NUMBER": InfoType.AU_TFN,
     "AWS_CREDENTIALS": InfoType.AWS_ACCESS_KEY,
+    "BASIC_AUTH_HEADER": InfoType.AUTHORIZATION_HEADER,
     "BELGIUM_NATIONAL_ID_CARD_NUMBER": InfoType.BE_NATIONAL_NUMBER,
     "BRAZIL_CPF_NUMBER": InfoType.BR_CPF,
     "CANADA_SOCIAL_INSURANCE_NUMBER": InfoType.CA_SIN,
     "CHILE_CDI_NUMBER": InfoType.CL_RUT,
     "CHINA_RESIDENT_ID_NUMBER": InfoType.CN_RESIDENT_ID,
+    "CANADA_PASSPORT": InfoType.PASSPORT,
+    "CHINA_PASSPORT": InfoType.PASSPORT,
     "CREDIT_CARD_NUMBER": InfoType.CREDIT_CARD,
     "CREDIT_CARD_TRACK_NUMBER": InfoType.CREDIT_CARD_TRACK,
+    "DATE": InfoType.DATE_TIME,
+    "ETHNIC_GROUP": InfoType.NRP,
+    "FEMALE_NAME": InfoType.FIRST_NAME,
     "FINLAND_NATIONAL_ID_NUMBER": InfoType.FI_PERSONAL_IDENTITY_CODE,
     "FRANCE_NIR": InfoType.FR_NIR,
+    "FRANCE_PASSPORT": InfoType.PASSPORT,
     "GCP_API_KEY": InfoType.GOOGLE_API_KEY,
+    "GERMANY_PASSPORT": InfoType.PASSPORT,
     "GERMANY_TAXPAYER_IDENTIFICATION_NUMBER": InfoType.DE_TAX_ID,
     "IMEI_HARDWARE_ID": InfoType.IMEI,
     "INDIA_AADHAAR_INDIVIDUAL": InfoType.IN_AADHAAR,
     "INDIA_PAN_INDIVIDUAL": InfoType.IN_PAN,
     "ITALY_FISCAL_CODE": InfoType.IT_FISCAL_CODE,
+    "JAPAN_PASSPORT": InfoType.PASSPORT,
+    "KOREA_PASSPORT": InfoType.PASSPORT,
     "KOREA_RRN": InfoType.KR_RRN,
+    "MAC_ADDRESS_LOCAL": InfoType.MAC_ADDRESS,
+    "MALE_NAME": InfoType.FIRST_NAME,
     "MEXICO_CURP_NUMBER": InfoType.MX_CURP,
+    "MEXICO_PASSPORT": InfoType.PASSPORT,
     "NETHERLANDS_BSN_NUMBER": InfoType.NL_BSN,
     "NORWAY_NI_NUMBER": InfoType.NO_FODSELSNUMMER,
     "ORGANIZATION_NAME": InfoType.ORGANIZATION,
     "PERSON_NAME": InfoType.PERSON,
+    "POLAND_PASSPORT": InfoType.PASSPORT,
     "POLAND_PESEL_NUMBER": InfoType.PL_PESEL,
     "SINGAPORE_NATIONAL_REGISTRATION_ID_NUMBER": InfoType.SG_NRIC_FIN,
     "SOUTH_AFRICA_ID_NUMBER": InfoType.ZA_ID_NUMBER,
     "SPAIN_NIE_NUMBER": InfoType.ES_NIE,
     "SPAIN_NIF_NUMBER": InfoType.ES_NIF,
+    "SPAIN_PASSPORT": InfoType.PASSPORT,
     "SWEDEN_NATIONAL_ID_NUMBER": InfoType.SE_PERSONNUMMER,
+    "SWEDEN_PASSPORT": InfoType.PASSPORT,
+    "TIME": InfoType.DATE_TIME,
     "TURKEY_ID_NUMBER": InfoType.TR_ID_NUMBER,
     "UK_NATIONAL_HEALTH_SERVICE_NUMBER": InfoType.UK_NHS,
     "UK_NATIONAL_INSURANCE_NUMBER": InfoType.UK_NINO,
+    "UK_PASSPORT": InfoType.PASSPORT,
     "US_BANK_ROUTING_MICR": InfoType.US_BANK_ROUTING,
     "US_DEA_NUMBER": InfoType.MEDICAL_LICENSE,
     "US_DRIVERS_LICENSE_NUMBER": InfoType.US_DRIVER_LICENSE,

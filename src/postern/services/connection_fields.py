@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from uuid import UUID, uuid4
 
 from postern.domain.connection import (
+    DATABASE_KEY,
+    SPOKEN,
     SUBTYPES,
     Connection,
     ConnectionType,
     Toggle,
+    check_database,
     check_list,
     check_name,
     check_secret,
@@ -58,6 +62,7 @@ class ConnectionFields:
     reviewers: tuple[str, ...] = ()
     secret: Mapping[str, Secret | None] | None = None
     tags: tuple[str, ...] = ()
+    default_database: str | None = None  # another way to write the secret `envvar:DB`; None keeps what is there
 
 
 def fields_of(connection: Connection) -> ConnectionFields:
@@ -90,7 +95,9 @@ class FieldChecks:
         _check_values(given)
         check_redact_types(given.redact_types, self._models)
         _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
-        values = {spec.name: getattr(given, spec.name) for spec in fields(given)}
+        _check_command(current, given)
+        given = _with_default_database(current, given)
+        values = {spec.name: getattr(given, spec.name) for spec in fields(given) if spec.name != "default_database"}
         for kept in ("subtype", "secret", "guardrail_rules"):
             if values[kept] is None:
                 values[kept] = getattr(current, kept)
@@ -153,6 +160,38 @@ def _check_subtype(kind: ConnectionType, subtype: str) -> None:
         raise Invalid(
             f"subtype: {subtype!r} is not one of {', '.join(sorted(allowed))}, which type {kind} has", field="subtype"
         )
+
+
+def _check_command(current: Connection, given: ConnectionFields) -> None:
+    """Refuse a command that would never run. A stored one of an older release stays until it is changed."""
+    subtype = current.subtype if given.subtype is None else given.subtype
+    is_new = tuple(given.command) != tuple(current.command) or subtype != current.subtype
+    if given.command and subtype in SPOKEN and is_new:
+        raise Invalid(
+            f"command: a connection of subtype {subtype!r} speaks the target's own protocol and runs no command; "
+            "leave it out, or use type custom for a command",
+            field="command",
+        )
+
+
+def _with_default_database(current: Connection, given: ConnectionFields) -> ConnectionFields:
+    """Write `default_database` into the secret attribute `DB`, which it is read from. What an answer said is accepted
+    and changes nothing. Raises Invalid where both are given and differ."""
+    database = given.default_database
+    if database is None or database == current.default_database:
+        return given
+    if given.type is not ConnectionType.DATABASE:
+        raise Invalid("default_database: only connections of type database have one", field="default_database")
+    check_database(database)
+    encoded = Secret(base64.b64encode(database.encode()).decode())
+    secret: Mapping[str, Secret | None] = current.secret if given.secret is None else given.secret
+    stated = secret.get(DATABASE_KEY)
+    if stated not in (None, encoded, current.secret.get(DATABASE_KEY)):
+        raise Invalid(
+            f"default_database: the secret {DATABASE_KEY!r} names another database; give one of them",
+            field="default_database",
+        )
+    return replace(given, secret={**secret, DATABASE_KEY: encoded})
 
 
 def _check_values(given: ConnectionFields) -> None:

@@ -300,6 +300,19 @@ class Sessions:
             raise NotFound(f"there is no session {session_id}, or it is not yours")
         return session
 
+    async def get_without_recording(self, principal: Principal, session_id: UUID | str) -> Session:
+        """`get`, also for reviewers: whoever can decide a session's review can read the session and its script. Its
+        recording stays with the owner, administrators and auditors, since a reviewer may have no access to the data.
+        Raises NotFound."""
+        try:
+            return await self.get(principal, session_id)
+        except NotFound:
+            key = _as_uuid(session_id)
+            session = await self._store.get(principal.org_id, key) if key else None
+            if session is None or not await self._reviews.decides(principal, session.id):
+                raise
+            return session
+
     async def require_download(self, principal: Principal) -> None:
         """Raises Denied where files of sessions are switched off."""
         await self._features.require(principal.org_id, Feature.SESSION_DOWNLOAD)

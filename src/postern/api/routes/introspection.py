@@ -10,7 +10,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.auth import Address, Caller, Use
 from postern.api.responses import errors
 from postern.api.routes.connections import Key
-from postern.api.schemas.errands import ColumnsAnswer, DatabasesAnswer, TablesAnswer, TestAnswer
+from postern.api.schemas.errands import ColumnsAnswer, ConnectionTestAnswer, DatabasesAnswer, TablesAnswer
 from postern.domain.errand import ErrandKind
 from postern.domain.principal import Principal
 from postern.services.bundle import Services
@@ -23,10 +23,12 @@ Schema = Annotated[str | None, Query(description="All, or what a bare name means
 
 
 @router.get("/test", responses=_ERRORS)
-async def test_connection(key: Key, request: Request, caller: Caller, services: Use, address: Address) -> TestAnswer:
+async def test_connection(
+    key: Key, request: Request, caller: Caller, services: Use, address: Address
+) -> ConnectionTestAnswer:
     """Logs in to the target and asks it something. 400 with the reason when that fails."""
     await _ask(request, services, caller, key, ErrandKind.TEST, {}, address)
-    return TestAnswer(success=True)
+    return ConnectionTestAnswer(success=True)
 
 
 @router.get("/databases", responses=_ERRORS)

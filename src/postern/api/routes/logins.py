@@ -14,24 +14,24 @@ from postern.api.hand_over import RenewsLogin
 from postern.api.info import Info
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.logins import EndedAnswer, LoginShown, RotateRequest, SessionAnswer
+from postern.api.schemas.logins import EndedAnswer, LoginSessionAnswer, LoginShown, RotateRequest
 from postern.api.schemas.users import StatusAnswer
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
 
 @router.get("/login/session", responses=errors())
-async def login_session(request: Request, caller: EnrollingCaller) -> SessionAnswer:
+async def login_session(request: Request, caller: EnrollingCaller) -> LoginSessionAnswer:
     """By what this request is authenticated, and the CSRF token of a browser's session."""
     held = session_token_of(request)
-    return SessionAnswer.of(caller, csrf_token_of(held) if held else None, caller.login)
+    return LoginSessionAnswer.of(caller, csrf_token_of(held) if held else None, caller.login)
 
 
 @router.post("/login/refresh", responses=errors())
-async def refresh_login(caller: CallerInFull, services: Use, hand_back: RenewsLogin) -> SessionAnswer:
+async def refresh_login(caller: CallerInFull, services: Use, hand_back: RenewsLogin) -> LoginSessionAnswer:
     """A token that is good for longer, in the header `Token` or in the session's cookie, until the login's own end."""
     opened = await services.own_logins.refresh(caller)
-    return SessionAnswer.of(caller, hand_back(opened), opened.login)
+    return LoginSessionAnswer.of(caller, hand_back(opened), opened.login)
 
 
 @router.post("/logout", status_code=204, responses=errors())

@@ -28,13 +28,12 @@ async def list_runbooks(
     connection: Annotated[str | None, Query(description="The same as connection_name")] = None,
     list_connections: Annotated[bool, Query(description="Show where you may run each")] = False,
     remove_empty_connections: Annotated[
-        str, Query(description="Leave out what you may run nowhere; so it is unless this is `false`")
-    ] = "true",
+        bool, Query(description="Leave out runbooks that you can run on no connection")
+    ] = True,
 ) -> Response:
     """By repository and path. 404 while no repository is configured."""
     wanted = connection if connection_name is None else connection_name
-    with_empty = remove_empty_connections.lower() == "false"
-    shelves = await services.runbook_listing.find(caller, wanted, with_empty=with_empty)
+    shelves = await services.runbook_listing.find(caller, wanted, with_empty=not remove_empty_connections)
     # Not by the model: there may be thousands of them, most of each written already when it was read.
     pieces = list_as_json(shelves, with_connections=list_connections)
     return StreamingResponse(_one_after_the_other(pieces), media_type="application/json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -33,7 +33,6 @@ _MOST_OUTPUT = 1 << 20
 
 Events = Annotated[list[str] | None, Query(description="i, o, e; repeated, or separated by commas")]
 Extension = Annotated[str, Query(description="csv, json or any other")]
-Flag = Literal["0", "1"]
 
 
 class TimelineAnswer(Answer):
@@ -81,9 +80,9 @@ async def export_session(
     services: Use,
     form: Annotated[files.Form, Query(alias="format")] = files.Form.TIMELINE,
     extension: Extension = "txt",
-    event_time: Annotated[Flag, Query(alias="event-time")] = "0",
+    event_time: windows.EventTime = "0",
     events: Events = None,
-    new_line: Flag = "0",
+    new_line: windows.NewLine = "0",
     start: windows.Start = 0.0,
     end: windows.End = None,
 ) -> Response:
@@ -105,9 +104,9 @@ async def make_download_link(
     services: Use,
     form: Annotated[files.Form, Query(alias="format")] = files.Form.FILE,
     extension: Extension = "txt",
-    event_time: Annotated[Flag, Query(alias="event-time")] = "0",
+    event_time: windows.EventTime = "0",
     events: Events = None,
-    new_line: Flag = "0",
+    new_line: windows.NewLine = "0",
     start: windows.Start = 0.0,
     end: windows.End = None,
 ) -> LinkAnswer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
@@ -90,7 +90,7 @@ async def get_session(
     caller: Caller,
     services: Use,
     info: Info,
-    event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
+    event_time: windows.EventTime = "0",
     event_stream: StreamFormat | None = None,
     events: Annotated[
         list[str] | None, Query(description="i, o, e, and r for sizes of a terminal; repeated, or separated by commas")
@@ -99,14 +99,15 @@ async def get_session(
         list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
     ] = None,
     extension: Annotated[str | None, Query(description="csv, json or any other: answers a file")] = None,
-    new_line: Literal["0", "1"] = "0",
+    new_line: windows.NewLine = "0",
     start: windows.Start = 0.0,
     end: windows.End = None,
     cursor: windows.Cursor = None,
     limit: windows.Limit = None,
 ) -> SessionAnswer | Response:
     """One session. `expand=event_stream`, or a format for it, brings the recorded events along: all of them, up to 16
-    MiB; or with `limit` or `cursor` a page, and in the header `Next-Cursor` where the next one begins."""
+    MiB; or with `limit` or `cursor` a page, and in the header `Next-Cursor` where the next one begins. Reviewers can
+    read the sessions whose reviews they decide, without recorded events and files."""
     kinds = frozenset(words("events", events, streams.ALL_KINDS if extension is None else streams.KINDS))
     expanded = words("expand", expand, _EXPANDABLE)
     window = windows.window(start, end, cursor, limit)
@@ -122,9 +123,11 @@ async def get_session(
         session = await services.sessions.get(caller, session_id)
         await services.sessions.require_download(caller)
         return await downloads.answer(services, session, wanted)
-    session = await services.sessions.get(caller, session_id)
+    with_events = "event_stream" in expanded or event_stream is not None
+    read = services.sessions.get if with_events else services.sessions.get_without_recording
+    session = await read(caller, session_id)
     review = (await reviews_of(services, caller, [session], info.api_url)).get(session.id)
-    if "event_stream" not in expanded and event_stream is None:
+    if not with_events:
         return SessionAnswer.of(session, sees_all=caller.sees_all, review=review)
     found = await asyncio.to_thread(
         streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS), window

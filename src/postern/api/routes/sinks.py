@@ -17,7 +17,7 @@ from postern.api.schemas.sinks import (
     SinkChange,
     SinkRequest,
     SinkSecretAnswer,
-    TestAnswer,
+    SinkTestAnswer,
 )
 from postern.domain.sink import DeliveryState
 
@@ -63,9 +63,9 @@ async def rotate_sink_secret(nameOrID: str, caller: Caller, services: Use) -> Si
 
 
 @router.post("/{nameOrID}/test", status_code=202, responses=errors(403, 404, 409))
-async def test_sink(nameOrID: str, caller: Caller, services: Use) -> TestAnswer:  # noqa: N803
+async def test_sink(nameOrID: str, caller: Caller, services: Use) -> SinkTestAnswer:  # noqa: N803
     """Sends an event that says that it is a test."""
-    return TestAnswer(number=await services.sinks.test(caller, nameOrID))
+    return SinkTestAnswer(number=await services.sinks.test(caller, nameOrID))
 
 
 @router.post("/{nameOrID}/redeliver", status_code=202, responses=errors(403, 404))

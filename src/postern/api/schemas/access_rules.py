@@ -79,7 +79,7 @@ class OtherRuleAnswer(Answer):
         return cls(rule=rule.name, groups=sorted(rule.groups))
 
 
-class DemandAnswer(Answer):
+class ApprovalRequirementAnswer(Answer):
     """One that must be met."""
 
     rule: str | None = Field(description="The review rule; null for the connection's own reviewers")
@@ -89,7 +89,7 @@ class DemandAnswer(Answer):
     force_approval_groups: list[str] = Field(description="Whose members may approve alone, marked")
 
     @classmethod
-    def of(cls, demand: Demand) -> DemandAnswer:
+    def of(cls, demand: Demand) -> ApprovalRequirementAnswer:
         return cls(
             rule=demand.rule or None,
             groups=list(demand.groups),
@@ -102,7 +102,7 @@ class DemandAnswer(Answer):
 class ReviewNeededAnswer(Answer):
     verb: Verb
     needed: bool = Field(description="Whether others must agree first")
-    demands: list[DemandAnswer] = Field(description="Each must be met")
+    demands: list[ApprovalRequirementAnswer] = Field(description="Each must be met")
     access_max_duration: int | None = Field(
         description="To connect: the seconds of access that may be given at most; null where no review is needed"
     )
@@ -113,7 +113,7 @@ class ReviewNeededAnswer(Answer):
         return cls(
             verb=found.verb,
             needed=bool(found.demands),
-            demands=[DemandAnswer.of(demand) for demand in found.demands],
+            demands=[ApprovalRequirementAnswer.of(demand) for demand in found.demands],
             access_max_duration=found.longest,
             reason=found.reason,
         )

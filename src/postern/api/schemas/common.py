@@ -7,10 +7,18 @@ edited, is a valid request.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic.config import JsonDict
+
+from postern.domain.connection import SUBTYPES
+
+# Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.
+DEPRECATED: Final[JsonDict] = {"deprecated": True}
+# Every subtype, and the empty one of a connection that has none. The service checks which type has which.
+SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
 
 # Values that JSON cannot express are read from their text; everything else must have its very type.
 Identifier = Annotated[UUID, Field(strict=False)]
@@ -40,7 +48,7 @@ class Answer(BaseModel):
     """Of a response."""
 
 
-class Error(Answer):
+class HTTPError(Answer):
     """The body of every answer that is not a success (spec section 7)."""
 
     message: str = Field(description="What happened, why, and what to do next")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body, Identifier
+from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, Answer, Body, Identifier
 from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.credential import Credential
 from postern.domain.reference import is_reference
@@ -30,11 +30,11 @@ _CLEARED = ("access_max_duration", "tracker_issue_template_id")
 class ConnectionOptions(Body):
     """The fields that no request must have."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "managed_by", "status", "default_database", "guardrails_advisory"}
-    )
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "guardrails_advisory"})
 
-    subtype: str | None = Field(None, description="Left out or null: stays as it is")
+    subtype: str | None = Field(
+        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_NAMES, None]}
+    )
     access_max_duration: int | None = Field(None, description="Seconds")
     access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
     access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
@@ -42,8 +42,11 @@ class ConnectionOptions(Body):
     access_file_transfer: OptionalMode = Field(
         None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
     )
-    command: list[str] | None = None
+    command: list[str] | None = Field(
+        None, description="Program and arguments; refused for postgres, mysql and ssh, which speak their own protocol"
+    )
     connection_tags: dict[str, str] | None = None
+    default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
     tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
@@ -56,7 +59,7 @@ class ConnectionOptions(Body):
         description="Left out or null: stays as it is; else replaced whole, where a key whose value is null keeps the "
         "stored value, and a key that is left out is removed",
     )
-    tags: list[str] | None = None
+    tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
     def changes(self) -> dict[str, Any]:
         """The fields that were given and are not null, as the service wants them."""
@@ -106,7 +109,7 @@ class ConnectionAnswer(Answer):
     id: UUID
     name: str
     type: ConnectionType
-    subtype: str
+    subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
     status: ConnectionStatus
     managed_by: str | None
@@ -135,7 +138,7 @@ class ConnectionAnswer(Answer):
     secret: dict[str, str | None] = Field(
         description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
     )
-    tags: list[str]
+    tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
     @classmethod
     def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:

@@ -9,7 +9,7 @@ from pydantic import Field
 from postern.api.schemas.common import Answer
 
 
-class TestAnswer(Answer):
+class ConnectionTestAnswer(Answer):
     __test__ = False  # pytest takes it for tests of its own
 
     success: Literal[True]

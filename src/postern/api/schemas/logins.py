@@ -11,7 +11,7 @@ from postern.domain.login import ClientKind, Login, LoginMethod
 from postern.services.identity.authentication import Caller
 
 
-class SessionAnswer(Answer):
+class LoginSessionAnswer(Answer):
     """What a page must know of the login that its requests come by."""
 
     email: str
@@ -22,7 +22,7 @@ class SessionAnswer(Answer):
     must_enrol_second_factor: bool = Field(description="Nothing else can be done before")
 
     @classmethod
-    def of(cls, caller: Caller, csrf_token: str | None, login: Login | None) -> SessionAnswer:
+    def of(cls, caller: Caller, csrf_token: str | None, login: Login | None) -> LoginSessionAnswer:
         return cls(
             email=caller.principal.email,
             login_id=str(login.id) if login else None,

@@ -33,7 +33,7 @@ class PersonAnswer(Answer):
 
 
 class TimeWindowAnswer(Answer):
-    type: str
+    type: str = Field(json_schema_extra={"enum": [TIME_RANGE]})
     configuration: dict[str, str] = Field(description="start_time and end_time as HH:MM, and time_zone")
 
     @classmethod
@@ -64,7 +64,7 @@ class ReviewGroupAnswer(Answer):
         )
 
 
-class DemandAnswer(Answer):
+class RequirementProgressAnswer(Answer):
     """What one rule asks for. Every demand of a review must be met."""
 
     rule: str = Field(description="Empty for the connection's own reviewers")
@@ -131,7 +131,7 @@ class ReviewAnswer(Answer):
     revoke_at: str = Field(description="When access ends, ISO 8601; empty when unset")
     time_window: TimeWindowAnswer | None
     review_groups_data: list[ReviewGroupAnswer]
-    demands: list[DemandAnswer]
+    demands: list[RequirementProgressAnswer]
     voices: list[VoiceAnswer] = Field(description="Who has said what, in order")
     rejection_reason: str
     self_approved: bool = Field(description="Somebody approved what they had asked for themselves")
@@ -165,7 +165,7 @@ class ReviewAnswer(Answer):
             revoke_at=review.revoke_at.isoformat() if review.revoke_at else "",
             time_window=TimeWindowAnswer.of(review.time_window) if review.time_window else None,
             review_groups_data=[ReviewGroupAnswer.of(entry) for entry in entries(review)],
-            demands=[DemandAnswer.of(one) for one in progress(review)],
+            demands=[RequirementProgressAnswer.of(one) for one in progress(review)],
             voices=[VoiceAnswer.of(voice) for voice in review.voices],
             rejection_reason=refusal.comment if refusal else "",
             self_approved=any(map(_is_self_approval, review.voices)),
@@ -184,7 +184,7 @@ class ReviewAnswer(Answer):
 
 
 class TimeWindowRequest(Body):
-    type: str
+    type: str = Field(json_schema_extra={"enum": [TIME_RANGE]})
     configuration: dict[str, str] = Field(
         description="start_time and end_time as HH:MM, the end may be on the next day; time_zone, UTC when left out"
     )

@@ -11,8 +11,9 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.results import Format
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, Answer, Body
 from postern.api.schemas.reviews import ReviewAnswer
+from postern.domain.connection import ConnectionType
 from postern.domain.matches import Match
 from postern.domain.results import Problem
 from postern.domain.session import Session, SessionStatus, Verb
@@ -35,9 +36,9 @@ class SessionAnswer(Answer):
     id: UUID
     org_id: UUID
     connection: str
-    connection_subtype: str
+    connection_subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     connection_tags: dict[str, str]
-    type: str
+    type: str = Field(json_schema_extra={"enum": [str(kind) for kind in ConnectionType]})
     verb: Verb
     status: SessionStatus
     user: str
@@ -54,7 +55,7 @@ class SessionAnswer(Answer):
     )
     review: ReviewAnswer | None = Field(description="Under which it runs, or for which it waits")
     integrations_metadata: dict[str, Any]
-    labels: dict[str, str]
+    labels: dict[str, str] = Field(description="Use metrics and metadata instead", json_schema_extra=DEPRECATED)
     metadata: dict[str, Any]
     metrics: dict[str, Any]
     recording_purged_at: datetime | None = Field(

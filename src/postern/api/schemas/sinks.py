@@ -128,7 +128,7 @@ class SinkSecretAnswer(Answer):
     secret: str = Field(description="Shown this once; the one before it signs, too, for 24 hours")
 
 
-class TestAnswer(Answer):
+class SinkTestAnswer(Answer):
     __test__ = False
 
     number: int = Field(description="Of the delivery; the list of deliveries says how it went")

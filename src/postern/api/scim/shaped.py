@@ -90,7 +90,7 @@ def scim_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {
             "model": ScimError,
             "description": one["description"],
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPError"}}},
         }
         for status, one in declared(*statuses).items()
     }

@@ -17,7 +17,7 @@ from postern.inspection.masking.detector import Detector
 from postern.inspection.masking.email import EMAIL_ADDRESS
 from postern.inspection.masking.iban import IBAN_CODE
 from postern.inspection.masking.ip import IP_ADDRESS
-from postern.inspection.masking.kinds import americas, asia_pacific, dates, europe, finance, secrets, web
+from postern.inspection.masking.kinds import americas, asia_pacific, dates, europe, finance, people, secrets, web
 from postern.inspection.masking.phone import PHONE_NUMBER
 from postern.inspection.masking.ssn import US_SSN
 
@@ -41,7 +41,7 @@ ORDER: tuple[Detector, ...] = (
     *_FIRST,
     *(
         detector
-        for module in (web, finance, europe, asia_pacific, americas, dates)
+        for module in (web, finance, europe, asia_pacific, americas, people, dates)
         for detector in _of(module)
         if detector not in _FIRST
     ),

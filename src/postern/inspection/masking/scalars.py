@@ -14,7 +14,7 @@ from postern.inspection.masking.texts import SEPARATOR, Hits
 NO_ADDRESS_V4 = b"0.0.0.0"
 NO_ADDRESS_V6 = b"::"
 
-SHORTEST_NUMBER = 6  # digits: shorter ones are no value of any kind
+SHORTEST_NUMBER = 6  # digits: shorter numbers are values of no kind but an age
 _ADDRESS_MARK = re.compile(rb"[.:]")
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 
@@ -42,7 +42,12 @@ def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> li
     for place, text in enumerate(texts):
         kind = whole.get((at, at + len(text)))
         at += len(text) + 1
-        if kind is not None and masked[place] == text and len(text) >= SHORTEST_NUMBER and text.isdigit():
+        if kind is None or masked[place] != text or not text.isdigit():
+            continue
+        if kind == InfoType.AGE:
+            hits.add(kind, 1, len(text))
+            masked[place] = b"0"
+        elif len(text) >= SHORTEST_NUMBER:
             hits.add(kind, 1, len(text))
             masked[place] = b"0" * len(text)
     return masked if hits.size > before else None

@@ -69,6 +69,11 @@ class Reviews:
             raise NotFound(f"there is no review {review_or_session_id!r}, or you may not see it")
         return found
 
+    async def decides(self, principal: Principal, session_id: UUID) -> bool:
+        """Whether the principal is a reviewer of the review that the session waits for or runs under."""
+        review = (await self._store.of_sessions(principal.org_id, [session_id])).get(session_id)
+        return review is not None and review.may_review(principal.groups)
+
     async def script(self, review: Review) -> str | None:
         """What runs once a review that `get` gave is approved; None where it is about no script."""
         if review.kind is not ReviewKind.ONETIME or review.session_id is None:
