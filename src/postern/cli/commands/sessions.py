@@ -14,6 +14,7 @@ from postern.cli.commands.session_keeping import hold, holds, purge, purges, rel
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
+from postern.cli.session_ids import session_argument
 from postern.client.shapes import Session, SessionPage
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
@@ -61,13 +62,17 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
                 "start_date",
                 type=moments.typed,
                 metavar="TIME",
-                help="Began then or later: 2h, yesterday, ISO 8601.",
+                help="Only those that began then or later: 2h, 7d, yesterday, 2026-01-31.",
             ),
             click.option("--until", "end_date", type=moments.typed, metavar="TIME", help="Began then or earlier."),
             click.option(
-                "--longer", "min_duration", metavar="SECONDS", type=float, help="Only those that took longer."
+                "--longer",
+                "min_duration",
+                metavar="DURATION",
+                type=moments.duration,
+                help="Only those that took longer: 30s, 5m.",
             ),
-            click.option("--shorter", "max_duration", metavar="SECONDS", type=float, help="Only shorter ones."),
+            click.option("--shorter", "max_duration", metavar="DURATION", type=moments.duration, help="Only shorter."),
             click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
             click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
             click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
@@ -153,7 +158,7 @@ def _show_found(row: list[str], one: Session) -> None:
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
 @json_option
 def show(session_id: str, with_output: bool, as_json: bool) -> None:
@@ -202,7 +207,7 @@ def _purged(at: str | None) -> str | None:
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @json_option
 def kill(session_id: str, as_json: bool) -> None:
     """End a running session."""
