@@ -57,7 +57,7 @@ def test_filters(root: Served) -> None:
         ("--limit", "1", "--offset", "1"): [old],
     }.items():
         assert ids(root, *arguments) == expected, arguments
-    assert "2h, yesterday" in root.cli("sessions", "list", "--since", "soon").stderr
+    assert "2h, 7d, yesterday" in root.cli("sessions", "list", "--since", "soon").stderr
     assert root.cli("sessions", "list", "--label", "a").exit_code == 1
     assert new in root.ok("sessions").stdout
 
@@ -107,3 +107,19 @@ def test_a_session_is_named_by_its_beginning_or_as_last(root: Served) -> None:
 def test_last_without_any_session_says_so(root: Served) -> None:
     missing = root.cli("sessions", "show", "last")
     assert (missing.exit_code, "no last session" in missing.stderr) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"reason": EndReason.KILLED}, "killed"),
+        ({"reason": EndReason.COMPLETED}, "succeeded"),
+        ({"reason": EndReason.REJECTED}, "refused"),
+        ({"reason": EndReason.GATEWAY_CRASHED}, "failed"),
+    ],
+)
+def test_a_session_that_is_done_shows_its_outcome(root: Served, fields: dict[str, Any], status: str) -> None:
+    made = add(root, **fields)
+    assert root.ok("sessions", "list").stdout.split()[-1] == status
+    assert f"status      {status}" in root.ok("sessions", "show", made).stdout
+    assert root.json("sessions", "show", made)["outcome"] == status

@@ -13,9 +13,11 @@ from postern.cli.commands.session_hooks import hooks
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
+from postern.cli.reviewed import person
 from postern.cli.rows import told
 from postern.cli.session_ids import session_argument
-from postern.client.shapes import Session, SessionPage
+from postern.client.shapes import Review, Session, SessionPage
+from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
 
@@ -134,7 +136,7 @@ def _show_page(page: SessionPage) -> None:
             one["user"],
             one["connection"],
             one["verb"],
-            one["status"],
+            _status(one),
         ]
         for one in page["data"]
     ]
@@ -186,13 +188,14 @@ def _show(one: Session) -> None:
     fields(
         [
             ("session", one["id"]),
-            ("status", one["status"]),
+            ("status", _status(one)),
             ("user", one["user"]),
             ("connection", f"{one['connection']} ({one['connection_subtype']})"),
             ("started", local_time(one["start_date"])),
             ("duration", duration(one["start_date"], one["end_date"])),
-            ("ended by", metadata.get("end_reason")),
+            ("ended by", _joined(metadata.get("end_reason"), metadata.get("end_detail"))),
             ("exit code", one["exit_code"]),
+            *_review_fields(one.get("review")),
             ("masked", masked),
             ("refused", metrics.get("refused") or None),
             ("recording", _purged(one.get("recording_purged_at"))),
@@ -200,6 +203,33 @@ def _show(one: Session) -> None:
             ("script", (one.get("script") or {}).get("data")),
         ]
     )
+
+
+def _status(one: Session) -> str:
+    """The outcome of a session that is done, else what it waits for."""
+    review = one.get("review")
+    if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
+        return "waiting for review"
+    return one.get("outcome") or one["status"]
+
+
+def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
+    if review is None:
+        return []
+    decisions = [
+        f"{person(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
+        for voice in review["voices"]
+    ]
+    return [
+        ("review", f"{review['id']} ({review['status'].lower()})"),
+        ("review reason", review["reason"]),
+        ("reviewers", [entry["group"] for entry in review["review_groups_data"]]),
+        ("reviewed by", decisions),
+    ]
+
+
+def _joined(*parts: str | None) -> str | None:
+    return ": ".join(part for part in parts if part) or None
 
 
 def _purged(at: str | None) -> str | None:
