@@ -20,6 +20,7 @@ from postern.client.shapes import Review, Session, SessionPage
 from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
+from postern.errors import NotFound
 
 _OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 
@@ -178,8 +179,11 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
             return
         click.echo()
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
-        if not timeline.show(happened, with_output=with_output):
-            click.echo("Nothing was asked.", err=True)
+        try:
+            if not timeline.show(happened, with_output=with_output):
+                click.echo("Nothing was asked.", err=True)
+        except NotFound:  # it has not begun, or ended before it did
+            click.echo("Nothing was recorded.", err=True)
 
 
 def _show(one: Session) -> None:
