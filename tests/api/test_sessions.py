@@ -65,6 +65,7 @@ async def test_a_session_shows_as_the_spec_says(api: Api) -> None:
         "user_name": "ann",
         "start_date": "2026-01-02T03:04:05Z",
         "end_date": "2026-01-02T03:04:06.500000Z",
+        "outcome": "succeeded",
         "exit_code": 0,
         "script": None,
         "script_size": 0,

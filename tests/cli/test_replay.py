@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import click
 import pytest
 
-from postern.cli.replay import Pace, Player, Span
+from postern.cli.replay import Pace, Player
 
 
 class Keyboard:
@@ -58,16 +57,3 @@ def test_what_is_shown_when(
     found = played(pace, *keys, seek=seek)
     assert [one for _, one in found] == [one for _, one in shown]
     assert [at for at, _ in found] == pytest.approx([at for at, _ in shown])
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("1m30s", 90), ("1.5s", 1.5), ("2h", 7200), ("1h1m1s", 3661)]
-)
-def test_spans(text: str, seconds: float) -> None:
-    assert Span().convert(text, None, None) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "x", "1m30x", "-5", "1s1m"])
-def test_what_is_no_span(text: str) -> None:
-    with pytest.raises(click.UsageError):
-        Span().convert(text, None, None)

@@ -83,6 +83,19 @@ def test_what_waits_longer_than_wanted_is_left(ann: Served, monkeypatch: pytest.
     assert "this needs a review" in again.stderr
 
 
+def test_a_session_shows_its_review_and_who_decided(ann: Served) -> None:
+    submitted = asked(ann, "--reason", "ticket 4711")
+    session, review = submitted["session_id"], submitted["review"]["id"]
+    assert "waiting for review" in ann.ok("sessions", "list").stdout
+    waiting = ann.ok("sessions", "show", session).stdout
+    for line in ("waiting for review", f"{review} (pending)", "ticket 4711", "reviewers      admin"):
+        assert line in waiting, line
+    as_root(ann, "reviews", "reject", review, "--comment", "not today")
+    rejected = ann.ok("sessions", "show", session).stdout
+    assert "status         refused" in rejected
+    assert f"reviewed by    {ROOT} (rejected: not today)" in rejected
+
+
 def test_what_colleagues_refuse_ends_with_its_own_code(ann: Served) -> None:
     told = asked(ann)
     refused = as_root(ann, "reviews", "reject", told["session_id"], "--comment", "use the job")

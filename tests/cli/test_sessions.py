@@ -57,7 +57,7 @@ def test_filters(root: Served) -> None:
         ("--limit", "1", "--offset", "1"): [old],
     }.items():
         assert ids(root, *arguments) == expected, arguments
-    assert "2h, yesterday" in root.cli("sessions", "list", "--since", "soon").stderr
+    assert "2h, 7d, yesterday" in root.cli("sessions", "list", "--since", "soon").stderr
     assert root.cli("sessions", "list", "--label", "a").exit_code == 1
     assert new in root.ok("sessions").stdout
 
@@ -90,3 +90,36 @@ def test_searching(root: Served) -> None:
     ]
     assert "No sessions." in root.ok("sessions", "search", "nowhere").stderr
     assert "search: " in root.cli("sessions", "search", "🙂").stderr
+
+
+def test_a_session_is_named_by_its_beginning_or_as_last(root: Served) -> None:
+    old, new = add(root, "select 1", days=3), add(root, "select 2")
+    for command in ("show", "hooks", "export"):
+        assert root.cli("sessions", command, new[:8]).stdout == root.cli("sessions", command, new).stdout
+        assert root.cli("sessions", command, "last").stdout == root.cli("sessions", command, new).stdout
+    assert root.json("sessions", "show", old[:9])["id"] == old
+    held = root.cli("sessions", "hold", old[:8], "last", "--name", "case", "--reason", "court order")
+    assert held.stdout == f"Held {old}, {new} by 'case'.\n"
+    missing = root.cli("sessions", "show", "0123456789")
+    assert (missing.exit_code, "there is no session" in missing.stderr) == (5, True)
+
+
+def test_last_without_any_session_says_so(root: Served) -> None:
+    missing = root.cli("sessions", "show", "last")
+    assert (missing.exit_code, "no last session" in missing.stderr) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"reason": EndReason.KILLED}, "killed"),
+        ({"reason": EndReason.COMPLETED}, "succeeded"),
+        ({"reason": EndReason.REJECTED}, "refused"),
+        ({"reason": EndReason.GATEWAY_CRASHED}, "failed"),
+    ],
+)
+def test_a_session_that_is_done_shows_its_outcome(root: Served, fields: dict[str, Any], status: str) -> None:
+    made = add(root, **fields)
+    assert root.ok("sessions", "list").stdout.split()[-1] == status
+    assert f"status      {status}" in root.ok("sessions", "show", made).stdout
+    assert root.json("sessions", "show", made)["outcome"] == status

@@ -156,6 +156,27 @@ async def test_only_owner_admin_and_auditor_see_a_session(
     assert await sessions.find(bob, SessionFilter(user=ann.subject), Page()) == Stretch([], 0)
 
 
+async def test_the_beginning_of_an_identifier_is_enough_where_one_visible_session_has_it(
+    world: World, access: Access, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection()
+    other, auditor = await world.add_user("bob"), await world.add_user("eve", "auditor")
+    named = [UUID(f"abcd{digit}000-1111-4111-8111-111111111111") for digit in "123"]
+    for principal, key in zip((ann, ann, other), named, strict=True):
+        permit = await permit_for(access, principal)
+        await sessions.open(permit, session_id=key, worker="w1", metadata={})
+    assert (await sessions.get(ann, "abcd1")).id == named[0]
+    assert (await sessions.get(ann, "ABCD2000-1")).id == named[1]
+    assert (await sessions.get(other, "abcd")).id == named[2], "others' sessions do not make it ambiguous"
+    assert (await sessions.get(auditor, "abcd3")).id == named[2]
+    for principal in (ann, auditor):
+        with pytest.raises(Invalid, match="several sessions begin with 'abcd'"):
+            await sessions.get(principal, "abcd")
+    for unknown in ("abc", "abcd3", "abce", "abcd-1", "abcd%", "abcdg", "a" * 33, ""):
+        with pytest.raises(NotFound):
+            await sessions.get(ann, unknown)
+
+
 async def test_lists_filter_page_and_sort(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
     await world.add_connection()
     await world.add_connection("a%b")

@@ -1,23 +1,43 @@
-"""Moments, and lengths of time, as people type them."""
+"""The one grammar for timestamps and durations on the command line.
+
+A duration is a number of seconds, or numbers with units: `90`, `45s`, `1h30m`, `8h`, `7d`, `2w`, `1.5h`. A timestamp
+is a duration ago (`7d`, `2h ago`), `now`, `today`, `yesterday`, a date (`2026-01-31`) or ISO 8601, in this machine's
+time zone where it names none. The functions that raise BadParameter are types of options.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import click
 
-_AGO = re.compile(r"(\d{1,6})\s*(s|m|h|d|w)")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_PART = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])", re.ASCII)
+_DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
+_DURATION_EXAMPLES = "45s, 30m, 1h30m, 8h or 7d"
+_TIMESTAMP_EXAMPLES = "2h, 7d, yesterday, 2026-01-31 or 2026-01-31T12:00"
+
+
+def _parse_duration(text: str) -> float | None:
+    """Return the seconds of a duration with units, or None where `text` is not one."""
+    text = text.strip().lower()
+    if not _DURATION.fullmatch(text):
+        return None
+    return math.fsum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(text))
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """`2h` (so long before `now`), `today` and `yesterday` (their beginning), or ISO 8601, in the zone of `now`
-    where none is said. In UTC. Raises ValueError.
-    """
+    """Return the timestamp in UTC; `now` gives the time zone where `text` names none. Raises ValueError,
+    OverflowError."""
     said = text.strip().lower()
-    if found := _AGO.fullmatch(said):
-        return (now - timedelta(**{_UNITS[found[2]]: int(found[1])})).astimezone(UTC)
+    ago = _parse_duration(said.removesuffix("ago"))
+    if ago is not None:
+        return (now - timedelta(seconds=ago)).astimezone(UTC)
+    if said == "now":
+        return now.astimezone(UTC)
     if said in ("today", "yesterday"):
         day = now - timedelta(days=said == "yesterday")
         return day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
@@ -25,17 +45,48 @@ def moment(text: str, now: datetime) -> datetime:
     return (at.replace(tzinfo=now.tzinfo) if at.tzinfo is None else at).astimezone(UTC)
 
 
+def duration(text: str) -> float:
+    """The type of an option: seconds."""
+    said = text.strip()
+    found = float(said) if _NUMBER.fullmatch(said) else _parse_duration(said)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a duration; write {_DURATION_EXAMPLES}") from None
+    return found
+
+
 def seconds(text: str) -> int:
-    """The type of an option: `45s`, `30m`, `2h`, `1d` or `1w`, in seconds."""
-    found = _AGO.fullmatch(text.strip().lower())
-    if found is None or not int(found[1]):
-        raise click.BadParameter(f"{text!r} is no length of time; write 45s, 30m, 2h or 1d") from None
-    return int(timedelta(**{_UNITS[found[2]]: int(found[1])}).total_seconds())
+    """The type of an option: whole seconds, at least one."""
+    found = round(duration(text))
+    if found < 1:
+        raise click.BadParameter(f"{text!r} is too short; write {_DURATION_EXAMPLES}")
+    return found
 
 
 def typed(text: str) -> str:
-    """The type of an option: the API's spelling of it."""
+    """The type of an option: a timestamp as the API writes it."""
     try:
         return moment(text, datetime.now().astimezone()).isoformat()
     except (ValueError, OverflowError):
-        raise click.BadParameter(f"{text!r} is no time; write 2h, yesterday or 2026-01-31T12:00") from None
+        raise click.BadParameter(f"{text!r} is not a time; write {_TIMESTAMP_EXAMPLES}") from None
+
+
+def day(text: str) -> str:
+    """The type of an option: a date as the API writes it. A timestamp is the day that it falls on."""
+    try:
+        return date.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        return datetime.fromisoformat(typed(text)).astimezone().date().isoformat()
+
+
+def expiry(text: str) -> str:
+    """The type of an option: the timestamp that lies so long ahead, or a timestamp in the future, as the API writes
+    it."""
+    now = datetime.now().astimezone()
+    ahead = _parse_duration(text)
+    try:
+        at = now + timedelta(seconds=ahead) if ahead is not None else moment(text, now)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{text!r} is neither a duration nor a time; write 30d or 2026-01-31") from None
+    if at <= now:
+        raise click.BadParameter(f"{text!r} is in the past")
+    return at.astimezone(UTC).isoformat()

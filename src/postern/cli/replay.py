@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import sys
 import termios
@@ -14,30 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import click
-
 T = TypeVar("T")
 Wait = Callable[[float | None], str]
 
 FORWARD = 10.0  # seconds that the forward key skips
 KEYS = "space: pause · . or →: next · ]: 10 s forward · + and -: speed · q: end"
 _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
-
-
-class Span(click.ParamType[float]):
-    """`90`, `90s`, `1m30s`, `1h`: seconds."""
-
-    name = "time"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        found = _SPAN.fullmatch(str(value).strip())
-        if found is None or not any(found.groups()):
-            self.fail(f"{value!r} is no time such as 90s or 1m30s", param, ctx)
-        hours, minutes, seconds = (float(part or 0) for part in found.groups())
-        return hours * 3600 + minutes * 60 + seconds
 
 
 @dataclass(slots=True)

@@ -7,28 +7,28 @@ from typing import Any
 
 import click
 
-from postern.cli import completion
+from postern.cli.moments import duration
 from postern.cli.output import json_option
 from postern.cli.reviewed import Patience
+from postern.cli.session_ids import session_option
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`environment`, `form`, `reason`, `patience` and `at_once` for `patience_of`, `resume` and `as_json`."""
     for option in (
         json_option,
-        click.option(
+        session_option(
             "--resume",
             metavar="SESSION",
-            help="Go on with a script that was put up before: run it if its review is approved, else wait.",
-            shell_complete=completion.sessions,
+            help="Resume a script that was submitted before: run it if its review is approved, else wait.",
         ),
         click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7."),
         click.option(
             "--wait-review",
             "patience",
-            type=click.FloatRange(0),
-            metavar="SECONDS",
-            help="How long to wait for a review.  [default: as long as the review itself waits]",
+            type=duration,
+            metavar="DURATION",
+            help="How long to wait for a review: 30m, 2h.  [default: as long as the review itself waits]",
         ),
         click.option("--reason", default="", help="Why; for those who must agree, where the script needs a review."),
         click.option(

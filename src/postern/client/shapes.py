@@ -121,6 +121,7 @@ class Session(TypedDict):
     connection_subtype: str
     verb: str
     status: str
+    outcome: NotRequired[str | None]
     user: str
     start_date: str
     end_date: str | None

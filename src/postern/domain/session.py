@@ -106,6 +106,32 @@ class EndReason(StrEnum):
     FAILED = "failed"
 
 
+class Outcome(StrEnum):
+    """How a session that is done came out, in one word."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    REFUSED = "refused"
+    KILLED = "killed"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+
+# Reasons that decide by themselves; after any other the exit code of a script does.
+_OUTCOMES: Mapping[EndReason, Outcome] = {
+    EndReason.KILLED: Outcome.KILLED,
+    EndReason.REVOKED: Outcome.KILLED,
+    EndReason.GATEWAY_STOPPED: Outcome.KILLED,
+    EndReason.EXPIRED: Outcome.EXPIRED,
+    EndReason.IDLE: Outcome.EXPIRED,
+    EndReason.REJECTED: Outcome.REFUSED,
+    EndReason.WITHDRAWN: Outcome.WITHDRAWN,
+    EndReason.PROTOCOL_VIOLATION: Outcome.FAILED,
+    EndReason.RECORDING_FAILED: Outcome.FAILED,
+    EndReason.GATEWAY_CRASHED: Outcome.FAILED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     id: UUID
@@ -137,6 +163,20 @@ class Session:
     correlation_id: str | None = None  # the client's own, by which it finds the session again
     review_id: UUID | None = None  # under which it runs, or for which it waits
     runbook: RunbookRef | None = None  # the one that its script is made of
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """None while it is not done. A script of which a rule refused something is refused, where it failed at all; a
+        client that goes on after a refusal is not."""
+        if self.status is not SessionStatus.DONE:
+            return None
+        reason = self.metadata.get("end_reason")
+        decided = _OUTCOMES.get(EndReason(reason)) if reason else None
+        if decided is not None:
+            return decided
+        if reason != EndReason.FAILED and not (self.verb is Verb.EXEC and self.exit_code):
+            return Outcome.SUCCEEDED
+        return Outcome.REFUSED if self.metrics.get("refused") else Outcome.FAILED
 
 
 def require_recording(session: Session) -> None:

@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 MAX_METADATA_ENTRIES = 20
 MAX_METADATA_LENGTH = 2_500
 MAX_CORRELATION = 255
+MIN_PREFIX = 4  # hexadecimal digits of an identifier that is not given whole
 _CORRELATION = re.compile(rf"[\x20-\x7e]{{1,{MAX_CORRELATION}}}")
 
 
@@ -293,8 +294,12 @@ class Sessions:
         return await self._store.find(principal.org_id, wanted, page)
 
     async def get(self, principal: Principal, session_id: UUID | str) -> Session:
-        """Raises NotFound also when it is somebody else's, or the text is not an identifier."""
-        key = _as_uuid(session_id)
+        """Return the session of that identifier, or the only one of theirs whose identifier begins so.
+
+        Raises NotFound also when it is somebody else's, or the text is not an identifier, and Invalid when several
+        identifiers begin so.
+        """
+        key = _as_uuid(session_id) or await self._complete(principal, str(session_id))
         session = await self._store.get(principal.org_id, key) if key else None
         if session is None or not (_sees_all(principal) or _owns(principal, session)):
             raise NotFound(f"there is no session {session_id}, or it is not yours")
@@ -312,6 +317,20 @@ class Sessions:
             if session is None or not await self._reviews.decides(principal, session.id):
                 raise
             return session
+
+    async def _complete(self, principal: Principal, beginning: str) -> UUID | None:
+        """Return the only identifier that begins so, of the sessions that the principal can see."""
+        bounds = _prefix_bounds(beginning)
+        if bounds is None:
+            return None
+        owner = None if _sees_all(principal) else principal.subject
+        found = await self._store.ids_between(principal.org_id, *bounds, owner, 2)
+        if len(found) > 1:
+            raise Invalid(
+                f"session_id: the identifiers of several sessions begin with {beginning!r}; give more of it",
+                field="session_id",
+            )
+        return found[0] if found else None
 
     async def require_download(self, principal: Principal) -> None:
         """Raises Denied where files of sessions are switched off."""
@@ -442,6 +461,17 @@ def _as_uuid(given: UUID | str) -> UUID | None:
         return given if isinstance(given, UUID) else UUID(given)
     except ValueError:
         return None
+
+
+def _prefix_bounds(beginning: str) -> tuple[UUID, UUID] | None:
+    """Return the first and last identifier that begin so; None where `beginning` cannot be the beginning of one, or is
+    too short to tell sessions apart."""
+    text = beginning.lower()
+    digits = text.replace("-", "")
+    if not MIN_PREFIX <= len(digits) < 32 or not all(one in "0123456789abcdef" for one in digits):
+        return None
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    return (first, last) if text == digits or str(first).startswith(text) else None
 
 
 def _sees_all(principal: Principal) -> bool:

@@ -16,7 +16,7 @@ from postern.api.schemas.reviews import ReviewAnswer
 from postern.domain.connection import ConnectionType
 from postern.domain.matches import Match
 from postern.domain.results import Problem
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.session import Outcome, Session, SessionStatus, Verb
 
 # [milliseconds since start_date, "i" | "o" | "e", base64 content]
 Triple = tuple[float, str, str]
@@ -46,6 +46,7 @@ class SessionAnswer(Answer):
     user_name: str
     start_date: datetime
     end_date: datetime | None
+    outcome: Outcome | None = Field(description="How it came out; null while it is not done")
     exit_code: int | None
     script: ScriptAnswer | None = Field(description="Only for verb exec; left out in lists")
     script_size: int = Field(description="Bytes")

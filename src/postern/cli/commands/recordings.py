@@ -10,6 +10,7 @@ import click
 
 from postern.cli import proofs
 from postern.cli.api import client
+from postern.cli.moments import typed
 from postern.cli.options import load
 from postern.cli.output import emit, json_option, local_time, table
 from postern.cli.rows import confirm, page_of, paging_options, told, yes_option
@@ -99,8 +100,8 @@ def rotate_key(yes: bool, as_json: bool) -> None:
 
 
 @recordings.command()
-@click.option("--since", metavar="TIME", help="Only sessions that began at this time or later (ISO 8601).")
-@click.option("--until", metavar="TIME", help="Only sessions that began at this time or earlier (ISO 8601).")
+@click.option("--since", type=typed, metavar="TIME", help="Only sessions that began then or later: 7d, 2026-01-31.")
+@click.option("--until", type=typed, metavar="TIME", help="Only sessions that began then or earlier.")
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.tar, or a folder that is made."
 )

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from postern.cli.api import client
+from postern.cli.moments import day
 from postern.cli.output import emit, json_option, span, table
 from postern.cli.rows import told
 from postern.client.shapes import Row
@@ -28,8 +29,8 @@ def reports() -> None:
 def _days(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--time-zone", help="Of the days, such as Europe/Berlin; UTC when left out."),
-        click.option("--until", "end_date", metavar="DATE", help="The day after the last, such as 2026-02-01."),
-        click.option("--since", "start_date", metavar="DATE", help="The first day, such as 2026-01-01."),
+        click.option("--until", "end_date", type=day, metavar="DATE", help="The day after the last: 2026-02-01."),
+        click.option("--since", "start_date", type=day, metavar="DATE", help="The first day: 7d, 2026-01-01."),
     ):
         command = option(command)
     return command

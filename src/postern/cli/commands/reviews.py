@@ -14,6 +14,7 @@ from postern.cli.api import client
 from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import PAUSE, person
 from postern.cli.rows import page_of, paging_options, told
+from postern.cli.session_ids import session_option
 from postern.client.client import Client
 from postern.client.shapes import Review, Row, RowPage
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
@@ -54,7 +55,7 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 )
 @click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Only of this kind.")
 @click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
-@click.option("--session", help="Only those of this session.", shell_complete=completion.sessions)
+@session_option("--session", metavar="ID", help="Only those of this session.")
 @paging_options
 def list_(
     as_json: bool,

@@ -6,15 +6,15 @@ from urllib.parse import quote
 
 import click
 
-from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, span
+from postern.cli.session_ids import session_argument
 from postern.client.shapes import Row
 from postern.domain.text import one_line, printable
 
 
 @click.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @json_option
 def hooks(session_id: str, as_json: bool) -> None:
     """Show what became of a session's hooks, and what they printed; for administrators and auditors."""

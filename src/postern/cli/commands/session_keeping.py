@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import click
 
-from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import confirm, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.session_ids import session_argument
 
 _HELD = [("session", "session_id"), ("name", "name"), ("reason", "reason"), ("by", "by_email"), ("since", "at")]
 _BEGUN = [
@@ -19,7 +19,7 @@ _BEGUN = [
 
 
 @click.command()
-@click.argument("session_ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.sessions)
+@session_argument(several=True)
 @click.option("--name", required=True, help="By which it is released, such as the name of a case.")
 @click.option("--reason", required=True, help="Why.")
 @json_option
@@ -33,7 +33,7 @@ def hold(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) ->
 
 
 @click.command()
-@click.argument("session_ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.sessions)
+@session_argument(several=True)
 @click.option("--name", required=True, help="Of the hold.")
 @yes_option
 @json_option
@@ -56,7 +56,7 @@ def holds(limit: int, offset: int, every: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option(
     "--what",
     type=click.Choice(["recording", "session"]),

@@ -14,11 +14,13 @@ from typing import Any
 
 import click
 
-from postern.cli import completion, replay, timeline
+from postern.cli import replay, timeline
 from postern.cli.api import client
+from postern.cli.moments import duration
 from postern.cli.output import as_text, json_option, span
 from postern.cli.rows import told
 from postern.cli.screen_filter import RESTORE, ScreenFilter
+from postern.cli.session_ids import session_argument
 from postern.client.client import Client
 from postern.client.shapes import Row, Session
 from postern.domain.connection import OF_VALUES
@@ -52,7 +54,7 @@ class Screen:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option("--raw", is_flag=True, help="Pass on what a terminal printed as it is. It can steer your terminal.")
 @json_option
 def watch(session_id: str, as_json: bool, raw: bool) -> None:
@@ -127,12 +129,12 @@ def _shower(screen: Screen, is_terminal: bool) -> Callable[[str, dict[str, Any]]
 
 
 @click.command("replay")
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option(
     "--speed", type=click.FloatRange(0.01, 1000), default=1.0, show_default=True, help="So many times faster."
 )
-@click.option("--seek", type=replay.Span(), default=0.0, help="Begin so far in: 90s, 1m30s.")
-@click.option("--max-pause", type=replay.Span(), help="Wait no longer than this where nothing happened.")
+@click.option("--seek", type=duration, metavar="DURATION", default="0", help="Begin so far in: 90s, 1m30s.")
+@click.option("--max-pause", type=duration, metavar="DURATION", help="Wait no longer than this where nothing happened.")
 @click.option("--raw", is_flag=True, help="Pass on what a terminal printed as it is. It can steer your terminal.")
 @json_option
 def replay_(session_id: str, as_json: bool, speed: float, seek: float, max_pause: float | None, raw: bool) -> None:
@@ -206,7 +208,7 @@ def _compare(size: bytes) -> None:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option("--format", "form", type=click.Choice(FORMATS), default="timeline", show_default=True)
 @click.option(
     "-o", "--output", "file", type=click.Path(path_type=Path), help="A new file; standard output if left out."

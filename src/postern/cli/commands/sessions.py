@@ -13,10 +13,14 @@ from postern.cli.commands.session_hooks import hooks
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
+from postern.cli.reviewed import person
 from postern.cli.rows import told
-from postern.client.shapes import Session, SessionPage
+from postern.cli.session_ids import session_argument
+from postern.client.shapes import Review, Session, SessionPage
+from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
+from postern.errors import NotFound
 
 _OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 
@@ -61,13 +65,17 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
                 "start_date",
                 type=moments.typed,
                 metavar="TIME",
-                help="Began then or later: 2h, yesterday, ISO 8601.",
+                help="Only those that began then or later: 2h, 7d, yesterday, 2026-01-31.",
             ),
             click.option("--until", "end_date", type=moments.typed, metavar="TIME", help="Began then or earlier."),
             click.option(
-                "--longer", "min_duration", metavar="SECONDS", type=float, help="Only those that took longer."
+                "--longer",
+                "min_duration",
+                metavar="DURATION",
+                type=moments.duration,
+                help="Only those that took longer: 30s, 5m.",
             ),
-            click.option("--shorter", "max_duration", metavar="SECONDS", type=float, help="Only shorter ones."),
+            click.option("--shorter", "max_duration", metavar="DURATION", type=moments.duration, help="Only shorter."),
             click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
             click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
             click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
@@ -129,7 +137,7 @@ def _show_page(page: SessionPage) -> None:
             one["user"],
             one["connection"],
             one["verb"],
-            one["status"],
+            _status(one),
         ]
         for one in page["data"]
     ]
@@ -153,7 +161,7 @@ def _show_found(row: list[str], one: Session) -> None:
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
 @json_option
 def show(session_id: str, with_output: bool, as_json: bool) -> None:
@@ -171,8 +179,11 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
             return
         click.echo()
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
-        if not timeline.show(happened, with_output=with_output):
-            click.echo("Nothing was asked.", err=True)
+        try:
+            if not timeline.show(happened, with_output=with_output):
+                click.echo("Nothing was asked.", err=True)
+        except NotFound:  # it has not begun, or ended before it did
+            click.echo("Nothing was recorded.", err=True)
 
 
 def _show(one: Session) -> None:
@@ -181,13 +192,14 @@ def _show(one: Session) -> None:
     fields(
         [
             ("session", one["id"]),
-            ("status", one["status"]),
+            ("status", _status(one)),
             ("user", one["user"]),
             ("connection", f"{one['connection']} ({one['connection_subtype']})"),
             ("started", local_time(one["start_date"])),
             ("duration", duration(one["start_date"], one["end_date"])),
-            ("ended by", metadata.get("end_reason")),
+            ("ended by", _joined(metadata.get("end_reason"), metadata.get("end_detail"))),
             ("exit code", one["exit_code"]),
+            *_review_fields(one.get("review")),
             ("masked", masked),
             ("refused", metrics.get("refused") or None),
             ("recording", _purged(one.get("recording_purged_at"))),
@@ -197,12 +209,39 @@ def _show(one: Session) -> None:
     )
 
 
+def _status(one: Session) -> str:
+    """The outcome of a session that is done, else what it waits for."""
+    review = one.get("review")
+    if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
+        return "waiting for review"
+    return one.get("outcome") or one["status"]
+
+
+def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
+    if review is None:
+        return []
+    decisions = [
+        f"{person(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
+        for voice in review["voices"]
+    ]
+    return [
+        ("review", f"{review['id']} ({review['status'].lower()})"),
+        ("review reason", review["reason"]),
+        ("reviewers", [entry["group"] for entry in review["review_groups_data"]]),
+        ("reviewed by", decisions),
+    ]
+
+
+def _joined(*parts: str | None) -> str | None:
+    return ": ".join(part for part in parts if part) or None
+
+
 def _purged(at: str | None) -> str | None:
     return None if at is None else f"purged at {local_time(at)}"
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
+@session_argument()
 @json_option
 def kill(session_id: str, as_json: bool) -> None:
     """End a running session."""

@@ -213,6 +213,9 @@ class SessionStore(Protocol):
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
+    async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
+        """Identifiers from `first` to `last`, both included; of the subject `owner` only, unless that is None."""
+
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         """Newest first, without scripts. Looks at a bounded number of rows unless the page has an offset, or wants an
         exact count."""

@@ -174,6 +174,13 @@ class SqlSessions:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else session_of(row)
 
+    async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
+        wanted = select(sessions.c.id).where(sessions.c.org_id == org_id, sessions.c.id.between(first, last))
+        if owner is not None:
+            wanted = wanted.where(sessions.c.user_id == owner)
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted.order_by(sessions.c.id).limit(limit))).scalars())
+
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         async with self._database.planned() as connection:
             return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))

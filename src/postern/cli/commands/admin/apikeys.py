@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.moments import expiry
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import (
     confirm,
@@ -62,6 +64,18 @@ def get(key: str, as_json: bool) -> None:
         show_row(api.collection(_PATH).get(key), as_json)
 
 
+def expiry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`expires`, and `days` as older versions spelled it."""
+    for option in (
+        click.option(
+            "--expires", type=expiry, metavar="TIME", help="When it expires: 30d, 12h, 2026-12-31.  [default: never]"
+        ),
+        click.option("--days", type=click.FloatRange(min=0, min_open=True), hidden=True),
+    ):
+        command = option(command)
+    return command
+
+
 @apikeys.command()
 @click.argument("name")
 @click.option(
@@ -74,11 +88,13 @@ def get(key: str, as_json: bool) -> None:
     shell_complete=completion.service_accounts,
 )
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Good from here only; repeatable.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it is good; for ever when missing.")
+@expiry_options
 @json_option
-def create(name: str, days: float | None, networks: tuple[str, ...], as_json: bool, **more: Any) -> None:
+def create(
+    name: str, days: float | None, expires: str | None, networks: tuple[str, ...], as_json: bool, **more: Any
+) -> None:
     """Make a key; it is printed this once."""
-    body = given(name=name, allowed_networks=networks, expires_at=in_days(days), **more)
+    body = given(name=name, allowed_networks=networks, expires_at=expires or in_days(days), **more)
     with client() as api:
         made = api.collection(_PATH).create(body)
     emit(made, as_json, _show_made)
@@ -96,13 +112,19 @@ def _show_made(made: Row) -> None:
 @groups_option
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Good from here only; replaces all.")
 @click.option("--any-network", is_flag=True, help="Good from everywhere.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Good for so many days from now.")
+@expiry_options
 @json_option
 def update(
-    key: str, days: float | None, networks: tuple[str, ...], any_network: bool, as_json: bool, **more: Any
+    key: str,
+    days: float | None,
+    expires: str | None,
+    networks: tuple[str, ...],
+    any_network: bool,
+    as_json: bool,
+    **more: Any,
 ) -> None:
     """Change a key; what is left out stays as it is."""
-    body = given(allowed_networks=networks, expires_at=in_days(days), **more)
+    body = given(allowed_networks=networks, expires_at=expires or in_days(days), **more)
     if any_network:
         body["allowed_networks"] = []
     with client() as api:

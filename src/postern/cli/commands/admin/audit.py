@@ -7,6 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.moments import typed
 from postern.cli.output import as_text, json_option, local_time
 from postern.cli.rows import page_of, paging_options, show_page, show_row
 from postern.client.client import Client
@@ -33,7 +34,7 @@ def audit() -> None:
 
     \b
     postern admin audit list --user ann@example.com --action delete
-    postern admin audit list --outcome failure --since 2026-01-01
+    postern admin audit list --outcome failure --since 7d
     postern admin audit list --follow
     postern admin audit get ID
     """
@@ -48,8 +49,8 @@ def audit() -> None:
 @click.option("--status", "http_status", type=click.IntRange(100, 599), help="Only what was answered so.")
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Only what went well, or did not.")
 @click.option("--address", "client_ip", help="Only from this address.")
-@click.option("--since", "created_after", metavar="TIME", help="Only at this time or later (ISO 8601).")
-@click.option("--until", "created_before", metavar="TIME", help="Only at this time or earlier (ISO 8601).")
+@click.option("--since", "created_after", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
+@click.option("--until", "created_before", type=typed, metavar="TIME", help="Only then or earlier.")
 @click.option("--follow", is_flag=True, help="Go on with what is done from now, oldest first, until Ctrl-C.")
 @paging_options
 def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **filters: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from postern.cli.api import client
+from postern.cli.moments import typed
 from postern.cli.output import as_text, emit, json_option, local_time
 from postern.client.client import Client
 from postern.client.shapes import Row
@@ -21,7 +22,7 @@ _LONGEST = 1_000_000  # characters of one line
 @click.command()
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="The lowest that is wanted.")
 @click.option("--process", help="Only of this one, such as api, w1 or supervisor.")
-@click.option("--since", metavar="TIME", help="Only at this time or later (ISO 8601).")
+@click.option("--since", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="So many of the last.")
 @click.option("--follow", is_flag=True, help="Go on with what is logged from now, until Ctrl-C.")
 @json_option

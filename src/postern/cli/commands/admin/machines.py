@@ -6,6 +6,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.moments import duration
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
 from postern.client.shapes import Row, RowPage
@@ -128,13 +129,13 @@ def credentials(name: str, as_json: bool) -> None:
 @machines.command()
 @click.argument("name", shell_complete=completion.machines)
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--overlap", type=click.IntRange(0), metavar="SECONDS", help="How long the old password stays good.")
+@click.option("--overlap", type=duration, metavar="DURATION", help="How long the old password stays valid: 10m.")
 @_hours
 @json_option
-def rotate(name: str, connection: str, overlap: int | None, hours: float | None, as_json: bool) -> None:
+def rotate(name: str, connection: str, overlap: float | None, hours: float | None, as_json: bool) -> None:
     """Make a new password for a connection; it is printed this once."""
     seconds = None if hours is None else round(hours * 3600)
-    body = given(overlap_seconds=overlap, access_duration_seconds=seconds)
+    body = given(overlap_seconds=None if overlap is None else round(overlap), access_duration_seconds=seconds)
     with client() as api:
         issued = api.collection(_PATH).act(name, "credentials", connection, "rotate", body=body)
     emit(issued, as_json, lambda one: _show_made("", [one]))

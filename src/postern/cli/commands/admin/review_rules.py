@@ -7,6 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.moments import seconds
 from postern.cli.output import json_option
 from postern.cli.rows import (
     Decorator,
@@ -68,7 +69,9 @@ def _fields(command: Command) -> Command:
             default=None,
             help="A person for each of the reviewers' groups, or people of any of them.",
         ),
-        click.option("--longest", "access_max_duration", type=int, help="Seconds of access that may be given at most."),
+        click.option(
+            "--longest", "access_max_duration", type=seconds, metavar="DURATION", help="The longest access: 8h, 1h30m."
+        ),
         json_option,
     ]
     for option in reversed(options):
@@ -84,7 +87,7 @@ def review_rules() -> None:
 
     \b
     postern admin reviewrules create prod-in-pairs --tag stage=prod --reviewers leads --reviewers sre --approvals 2
-    postern admin reviewrules update prod-in-pairs --longest 3600
+    postern admin reviewrules update prod-in-pairs --longest 1h
     postern access shop --user ann@example.com
     """
 

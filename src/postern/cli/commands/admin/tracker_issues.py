@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import click
 
-from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option, local_time
 from postern.cli.rows import given, page_of, paging_options, show_page, told
+from postern.cli.session_ids import session_argument
 from postern.domain.issue import IssueState
 
 _COLUMNS = [
@@ -38,7 +38,7 @@ def issues(state: str | None, limit: int, offset: int, every: bool, as_json: boo
 
 
 @click.command("retry")
-@click.argument("session_id", required=False, shell_complete=completion.sessions)
+@session_argument(required=False)
 @json_option
 def retry(session_id: str | None, as_json: bool) -> None:
     """Try again what was given up: the issue of one session, or all of them."""

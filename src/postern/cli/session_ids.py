@@ -1,0 +1,64 @@
+"""Sessions as people name them: by identifier, by the beginning of one, or as `last`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.client.client import Client
+from postern.errors import NotFound
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+LAST = "last"
+METAVAR = "ID"
+
+
+def session_argument(*, several: bool = False, required: bool = True) -> Decorator:
+    """`session_id`, or `session_ids` where several can be given, as whole identifiers."""
+    return click.argument(
+        "session_ids" if several else "session_id",
+        metavar=f"{METAVAR}..." if several else METAVAR,
+        nargs=-1 if several else 1,
+        required=required,
+        callback=_convert,
+        shell_complete=completion.sessions,
+    )
+
+
+def session_option(*names: str, **settings: Any) -> Decorator:
+    """An option whose value is a session, as a whole identifier."""
+    return click.option(*names, callback=_convert, shell_complete=completion.sessions, **settings)
+
+
+def _convert(
+    _ctx: click.Context, _param: click.Parameter, value: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    names = (value,) if isinstance(value, str) else value or ()
+    if all(_is_whole(name) for name in names):
+        return value
+    with client() as api:
+        found = tuple(name if _is_whole(name) else _find(api, name) for name in names)
+    return found[0] if isinstance(value, str) else found
+
+
+def _is_whole(name: str) -> bool:
+    try:
+        UUID(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _find(api: Client, name: str) -> str:
+    """Raises NotFound, and Invalid when several identifiers begin with `name`."""
+    if name != LAST:
+        return api.sessions.get(name)["id"]
+    newest = api.sessions.list(limit=1, count="none")["data"]
+    if not newest:
+        raise NotFound("there is no last session: you can see none yet")
+    return newest[0]["id"]
