@@ -296,6 +296,26 @@ def test_kill_query_stops_the_right_one(gateway: Gateway, shop: Issued, maria: M
         wait_until(lambda: not running_on(maria, "other"))
 
 
+@pytest.mark.parametrize("told_by", ["login", "connection_id()"])
+@pytest.mark.parametrize("by_command", [False, True], ids=["statement", "COM_PROCESS_KILL"])
+def test_a_client_is_killed_by_either_connection_id(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer, told_by: str, by_command: bool
+) -> None:
+    """The gateway's id is told before the target is known; `connection_id()` is the target's."""
+    with connect(gateway, shop) as client, connect(gateway, shop) as other:
+        [(target_id,)] = ask(client, "select connection_id()")
+        thread = client.thread_id() if told_by == "login" else target_id
+        if by_command:
+            other._execute_command(0x0C, thread.to_bytes(4, "little"))
+            other._read_ok_packet()
+        else:
+            ask(other, f"kill {thread}")
+        listed = f"select count(*) from information_schema.processlist where id = {target_id}"
+        wait_until(lambda: run(maria, listed) == [(0,)])
+        with pytest.raises(pymysql.err.OperationalError):
+            ask(client, "select 1")
+
+
 def test_nobody_kills_what_another_runs(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
     somebody = person(gateway, "eve@example.com", "admin")
     with (
