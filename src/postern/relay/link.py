@@ -264,8 +264,8 @@ class Link:
                 effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
                 effects.append(park)
-        if wire.answers_waiting:
-            self._from_target(effects)
+            if wire.answers_waiting:  # also in front of an offence: a refusal is not lost for what stands behind it
+                self._from_target(effects)
 
     def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
         """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
