@@ -174,6 +174,7 @@ class Frontend:
             self.ledger.file_wanted = False
         self._file_goes_on = size == m.MAX_PAYLOAD
         sequence: i64 = (intake.buf[start + 3] - self.ledger.shift) & 0xFF
+        self.ledger.behind_file = int(sequence) + 1
         head = intake.buf[start : start + 3] + int(sequence).to_bytes(1, "little")
         intake.pos = start + m.HEAD
         self._passing = size

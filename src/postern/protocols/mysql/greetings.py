@@ -243,7 +243,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
 def read_attributes(payload: bytes, pos: int, end: int) -> tuple[dict[bytes, bytes], int]:
     """Connection attributes: a length, then pairs of strings; and where they end."""
     size, start = m.read_lenenc(payload, pos, end)
-    stop = int(start + size)
+    stop = int(start) + int(size)
     if stop > end or size > MAX_ATTRIBUTES:
         raise ProtocolViolation("the client's connection attributes are longer than they may be")
     found: dict[bytes, bytes] = {}

@@ -115,6 +115,7 @@ class Ledger:
     """State that both directions of one link share."""
 
     __slots__ = (
+        "behind_file",
         "described",
         "encoding",
         "exchange",
@@ -140,6 +141,7 @@ class Ledger:
         self.described = 0  # bytes of definitions of the statements
         self.resets = 0  # owed answers after which the session is as at login
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
+        self.behind_file = 0  # the number behind the last packet of that file, as the target counts
         self.shift = 0  # by how much sequence ids to the client are ahead of the target's, in the answer under way
         self.spoken = Spoken(charset_of(collation) or "utf8mb4")
         self.encoding = "utf-8"

@@ -71,11 +71,12 @@ class _Line:
         """The next payload."""
         head = await self.stream.read(m.HEAD)
         size = int.from_bytes(head[:3], "little")
+        expected = self.sequence & 0xFF
+        self.sequence = head[3] + 1  # an error that answers this packet has the number behind it
         if size > self._most:
             raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes at login: it may not speak MySQL")
-        if head[3] != self.sequence & 0xFF:
+        if head[3] != expected:
             raise ProtocolViolation(f"the {self._peer} sent its packets out of order during login")
-        self.sequence += 1
         return await self.stream.read(size)
 
     def write(self, data: bytes) -> None:

@@ -183,8 +183,30 @@ def lenenc_text(text: bytes) -> bytes:
 _SIZES: Final = bytes([1] * 251 + [0, 3, 4, 9, 0])
 
 
+def read_number(data: bytes, pos: i64, end: i64) -> tuple[int, i64]:
+    """Read a length-encoded integer that counts something. Return it and where it ends. It may use all 64 bits, as
+    `insert_id` of a BIGINT UNSIGNED does, so it is not an i64."""
+    after = after_lenenc(data, pos, end)
+    if after - pos == 1:
+        return int(data[pos]), after
+    return int.from_bytes(data[pos + 1 : after], "little"), after
+
+
+def after_lenenc(data: bytes, pos: i64, end: i64) -> i64:
+    """Return where the length-encoded integer at `pos` ends."""
+    if pos >= end:
+        raise ProtocolViolation(_SHORT)
+    size: i64 = _SIZES[data[pos]]
+    if not size:
+        raise ProtocolViolation("a length-encoded integer begins with a byte that begins none")
+    if end - pos < size:
+        raise ProtocolViolation(_SHORT)
+    return pos + size
+
+
 def read_lenenc(data: bytes, pos: i64, end: i64) -> tuple[i64, i64]:
-    """The length-encoded integer at `pos`, and where it ends. Of 64 bits, none beyond the sign is taken."""
+    """Read a length-encoded integer that is a length. Return it and where it ends. No length has 2^63 bytes, so a
+    larger one is a violation; what counts rows or ids is read by `read_number`."""
     if pos >= end:
         raise ProtocolViolation(_SHORT)
     first: i64 = data[pos]
@@ -313,18 +335,17 @@ def ok(sequence: int, done: Done | None = None) -> bytes:
 def parse_ok(payload: bytes) -> Done:
     """Also of one that begins with 0xFE, as in the place of an EOF."""
     end = len(payload)
-    affected, pos = read_lenenc(payload, 1, end)
-    insert_id, pos = read_lenenc(payload, pos, end)
+    affected, pos = read_number(payload, 1, end)
+    insert_id, pos = read_number(payload, pos, end)
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
     status, warnings = int(uint16(payload, pos)), int(uint16(payload, pos + 2))
-    return Done(int(affected), int(insert_id), status, warnings, payload[pos + 4 :])
+    return Done(affected, insert_id, status, warnings, payload[pos + 4 :])
 
 
 def ok_status(data: bytes, pos: i64, end: i64) -> i64:
     """The status flags of the OK packet whose payload is there."""
-    _, pos = read_lenenc(data, pos + 1, end)
-    _, pos = read_lenenc(data, pos, end)
+    pos = after_lenenc(data, after_lenenc(data, pos + 1, end), end)
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
     return uint16(data, pos)

@@ -71,7 +71,8 @@ class MysqlWire(Wire):
         ledger = self._ledger
         if request.owner:
             slot = Slot(REFUSED, request.slot.exchange)
-            slot.data = m.ok(1, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
+            slot.first = request.slot.first
+            slot.data = m.ok(slot.first, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
             ledger.owe(slot)
             self._kill(request.owner, request.stops_query)
             return b""
@@ -97,6 +98,7 @@ class MysqlWire(Wire):
         assert isinstance(request, Command)
         ledger = self._ledger
         slot = Slot(REFUSED, request.slot.exchange)
+        slot.first = request.slot.first
         if request.dead is None or refusal is not request.forced:
             slot.data = refusal_packet(request.slot.first, refusal)
         else:

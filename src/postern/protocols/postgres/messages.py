@@ -15,6 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
+from postern.interception.events import MAX_ROWS
 from postern.protocols.asking import TargetRefused
 from postern.protocols.framing import uint32
 from postern.protocols.texts import text_of
@@ -368,4 +369,4 @@ def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
 def rows_of(tag: str) -> int | None:
     """The row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
     last = tag.rpartition(" ")[2]
-    return int(last) if last.isdecimal() and len(last) < 20 else None
+    return min(int(last), MAX_ROWS) if last.isdecimal() and len(last) < 20 else None
