@@ -196,6 +196,11 @@ class Wire:
         """Whether the target still owes an answer."""
         raise NotImplementedError
 
+    def position(self, side: Side) -> str:
+        """Say for the log where `side` stands: the type of the message that is read, its offset in all that the side
+        has sent, and what the other one owes. Never holds data."""
+        return ""
+
     def client_finished(self) -> bytes:
         """The client sends no more: bytes that tell the target so, in the protocol's own way."""
         raise NotImplementedError

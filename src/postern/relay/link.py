@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
+from uuid import UUID
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
@@ -113,6 +114,10 @@ class Link:
         wants.output = Output in pipeline.wants
 
     @property
+    def session_id(self) -> UUID:
+        return self._pipeline.session.id
+
+    @property
     def standing(self) -> Standing:
         return self._wire.standing
 
@@ -174,13 +179,23 @@ class Link:
                 if verdict is not None or self._parked is None:
                     self._from_client(effects, verdict)
         except ProtocolViolation as error:
+            self._log_offence(side, error)
             effects += self.end(
                 EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01"
             )
         except Exception:
-            log.exception("a message of the %s could not be handled", side.value)
+            log.exception("session %s ends: a message of its %s could not be handled", self.session_id, side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
+
+    def _log_offence(self, side: Side, error: ProtocolViolation) -> None:
+        log.warning(
+            "session %s ends: its %s broke the protocol: %s (%s)",
+            self.session_id,
+            side.value,
+            error.message,
+            self._wire.position(side),
+        )
 
     def release(self) -> list[Effect]:
         """What is withheld goes its way as it is."""
@@ -370,7 +385,7 @@ class Link:
         self._wire.tell(warning)
         effects: list[Effect] = [Record([_note(warning)], self._clock())]
         if self._wire.answers_waiting:
-            self._from_target(effects)
+            effects += self._run(_TARGET, b"", None)
         return effects
 
     def _from_target(self, effects: list[Effect]) -> None:

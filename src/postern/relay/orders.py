@@ -159,6 +159,8 @@ def error_of(refused: Refused) -> PosternError:
     if refused.code == "TargetRefused":
         details = refused.details
         return TargetRefused(refused.message, details.get("sqlstate", ""), details.get("hint", ""))
+    if refused.code == "ProtocolViolation":
+        return ProtocolViolation(refused.message)
     if refused.code == "Denied":
         return Denied(refused.message)
     return Unavailable(refused.message)

@@ -18,7 +18,7 @@ from postern.errors import ProtocolViolation
 from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake
 from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.ledger import QUERY, REFUSED, Ledger, Slot
+from postern.protocols.mysql.ledger import NAMES, QUERY, REFUSED, Ledger, Slot
 from postern.protocols.mysql.phases import ROWS, START, Answer
 from postern.protocols.mysql.rows import DataRows, Layout, layout_of
 
@@ -26,6 +26,7 @@ from postern.protocols.mysql.rows import DataRows, Layout, layout_of
 MAX_CONTROL: Final = 1 << 20
 # The client could not be told of an end within a payload that goes on in another packet.
 _ENDLESS: Final = 1 << 40
+_PHASES: Final = ("its start", "its columns", "its rows")
 
 
 class Backend(Answer):
@@ -40,6 +41,16 @@ class Backend(Answer):
         self._need: i64 = 0
         self._violation: ProtocolViolation | None = None
         self._given: DataRows | None = None  # rows that are being judged: the client does not have them yet
+
+    @property
+    def position(self) -> str:
+        buf, at = self._intake.buf, int(self._intake.pos)
+        where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
+        slots = self.ledger.slots
+        if not slots:
+            return f"{where}at byte {self._intake.first + at}, owing no answer"
+        phase = _PHASES[int(self._phase)]
+        return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)

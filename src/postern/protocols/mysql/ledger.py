@@ -32,6 +32,17 @@ SIMPLE: Final = 5  # OK, EOF or an error
 STATISTICS: Final = 6  # one text
 REFUSED: Final = 7  # nothing: we speak
 
+NAMES: Final = (
+    "a query",
+    "an execute",
+    "a fetch",
+    "a prepare",
+    "a list of fields",
+    "a command",
+    "statistics",
+    "nothing",
+)
+
 MAX_STATEMENTS: Final = 65_536
 MAX_TEXTS: Final = 64 << 20  # characters of what is prepared
 MAX_DESCRIBED: Final = 64 << 20  # bytes that describe the rows of open cursors

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Standing, Wants, Wire
+from postern.protocols.base import Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.mysql import greetings as g
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.backend import Backend
@@ -151,6 +151,9 @@ class MysqlWire(Wire):
     def standing(self) -> Standing:
         ledger = self._ledger
         return Standing(ledger.in_transaction, ledger.owes)
+
+    def position(self, side: Side) -> str:
+        return self._frontend.position if side is Side.CLIENT else self._backend.position
 
     @property
     def busy(self) -> bool:

@@ -66,6 +66,10 @@ class Backend:
         self._violation: ProtocolViolation | None = None
         self._poisoned = False  # the last error was the answer to our own poison
 
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._intake.pos)
+
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
 

@@ -99,6 +99,7 @@ class Frontend:
         self.skipping = False
         self.terminated = False
         self._intake = Intake()
+        self._at: i64 = 0  # where the message begins in the intake that is read
         self._batch: Batch | None = None
         self._passing = 0
         self._dropping = 0
@@ -111,6 +112,10 @@ class Frontend:
     def midway(self) -> bool:
         """Whether a message has been passed on in part."""
         return self._passing > 0
+
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._at)
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -136,6 +141,7 @@ class Frontend:
             if available < 5:
                 self._keep(buf, run, pos)
                 return None
+            self._at = pos
             tag = buf[pos]
             traits: i64 = _KNOWN[tag]
             length = uint32(buf, pos + 1)

@@ -17,7 +17,7 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS
 from postern.protocols.asking import TargetRefused
-from postern.protocols.framing import uint32
+from postern.protocols.framing import Intake, uint32
 from postern.protocols.texts import text_of
 
 INT32 = struct.Struct("!i")
@@ -78,6 +78,13 @@ AUTH_MD5: Final = 5
 AUTH_SASL: Final = 10
 AUTH_SASL_CONTINUE: Final = 11
 AUTH_SASL_FINAL: Final = 12
+
+
+def position(intake: Intake, at: int) -> str:
+    """The type of the message at `at` in that intake, and its offset in the stream."""
+    buf = intake.buf
+    said = f"message type {chr(buf[at])!r} " if at < len(buf) else ""
+    return f"{said}at byte {intake.first + at}"
 
 
 def message(tag: bytes, *body: bytes) -> bytes:
