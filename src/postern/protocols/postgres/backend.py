@@ -329,7 +329,7 @@ class Backend:
         elif tag == m.NO_DATA:
             shown = self._describe(head, _NO_COLUMNS) and shown
         elif tag == m.PARAMETER_DESCRIPTION:
-            oids = m.parse_oids(buf, pos, end)
+            oids = m.parse_parameter_types(buf, pos, end)
             if head.statement is not None:
                 head.statement.types = oids
         elif tag == m.COPY_IN_RESPONSE:

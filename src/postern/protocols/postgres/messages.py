@@ -281,6 +281,15 @@ def parse_oids(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
     return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
+def parse_parameter_types(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
+    """Read the OIDs of a ParameterDescription. The server writes as many as the statement has parameters, and of their
+    count the last 16 bits only."""
+    count = (end - pos - 2) // 4
+    if end - pos < 2 or pos + 2 + 4 * count != end or _read_int16(data, pos, end) != count & 0xFFFF:
+        raise ProtocolViolation("a ParameterDescription has another length than its parameters need")
+    return struct.unpack_from(f"!{count}I", data, pos + 2)
+
+
 @dataclass(init=False)
 class BindBody:
     """A decoded Bind. `values` holds raw parameter values, None for NULL."""
@@ -316,6 +325,30 @@ def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
     if pos + 2 + 2 * len(result_formats) != end:
         raise ProtocolViolation("a Bind message is longer than it says")
     return BindBody(portal, statement, formats, values, result_formats)
+
+
+# A client that has more than 65,535 values or types writes the last 16 bits of their count, so that the message does
+# not come out. A server answers with an error, and the connection goes on. To have the server's own error, the gateway
+# sends a shorter message that no server can accept, and no value that nobody could read.
+
+
+def rejected_parse(data: bytes, pos: i64, end: i64) -> bytes:
+    """A Parse of the same name and text that no server accepts: it is longer than it says."""
+    name, pos = read_cstring(data, pos, end)
+    text, pos = read_cstring(data, pos, end)
+    return message(b"P", cstring(name), cstring(text), b"\0\0\0")
+
+
+def rejected_bind(data: bytes, pos: i64, end: i64) -> tuple[bytes, BindBody]:
+    """The names, formats and the count of values of a Bind, as a message that no server accepts: it has no values, and
+    no formats of results. A server compares the count first, so its error is the one that the whole would have got."""
+    start = pos
+    portal, pos = read_cstring(data, pos, end)
+    statement, pos = read_cstring(data, pos, end)
+    formats = _read_int16s(data, pos, end)
+    pos += 2 + 2 * len(formats)
+    _read_int16(data, pos, end)
+    return message(b"B", data[start : pos + 2]), BindBody(portal, statement, (), (), ())
 
 
 def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[bytes | None, ...]]:
