@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
+
+TARGET_GONE: Final = "08006"  # the code of a farewell where the target has closed the connection
 
 
 class Side(Enum):
@@ -210,7 +212,8 @@ class Wire:
         return []
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        """A last error for the client, before the link closes."""
+        """A last error for the client, before the link closes; nothing where the protocol says it by the close alone.
+        `code` is an SQLSTATE of PostgreSQL."""
         raise NotImplementedError
 
     @property

@@ -25,7 +25,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.base import Carried, Reply, Request, Side, Standing, Wire
+from postern.protocols.base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ class Link:
     def target_finished(self) -> list[Effect]:
         """The target is gone. The client is told, unless it has said goodbye or has been told already."""
         reason = EndReason.CLIENT_CLOSED if self._wire.goodbye else EndReason.TARGET_CLOSED
-        return self.end(reason, "the target closed the connection", "08006")
+        return self.end(reason, "the target closed the connection", TARGET_GONE)
 
     def left_over(self) -> list[Event]:
         """What is to be recorded of what was under way; asked once, when the link has ended."""
@@ -251,7 +251,8 @@ class Link:
         self._told = True
         if not self._wire.needs_farewell or owed > MAX_FILLED:
             return b""
-        return bytes(owed) + self._wire.farewell(message, code, hint)
+        said = self._wire.farewell(message, code, hint)
+        return bytes(owed) + said if said else b""
 
     def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
         kept: list[Event] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Side, Standing, Wants, Wire
+from postern.protocols.base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.mysql import greetings as g
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.backend import Backend
@@ -167,8 +167,16 @@ class MysqlWire(Wire):
         return b"" if self._frontend.midway or self._ledger.file_wanted else m.QUIT
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        """An error that answers what the client waits for, or what it says next."""
-        return m.err(self._backend.next_sequence, m.ER_UNKNOWN, code, message, hint)
+        """An error that answers what the client waits for, or what it says next.
+
+        A target that is gone is told by the end of the stream alone, as by a server that is: client libraries make 2013
+        (lost connection) of it, or 2006 (gone away), by which pools and programs know that they must connect again. No
+        server sends those two numbers.
+        """
+        if code == TARGET_GONE:
+            return b""
+        number, state = _FAREWELLS.get(code, (m.ER_UNKNOWN, "HY000"))
+        return m.err(self._backend.next_sequence, number, state, message, hint)
 
     @property
     def goodbye(self) -> bool:
@@ -184,3 +192,9 @@ class MysqlWire(Wire):
 
 
 _RESET = m.command(m.COM_RESET_CONNECTION)
+# The SQLSTATE of a farewell, and what a server says in its place ("Server Error Message Reference"). Clients take the
+# first one for the end of the connection.
+_FAREWELLS = {
+    "57P01": (m.ER_CONNECTION_KILLED, "70100"),
+    "08P01": (m.ER_MALFORMED_PACKET, "08S01"),
+}
