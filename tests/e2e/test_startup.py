@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import psycopg
 import pytest
@@ -25,7 +26,7 @@ def test_environment_settings_are_passed_on(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("name", [None, "", "my tool"])
 def test_the_application_name_is_what_the_client_says(gateway: Gateway, name: str | None) -> None:
-    given = {} if name is None else {"application_name": name}
+    given: dict[str, Any] = {} if name is None else {"application_name": name}
     with psycopg.connect(gateway.url(), **given) as connection:
         assert connection.info.parameter_status("application_name") == (name or "")
         assert connection.execute("show application_name").fetchone() == (name or "",)

@@ -169,8 +169,13 @@ class Backend(Answer):
                     break
                 after = pos + m.HEAD + size
                 shift = self.ledger.shift
+                self._defines = False
                 shown = self._understood(buf, pos, after)
-                if not shown:
+                if shown and self._defines and self.adds_metadata:
+                    start = _flush(pieces, buf, start, pos, after)
+                    number = int(buf[pos + 3]) + shift
+                    pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
+                elif not shown:
                     start = _flush(pieces, buf, start, pos, after)
                 elif shift:
                     start = _flush(pieces, buf, start, pos, pos + m.HEAD)

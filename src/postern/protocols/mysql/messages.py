@@ -440,19 +440,50 @@ def _read_field(payload: bytes, codec: str) -> Field:
     for _ in range(6):
         text, pos = read_text(payload, pos, end)
         texts.append(text.decode(codec, "replace"))
+    extended = b""
+    if end - pos > _TAIL.size:
+        extended, pos = _extended_metadata(payload, pos, end)
     if end - pos < _TAIL.size or payload[pos] < 12:
         raise ProtocolViolation("a column definition is shorter than it says")
     _, collation, length, kind, flags, decimals, _ = _TAIL.unpack_from(payload, int(pos))
     _, database, table, org_table, name, org_name = texts
+    if extended == _JSON_FORMAT:
+        kind = JSON  # which MariaDB keeps as text
     return Field(name, kind, flags, collation, decimals, length, database, table, org_table, org_name)
 
 
-def column(sequence: int, field: Field) -> bytes:
+_JSON_FORMAT: Final = b"\x01\x04json"  # item 1 is a format, item 0 the name of a type
+
+
+def _extended_metadata(payload: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
+    """Read MariaDB's extended metadata, a string in front of the part of fixed length. Return it and where it ends.
+    Where the lengths do not come out exactly, there is none, and a default value stands at the end."""
+    size: i64 = payload[pos]
+    after = pos + 1 + size
+    if size < 251 and end - after == _TAIL.size and payload[after] == 12:
+        return payload[pos + 1 : after], after
+    return b"", pos
+
+
+def with_no_metadata(payload: bytes) -> bytes:
+    """The column definition with extended metadata that is empty."""
+    end = len(payload)
+    pos: i64 = 0
+    for _ in range(6):
+        size, pos = read_lenenc(payload, pos, end)
+        if end - pos < size:
+            raise ProtocolViolation(_SHORT)
+        pos += size
+    return payload[:pos] + b"\0" + payload[pos:]
+
+
+def column(sequence: int, field: Field, extended: bytes | None = None) -> bytes:
+    """`extended` is MariaDB's extended metadata; None where it is not spoken of."""
     texts = ("def", field.database, field.table, field.org_table, field.name, field.org_name)
     body = b"".join([lenenc_text(text.encode()) for text in texts])
     return packet(
         sequence,
-        body,
+        body if extended is None else body + lenenc_text(extended),
         _TAIL.pack(12, field.collation, field.length, field.type, field.flags, field.decimals, 0),
     )
 

@@ -59,6 +59,8 @@ class Answer:
         self._any_number = False  # the client's own packets stand in front of the next one
         self._tag = ""
         self._pieces: list[Piece] = []
+        self.adds_metadata = False  # clients read extended metadata, and the target sends none
+        self._defines = False  # the packet that was understood last is a column definition
         self._judged: ErrorText | None = None  # what is reported of it is what the client was shown
 
     def _count(self, number: int) -> None:
@@ -203,6 +205,7 @@ class Answer:
 
     def _column(self, head: Slot, buf: bytes, pos: i64, end: i64) -> None:
         """A column definition, or what ends them."""
+        self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
             self._left -= 1
             if head.kind != PREPARE:
@@ -211,7 +214,7 @@ class Answer:
                     raise ProtocolViolation(f"the target describes its columns in more than {MAX_DEFINITIONS} bytes")
                 self._definitions.append(buf[pos:end])
             return
-        if self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9):
+        if self._defines:
             return
         status = _eof_status(buf, pos, end)
         if head.kind == PREPARE:

@@ -53,6 +53,8 @@ class MysqlWire(Wire):
         may_be_asked = local_files and bool(capabilities & g.LOCAL_FILES)
         self._backend = Backend(self._ledger, self.wants, max_message, may_be_asked)
         self._kill = kill
+        has_metadata = (parameters or {}).get("extended_metadata") == "yes"
+        self._backend.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
