@@ -61,6 +61,10 @@ class ProtocolViolation(PosternError):
     """A peer sent bytes that its protocol does not allow. The stream cannot be trusted any more."""
 
 
+class CarrierBroke(ConnectionResetError):
+    """What carries a stream, a tunnel or an SSH connection, was given up: its peer broke the carrier's protocol."""
+
+
 class RecordingFailed(PosternError):
     """A record could not be appended. The session it belongs to ends."""
 

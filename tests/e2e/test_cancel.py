@@ -48,11 +48,49 @@ def test_forged_keys_do_nothing(gateway: Gateway, direct: psycopg.Connection) ->
         wait_until(lambda: not running(direct, "unforged"))
 
 
-def test_the_targets_own_key_is_not_the_clients(gateway: Gateway, direct: psycopg.Connection) -> None:
-    with psycopg.connect(gateway.url()) as connection:
-        row = connection.execute("select pg_backend_pid()").fetchone()
-        assert row is not None
-        assert row[0] != connection.pgconn.backend_pid
+def test_a_client_is_told_the_process_id_of_its_backend(gateway: Gateway, direct: psycopg.Connection) -> None:
+    with psycopg.connect(gateway.url()) as connection, ThreadPoolExecutor(1) as pool:
+        pid = connection.info.backend_pid
+        assert connection.execute("select pg_backend_pid()").fetchone() == (pid,)
+        pool.submit(sleep, connection, "told pid")
+        wait_until(lambda: running(direct, "told pid"))
+        connection.cancel()
+        wait_until(lambda: not running(direct, "told pid"))
+
+
+@pytest.mark.parametrize("protocol", [wire.PROTOCOL_3_0, wire.PROTOCOL_3_2])
+def test_the_key_that_a_client_gets_is_refused_by_the_target(
+    gateway: Gateway, direct: psycopg.Connection, target: PostgresServer, protocol: int
+) -> None:
+    issued = gateway.credential("target")
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        key = wire.log_in(stream, issued.credential.username, issued.password.reveal(), protocol=protocol)
+        pid, secret = int.from_bytes(key[:4], "big"), key[4:]
+        mark = f"secret {protocol}"
+        stream.sendall(wire.message(b"Q", f"select '{mark}', pg_sleep(120)\0".encode()))
+        wait_until(lambda: running(direct, mark))
+        if protocol == wire.PROTOCOL_3_0:  # an older server takes no longer ones
+            wire.cancel(target.port, pid, secret)
+        wire.cancel(gateway.settings.postgres_port, pid + 1, secret)
+        time.sleep(0.3)
+        assert running(direct, mark) == 1
+        wire.cancel(gateway.settings.postgres_port, pid, secret)
+        assert b"canceling statement" in wire.until_ready(stream)
+
+
+def test_a_backend_is_terminated_by_the_process_id_that_its_client_was_told(gateway: Gateway) -> None:
+    with psycopg.connect(gateway.url()) as mine, psycopg.connect(gateway.url(), autocommit=True) as other:
+        assert other.execute("select pg_terminate_backend(%s)", [mine.info.backend_pid]).fetchone() == (True,)
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            mine.execute("select 1")
+
+
+def test_a_client_recognises_its_own_notifications(gateway: Gateway) -> None:
+    with psycopg.connect(gateway.url(), autocommit=True) as client:
+        client.execute("listen own_news")
+        client.execute("notify own_news, 'from me'")
+        heard = next(client.notifies(timeout=60))
+        assert heard.pid == client.info.backend_pid
 
 
 def test_a_cancel_without_a_query_changes_nothing(gateway: Gateway) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import decimal
 import io
+import struct
 import uuid
 
 import asyncpg
@@ -13,7 +14,9 @@ import psycopg
 import pytest
 import sqlalchemy
 from psycopg.types.numeric import Int4
+from tests.support import wire
 from tests.support.gateway import Gateway
+from tests.support.postgres import PostgresServer
 
 from postern.domain.connection import Connection
 
@@ -181,6 +184,39 @@ async def test_asyncpg_prepared_cursors_and_copy(gateway: Gateway) -> None:
     await connection.close()
     session = await asyncio.to_thread(gateway.newest_finished)
     assert "-- $1 = '3'" in await asyncio.to_thread(gateway.text, session.id)
+
+
+@pytest.mark.parametrize("count", [40_000, 65_536, 70_000])
+async def test_asyncpg_with_more_parameters_than_it_can_send(
+    gateway: Gateway, target: PostgresServer, count: int
+) -> None:
+    """The connection says what it says without a gateway, and goes on."""
+    statement = f"select 1 where 1 in ({','.join(f'${number}::int' for number in range(1, count + 1))})"
+    said = []
+    for url in (target.dsn(), gateway.url()):
+        connection = await asyncpg.connect(url)
+        with pytest.raises(asyncpg.InterfaceError) as error:
+            await connection.fetch(statement, *[1] * count)
+        said.append(str(error.value))
+        assert await connection.fetchval("select 7") == 7
+        await connection.close()
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("count", [65_536, 70_000])
+def test_a_driver_whose_count_of_parameters_wraps_hears_the_targets_error(gateway: Gateway, count: int) -> None:
+    issued = gateway.credential("target")
+    text = f"select 1 where 1 in ({','.join(f'${number}::int' for number in range(1, count + 1))})"
+    values = (struct.pack("!I", 1) + b"1") * count
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        wire.log_in(stream, issued.credential.username, issued.password.reveal(), database="postgres")
+        stream.sendall(wire.message(b"P", b"\0", text.encode(), b"\0\0\0"))
+        stream.sendall(wire.message(b"B", bytes(4), struct.pack("!H", count & 0xFFFF), values, b"\0\0"))
+        stream.sendall(wire.message(b"E", bytes(5)) + wire.message(b"S"))
+        said = f'bind message supplies {count & 0xFFFF} parameters, but prepared statement "" requires {count}'
+        assert said.encode() in wire.until_ready(stream)
+        stream.sendall(wire.message(b"Q", b"select 'goes on'\0"))
+        assert b"goes on" in wire.until_ready(stream)
 
 
 async def test_asyncpg_listen_and_timeout(gateway: Gateway) -> None:

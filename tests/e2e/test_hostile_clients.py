@@ -80,6 +80,46 @@ def test_a_startup_that_ends_early_is_closed_in_silence(gateway: Gateway, size: 
     assert gateway.worker.log() == before
 
 
+TERMINATE = b"X\0\0\0\x04"
+PROBES = {
+    "postgres: connect and close": ("postgres_port", b"", b""),
+    "postgres: terminate": ("postgres_port", TERMINATE, b""),
+    "postgres: no TLS, then terminate": ("postgres_port", struct.pack("!II", 8, 80877104) + TERMINATE, b"N"),
+    "postgres: terminate in place of the password": (
+        "postgres_port", wire.startup(user="somebody") + TERMINATE, wire.message(b"R", b"\0\0\0\nSCRAM-SHA-256\0\0")),
+    "mysql: connect and close": ("mysql_port", b"", None),
+    "ssh: connect and close": ("ssh_port", b"", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", ["closes", "half-closes", "waits"])
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_of_the_port_is_answered_and_logged_as_by_a_server(gateway: Gateway, name: str, ends: str) -> None:
+    """Health checks of load balancers, and clients that only ask whether somebody listens."""
+    setting, data, answer = PROBES[name]
+    before = gateway.worker.log()
+    with wire.connect(getattr(gateway.settings, setting)) as stream:
+        if data:
+            stream.sendall(data)
+        if ends == "half-closes" or (ends == "waits" and not data):
+            stream.shutdown(socket.SHUT_WR)
+        if ends != "closes":
+            said = wire.closed_by_peer(stream)
+            # A client whose end comes first is not waited for with an answer.
+            assert answer is None or said == answer or (ends == "half-closes" and said == b"")
+    time.sleep(0.3)
+    said_in_log = gateway.worker.log()[len(before) :]
+    assert said_in_log == ""
+
+
+def test_pq_ping_says_that_the_server_is_there(gateway: Gateway) -> None:
+    before = gateway.worker.log()
+    state = psycopg.pq.PGconn.ping(f"host=127.0.0.1 port={gateway.settings.postgres_port} dbname=x user=y".encode())
+    assert state == psycopg.pq.Ping.OK
+    time.sleep(0.3)
+    assert gateway.worker.log() == before
+
+
 def test_random_bytes_never_hurt(gateway: Gateway) -> None:
     before = gateway.worker.log()
     for _ in range(50):
@@ -152,3 +192,6 @@ def test_unknown_message_after_login_ends_the_link_cleanly(gateway: Gateway) -> 
                 connection.execute("select 1")
     session = gateway.newest_finished()
     assert session.metadata["end_reason"] == "protocol_violation"
+    [line] = [line for line in gateway.worker.log().splitlines() if str(session.id) in line]
+    assert "its client broke the protocol" in line
+    assert "message type '\\x7f' at byte" in line

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +22,8 @@ from tests.e2e.test_waiting_clients import person
 from tests.support.clients import clean_environment, need
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
-from tests.support.mysql_gateway import ask, connect, login, mysql_connection, run
+from tests.support.mysql import running_mariadb
+from tests.support.mysql_gateway import ask, connect, login, mysql_connection, run, set_up
 from tests.support.postgres import free_port
 from tests.support.promises import wait_until
 
@@ -71,6 +75,20 @@ def test_several_statements_in_one(client: Any) -> None:
         assert cursor.fetchall() == ((2, 3),)
         assert cursor.nextset()
         assert not cursor.nextset()
+
+
+@pytest.mark.parametrize("number", [(1 << 63) - 1, 1 << 63, (1 << 64) - 2])
+def test_an_insert_id_of_64_bits(gateway: Gateway, shop: Issued, client: Any, number: int) -> None:
+    ask(client, "create or replace table large_ids (id bigint unsigned auto_increment primary key)")
+    with client.cursor() as cursor:
+        cursor.execute("insert into large_ids values (%s)", (number,))
+        assert cursor.lastrowid == number
+    ask(client, f"alter table large_ids auto_increment = {number}")
+    done = program(gateway, shop, "shop", "--execute", "insert into large_ids values (null); select last_insert_id()")
+    assert done.returncode in (0, 1)  # the last number of all is out of range for the server itself
+    assert "Malformed" not in done.stderr
+    assert "broke the protocol" not in done.stderr
+    assert ask(client, "select 1") == [(1,)]
 
 
 def test_transactions(client: Any, maria: MariaDbServer) -> None:
@@ -259,12 +277,97 @@ def test_a_target_that_cannot_be_had(
     assert gateway.newest_finished(name).metadata["end_reason"] == "failed"
 
 
-def test_a_target_that_goes_away(gateway: Gateway, maria: MariaDbServer, client: Any) -> None:
+def test_a_target_that_ends_the_connection(gateway: Gateway, maria: MariaDbServer, client: Any) -> None:
     [(thread,)] = ask(client, "select connection_id()")
     run(maria, f"kill connection {thread}")
-    with pytest.raises(pymysql.err.OperationalError):
+    with pytest.raises(pymysql.err.OperationalError) as caught:
         ask(client, "select 1")
+    assert caught.value.args[0] in (1927, 2006, 2013)
     assert gateway.newest_finished("shop").metadata["end_reason"] == "target_closed"
+
+
+LOST = {2006, 2013, 2055}  # of client libraries: gone away, lost connection
+
+
+def lost_in_pymysql(gateway: Gateway, issued: Issued, statement: str, die: Callable[[], None]) -> int:
+    with connect(gateway, issued) as client:
+        if not statement:
+            die()
+        with pytest.raises(pymysql.err.OperationalError) as caught:
+            ask(client, statement or "select 1")
+        return int(caught.value.args[0])
+
+
+def lost_in_oracles_connector(gateway: Gateway, issued: Issued, statement: str, die: Callable[[], None]) -> int:
+    own = {"use_pure": True, "collation": "utf8mb4_general_ci", "connection_timeout": 60}
+    connection = mysql.connector.connect(**login(gateway, issued, **own))
+    if not statement:
+        die()
+    with pytest.raises(mysql.connector.Error) as caught:
+        connection.cmd_query(statement or "select 1")
+    return int(caught.value.errno)
+
+
+def lost_in_the_command_line(gateway: Gateway, issued: Issued, statement: str, die: Callable[[], None]) -> int:
+    """Its answer to a target that goes between two statements is to connect again: here that fails as well."""
+    done = program(gateway, issued, "--skip-reconnect", text=statement or "select 1;\nsystem sleep 4\nselect 2;\n")
+    found = re.search(r"ERROR (\d+)", done.stderr)
+    assert found, done.stderr
+    return int(found[1])
+
+
+CLIENTS = [
+    lost_in_pymysql,
+    pytest.param(lost_in_oracles_connector, marks=pytest.mark.slow),
+    pytest.param(lost_in_the_command_line, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("statement", ["select 'dies', sleep(60)", ""], ids=["while it runs", "idle"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_target_that_dies_is_a_lost_connection_to_clients(
+    gateway: Gateway, statement: str, client: Callable[..., int]
+) -> None:
+    with running_mariadb() as server, ThreadPoolExecutor(1) as pool:
+        set_up(server)
+        name = f"dies-{client.__name__}-{len(statement)}".replace("_", "-")
+        mysql_connection(gateway, name, server)
+        issued = gateway.credential(name)
+
+        def die() -> None:
+            os.kill(server.pid, signal.SIGKILL)
+            wait_until(lambda: not server.running)
+            time.sleep(0.5)  # until the gateway and the client have heard of it
+
+        def die_soon() -> None:
+            wait_until(lambda: running_on(server, "dies") if statement else server.running)
+            time.sleep(1.0)
+            die()
+
+        from_outside = bool(statement) or client is lost_in_the_command_line
+        dying = pool.submit(die_soon) if from_outside else None
+        assert client(gateway, issued, statement, die) in LOST
+        if dying is not None:
+            dying.result(60)
+    assert gateway.newest_finished(name).metadata["end_reason"] == "target_closed"
+
+
+@pytest.mark.parametrize("count", [65_535, 65_536, 70_000])
+def test_more_placeholders_than_a_statement_may_have(gateway: Gateway, shop: Issued, count: int) -> None:
+    own = {"use_pure": True, "collation": "utf8mb4_general_ci", "connection_timeout": 60}
+    with mysql.connector.connect(**login(gateway, shop, **own)) as connection:
+        with connection.cursor(prepared=True) as cursor:
+            text, values = f"select 1 in ({','.join('?' * count)})", [1] * count
+            if count < 65_536:
+                cursor.execute(text, values)
+                assert cursor.fetchall() == [(1,)]
+            else:
+                with pytest.raises(mysql.connector.Error) as caught:
+                    cursor.execute(text, values)
+                assert caught.value.errno == 1390
+        with connection.cursor() as cursor:
+            cursor.execute("select 7")
+            assert cursor.fetchall() == [(7,)]
 
 
 # What is stopped
@@ -294,6 +397,26 @@ def test_kill_query_stops_the_right_one(gateway: Gateway, shop: Issued, maria: M
         with pytest.raises(pymysql.err.OperationalError):
             theirs.result(60)
         wait_until(lambda: not running_on(maria, "other"))
+
+
+@pytest.mark.parametrize("told_by", ["login", "connection_id()"])
+@pytest.mark.parametrize("by_command", [False, True], ids=["statement", "COM_PROCESS_KILL"])
+def test_a_client_is_killed_by_either_connection_id(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer, told_by: str, by_command: bool
+) -> None:
+    """The gateway's id is told before the target is known; `connection_id()` is the target's."""
+    with connect(gateway, shop) as client, connect(gateway, shop) as other:
+        [(target_id,)] = ask(client, "select connection_id()")
+        thread = client.thread_id() if told_by == "login" else target_id
+        if by_command:
+            other._execute_command(0x0C, thread.to_bytes(4, "little"))
+            other._read_ok_packet()
+        else:
+            ask(other, f"kill {thread}")
+        listed = f"select count(*) from information_schema.processlist where id = {target_id}"
+        wait_until(lambda: run(maria, listed) == [(0,)])
+        with pytest.raises(pymysql.err.OperationalError):
+            ask(client, "select 1")
 
 
 def test_nobody_kills_what_another_runs(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:

@@ -236,3 +236,35 @@ def test_an_agent_in_a_process_of_its_own_and_somebody_who_watches(maria: MariaD
             agent.stop(signal.SIGKILL)
             with pytest.raises(pymysql.err.OperationalError):
                 ask(client, "select sleep(5)")
+
+
+def test_the_command_line_of_mariadb_sees_json_columns(maria: MariaDbServer, documents: None) -> None:
+    """MariaDB's library looks for extended metadata where the greeting names MariaDB."""
+    gateway = Gateway(mysql_version="5.5.5-10.11.6-MariaDB")
+    try:
+        gateway.start()
+        mysql_connection(gateway, "shop", maria)
+        given = login(gateway, gateway.credential("shop"))
+        options = [f"--{option}={given[option]}" for option in ("host", "port", "user", "password")]
+        command = [
+            need("mariadb"),
+            "--no-defaults",
+            *options,
+            "--protocol=tcp",
+            "--table",
+            "--column-type-info",
+            "shop",
+        ]
+        done = subprocess.run(
+            [*command, "--execute", "select * from documents"], capture_output=True, text=True, timeout=120, check=True
+        )
+        for shown in ("(format=json)", "(type=uuid)", "(type=inet6)", '{"a": 1}'):
+            assert shown in done.stdout
+    finally:
+        gateway.stop()
+
+
+@pytest.fixture
+def documents(maria: MariaDbServer) -> None:
+    run(maria, "create or replace table shop.documents (doc json, id uuid, address inet6)")
+    run(maria, """insert into shop.documents values ('{"a": 1}', uuid(), '::1')""")

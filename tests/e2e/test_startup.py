@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import psycopg
 import pytest
 from tests.support import wire
 from tests.support.clients import psql
 from tests.support.gateway import Gateway
-from tests.support.postgres import PostgresServer
 
 
 def test_options_and_settings_are_passed_on(gateway: Gateway) -> None:
@@ -24,12 +24,17 @@ def test_environment_settings_are_passed_on(gateway: Gateway) -> None:
     assert done.stdout == "Asia/Tokyo\nGerman, DMY\n"
 
 
-def test_without_a_name_the_target_sees_who_it_is(gateway: Gateway, target: PostgresServer) -> None:
+@pytest.mark.parametrize("name", [None, "", "my tool"])
+def test_the_application_name_is_what_the_client_says(gateway: Gateway, name: str | None) -> None:
+    given: dict[str, Any] = {} if name is None else {"application_name": name}
+    with psycopg.connect(gateway.url(), **given) as connection:
+        assert connection.info.parameter_status("application_name") == (name or "")
+        assert connection.execute("show application_name").fetchone() == (name or "",)
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
-        wire.log_in(stream, issued.credential.username, issued.password.reveal())
-        stream.sendall(wire.message(b"Q", b"show application_name\0"))
-        assert b"postern admin@localhost" in wire.until_ready(stream)
+        wire.log_in(stream, issued.credential.username, issued.password.reveal(), **given)
+        stream.sendall(wire.message(b"Q", b"select '<' || current_setting('application_name') || '>'\0"))
+        assert f"<{name or ''}>".encode() in wire.until_ready(stream)
 
 
 @pytest.mark.parametrize(("encoding", "codec"), [("LATIN1", "latin-1"), ("SJIS", "cp932"), ("WIN1252", "cp1252")])

@@ -53,7 +53,7 @@ class Doors:
         if grant is None:
             client.turn_away(Unauthenticated("there is no such credential"))
             return None
-        client.welcome(cast(Any, SimpleNamespace(parameters={"server_version": "17.0"})))
+        client.welcome(cast(Any, SimpleNamespace(parameters={"server_version": "17.0"}, process=7)))
         return grant
 
 

@@ -33,6 +33,7 @@ class MysqlTargets:
             "version": greeting.version,
             "status": str(greeting.status),
             "mariadb": "yes" if greeting.is_mariadb else "no",
+            "extended_metadata": "yes" if greeting.extended else "no",
         }
         return Target(stream, told, greeting.thread)
 

@@ -17,7 +17,7 @@ from postern.domain.masking import InfoType
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
-from postern.errors import PosternError, RecordingFailed, Unavailable
+from postern.errors import PosternError, ProtocolViolation, RecordingFailed, Unavailable
 from postern.gateway.held import HeldRequests
 from postern.gateway.hooks import SessionHooks
 from postern.gateway.live import LiveLink, LiveLinks
@@ -209,6 +209,8 @@ class Engine:
             opening.check()
             return self.prepare(session_id, permit, start, session.start_date), target
         except BaseException as error:
+            if isinstance(error, ProtocolViolation):
+                log.warning("session %s ends: its target broke the protocol at login: %s", session_id, error.message)
             if target is not None:
                 target.stream.close()
                 target.release()

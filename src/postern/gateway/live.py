@@ -6,11 +6,12 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from postern.domain.permit import Permit
@@ -23,6 +24,7 @@ from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
 from postern.services.access import Access
+from postern.services.identity.tries import neighbourhood
 from postern.store.ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,36 @@ _REASONS = {
     EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
+
+
+# Wrong secrets for the process id of one link, from one address and from all, until its cancel key is ignored.
+MAX_WRONG_KEYS_PER_ADDRESS: Final = 100
+MAX_WRONG_KEYS: Final = 10_000
+PID: Final = 4  # bytes of a cancel key that name the process; the secret follows
+
+
+class WrongKeys:
+    """Counts cancel requests that name a link's process id with a wrong secret.
+
+    Clients know the process id, and the secret of protocol 3.0 has 32 bits only. Without a bound, an attacker could
+    try all of them.
+    """
+
+    def __init__(self) -> None:
+        self._by_address: Counter[str] = Counter()
+        self._total = 0
+
+    def add(self, address: str) -> bool:
+        """Count one. Return whether it is the one that uses up a bound."""
+        if self.blocks(address):
+            return False
+        self._by_address[neighbourhood(address)] += 1
+        self._total += 1
+        return self.blocks(address)
+
+    def blocks(self, address: str) -> bool:
+        """Return whether cancel requests from that address are ignored for this link."""
+        return self._total >= MAX_WRONG_KEYS or self._by_address[neighbourhood(address)] >= MAX_WRONG_KEYS_PER_ADDRESS
 
 
 def _cause(permit: Permit) -> EndReason:
@@ -60,6 +92,7 @@ class LiveLink:
     schema: Callable[[Permit], Awaitable[TargetSchema | None]] | None = None
     schema_until: float = math.inf
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
 
     async def read_schema(self) -> None:
         """One that cannot be read again leaves the older one in its place."""
@@ -93,6 +126,7 @@ class LiveLinks:
         self._relayed = dict.fromkeys(Side, 0)
         self._openings: set[Opening] = set()
         self._by_key: dict[bytes, LiveLink] = {}
+        self._by_pid: dict[bytes, set[LiveLink]] = {}  # targets may give the same process id to several links
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancels: set[asyncio.Task[None]] = set()
         self.changes = 0  # signals so far that may have ended or changed a permit
@@ -126,6 +160,7 @@ class LiveLinks:
         self._links.add(link)
         if link.cancel_key:
             self._by_key[link.cancel_key] = link
+            self._by_pid.setdefault(link.cancel_key[:PID], set()).add(link)
         if since != self.changes:
             self._start(self._check(link, renew=True))
 
@@ -134,15 +169,32 @@ class LiveLinks:
             for side in Side:
                 self._relayed[side] += _read(link.driver, side)
         self._links.discard(link)
-        self._by_key.pop(link.cancel_key, None)
+        if self._by_key.get(link.cancel_key) is link:
+            del self._by_key[link.cancel_key]
+        named = self._by_pid.get(link.cancel_key[:PID])
+        if named is not None:
+            named.discard(link)
+            if not named:
+                del self._by_pid[link.cancel_key[:PID]]
 
-    def cancel(self, key: bytes) -> bool:
-        """Cancels what runs on the link that was given this key. False when it is not one of ours."""
+    def cancel(self, key: bytes, address: str) -> bool:
+        """Cancel what runs on the link that has this key; `address` is where the request comes from. Return whether
+        the key belongs to a link of this worker."""
         link = self._by_key.get(key)
         if link is None:
             return False
-        link.driver.cancel()
+        if not link.wrong_keys.blocks(address):
+            link.driver.cancel()
         return True
+
+    def _count_wrong_key(self, key: bytes, address: str) -> None:
+        for link in self._by_pid.get(key[:PID], ()):
+            if link.wrong_keys.add(address):
+                log.warning(
+                    "session %s takes no more cancel requests from %s: too many had a wrong secret",
+                    link.session_id,
+                    address,
+                )
 
     def kill(self, key: bytes, by: UUID, *, query: bool) -> bool:
         """As `cancel`, where keys can be guessed: of a link of that principal. Without `query` the link ends."""
@@ -219,8 +271,8 @@ class LiveLinks:
         key, by = bytes.fromhex(payload.get("key", "")), payload.get("by")
         if by:
             self.kill(key, UUID(by), query=bool(payload.get("query")))
-        else:
-            self.cancel(key)
+        elif not self.cancel(key, payload.get("address", "")):
+            self._count_wrong_key(key, payload.get("address", ""))
 
     def _on_revoked(self, payload: Mapping[str, str]) -> None:
         credential = payload.get("credential_id")

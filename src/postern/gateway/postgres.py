@@ -21,6 +21,10 @@ from postern.store.ports import Signals, Topic
 
 SUBTYPE = "postgres"
 
+# Bytes of the secret in a cancel key: protocol 3.0 leaves room for four, 3.2 for more.
+SHORT_SECRET: Final = 4
+LONG_SECRET: Final = 32
+
 
 class PostgresGate:
     """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
@@ -62,7 +66,7 @@ class PostgresGate:
         if isinstance(opening, login.Startup):
             return opening
         key = opening.pid.to_bytes(4, "big") + opening.key
-        if not self._fronts.engine.links.cancel(key):
+        if not self._fronts.engine.links.cancel(key, stream.peer):
             await self._signals.publish(Topic.CANCEL, key=key.hex(), address=stream.peer)
         return None
 
@@ -96,19 +100,24 @@ class _Client(Client):
             raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
-        own = {"application_name": f"postern {permit.principal.email}"}
-        return Start(self._database, {**own, **self._startup.parameters})
+        """`application_name` stays as the client has it: libpq sends no empty one, so a name of the gateway's in place
+        of a missing one would show where a client asked for none."""
+        return Start(self._database, self._startup.parameters)
 
     def welcome(self, target: Target) -> bytes:
-        key = secrets.token_bytes(36 if self._startup.protocol >= PROTOCOL_3_2 else 8)
-        # The process id of a cancel key is a signed number for some drivers: keep it positive.
-        key = bytes((key[0] & 0x7F,)) + key[1:]
-        pid = int.from_bytes(key[:4], "big")
-        login.welcome(self.stream, target.parameters, pid, key[4:], kept_waiting=self._was_told)
-        return key
+        """The process id is the target's, so that clients recognise their own backend. The secret is the gateway's."""
+        pid = target.process if 0 < target.process < 1 << 32 else _made_up_pid()
+        secret = secrets.token_bytes(LONG_SECRET if self._startup.protocol >= PROTOCOL_3_2 else SHORT_SECRET)
+        login.welcome(self.stream, target.parameters, pid, secret, kept_waiting=self._was_told)
+        return pid.to_bytes(4, "big") + secret
 
     def turn_away(self, error: PosternError) -> None:
         _turn_away(self.stream, error)
+
+
+def _made_up_pid() -> int:
+    """For a target that tells none, such as some poolers. Some drivers read it as a signed number: keep it positive."""
+    return 1 + secrets.randbelow((1 << 31) - 1)
 
 
 def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mapping[str, str]:

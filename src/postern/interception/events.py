@@ -14,6 +14,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+MAX_ROWS: Final = (1 << 63) - 1  # that a recording can hold; a target may count further, and say what it likes
+
 
 class Event:
     """Anything an interceptor may want to see.

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
+
+TARGET_GONE: Final = "08006"  # the code of a farewell where the target has closed the connection
 
 
 class Side(Enum):
@@ -196,6 +198,11 @@ class Wire:
         """Whether the target still owes an answer."""
         raise NotImplementedError
 
+    def position(self, side: Side) -> str:
+        """Say for the log where `side` stands: the type of the message that is read, its offset in all that the side
+        has sent, and what the other one owes. Never holds data."""
+        return ""
+
     def client_finished(self) -> bytes:
         """The client sends no more: bytes that tell the target so, in the protocol's own way."""
         raise NotImplementedError
@@ -205,7 +212,8 @@ class Wire:
         return []
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        """A last error for the client, before the link closes."""
+        """A last error for the client, before the link closes; nothing where the protocol says it by the close alone.
+        `code` is an SQLSTATE of PostgreSQL."""
         raise NotImplementedError
 
     @property

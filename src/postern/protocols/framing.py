@@ -27,16 +27,18 @@ def packed(size: i64) -> bytes:
 class Intake:
     """Unread bytes of one side: `buf[pos:]`. A large message is joined once, not at every read."""
 
-    __slots__ = ("_have", "_need", "_parts", "buf", "pos")
+    __slots__ = ("_have", "_need", "_parts", "buf", "pos", "taken")
 
     def __init__(self) -> None:
         self.buf: bytes = b""
         self.pos: i64 = 0
+        self.taken: i64 = 0  # bytes so far
         self._parts: list[bytes] = []
         self._have: i64 = 0
         self._need: i64 = 0
 
     def feed(self, data: bytes) -> None:
+        self.taken += len(data)
         if self._need:
             self._parts.append(data)
             self._have += len(data)
@@ -58,6 +60,11 @@ class Intake:
         self._need = need
         self.buf = b""
         self.pos = 0
+
+    @property
+    def first(self) -> int:
+        """The offset of `buf[0]` in all that has come."""
+        return self.taken - self._have - len(self.buf)
 
     @property
     def lacking(self) -> int:

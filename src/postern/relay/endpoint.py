@@ -6,10 +6,14 @@ Apart from `driver.py` because that file is compiled, and a compiled class canno
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
+from postern.errors import CarrierBroke
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
+
+log = logging.getLogger(__name__)
 
 
 class Endpoint(asyncio.Protocol):
@@ -37,6 +41,9 @@ class Endpoint(asyncio.Protocol):
         return self._driver.finished(self._side)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, CarrierBroke):
+            session, side = self._driver.link.session_id, self._side.value
+            log.warning("session %s ends: what carries its %s was given up: %s", session, side, error)
         self._driver.lost(self._side)
 
     def pause_writing(self) -> None:

@@ -18,13 +18,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
+from uuid import UUID
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.base import Carried, Reply, Request, Side, Standing, Wire
+from postern.protocols.base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,10 @@ class Link:
         wants.output = Output in pipeline.wants
 
     @property
+    def session_id(self) -> UUID:
+        return self._pipeline.session.id
+
+    @property
     def standing(self) -> Standing:
         return self._wire.standing
 
@@ -174,13 +179,23 @@ class Link:
                 if verdict is not None or self._parked is None:
                     self._from_client(effects, verdict)
         except ProtocolViolation as error:
+            self._log_offence(side, error)
             effects += self.end(
                 EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01"
             )
         except Exception:
-            log.exception("a message of the %s could not be handled", side.value)
+            log.exception("session %s ends: a message of its %s could not be handled", self.session_id, side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
+
+    def _log_offence(self, side: Side, error: ProtocolViolation) -> None:
+        log.warning(
+            "session %s ends: its %s broke the protocol: %s (%s)",
+            self.session_id,
+            side.value,
+            error.message,
+            self._wire.position(side),
+        )
 
     def release(self) -> list[Effect]:
         """What is withheld goes its way as it is."""
@@ -201,7 +216,7 @@ class Link:
     def target_finished(self) -> list[Effect]:
         """The target is gone. The client is told, unless it has said goodbye or has been told already."""
         reason = EndReason.CLIENT_CLOSED if self._wire.goodbye else EndReason.TARGET_CLOSED
-        return self.end(reason, "the target closed the connection", "08006")
+        return self.end(reason, "the target closed the connection", TARGET_GONE)
 
     def left_over(self) -> list[Event]:
         """What is to be recorded of what was under way; asked once, when the link has ended."""
@@ -236,7 +251,8 @@ class Link:
         self._told = True
         if not self._wire.needs_farewell or owed > MAX_FILLED:
             return b""
-        return bytes(owed) + self._wire.farewell(message, code, hint)
+        said = self._wire.farewell(message, code, hint)
+        return bytes(owed) + said if said else b""
 
     def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
         kept: list[Event] = []
@@ -264,8 +280,8 @@ class Link:
                 effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
                 effects.append(park)
-        if wire.answers_waiting:
-            self._from_target(effects)
+            if wire.answers_waiting:  # also in front of an offence: a refusal is not lost for what stands behind it
+                self._from_target(effects)
 
     def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
         """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
@@ -370,7 +386,7 @@ class Link:
         self._wire.tell(warning)
         effects: list[Effect] = [Record([_note(warning)], self._clock())]
         if self._wire.answers_waiting:
-            self._from_target(effects)
+            effects += self._run(_TARGET, b"", None)
         return effects
 
     def _from_target(self, effects: list[Effect]) -> None:

@@ -141,6 +141,8 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
     try:
         target.parameters = _texts(message["parameters"])
         target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
+        if not 0 <= target.process < 1 << 64:
+            raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ProtocolViolation("an agent's answer that cannot be read") from None
 
@@ -157,6 +159,8 @@ def error_of(refused: Refused) -> PosternError:
     if refused.code == "TargetRefused":
         details = refused.details
         return TargetRefused(refused.message, details.get("sqlstate", ""), details.get("hint", ""))
+    if refused.code == "ProtocolViolation":
+        return ProtocolViolation(refused.message)
     if refused.code == "Denied":
         return Denied(refused.message)
     return Unavailable(refused.message)

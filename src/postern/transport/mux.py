@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
-from postern.errors import PosternError, ProtocolViolation, Unavailable
+from postern.errors import CarrierBroke, PosternError, ProtocolViolation, Unavailable
 from postern.transport import frames
 from postern.transport.carrier import Carrier
 from postern.transport.lane import Lane
@@ -135,6 +135,7 @@ class Mux(asyncio.Protocol):
         self._over = False
         self._greeted = False
         self._heard = self._made = self._loop.time()
+        self._received = 0  # bytes
         self._beat: asyncio.TimerHandle | None = None
         self.greeting: asyncio.Future[Message] = self._loop.create_future()
         self.lost: asyncio.Future[str] = self._loop.create_future()
@@ -208,11 +209,12 @@ class Mux(asyncio.Protocol):
 
     def data_received(self, data: bytes | memoryview) -> None:
         self._heard = self._loop.time()
+        self._received += len(data)
         self._outbox.cork()
         try:
             self._switch.feed(data)
         except ProtocolViolation as error:
-            self._give_up(error.message)
+            self._break(error.message)
         finally:
             self._outbox.uncork()  # the answers to what was read leave together, and before the end of the turn
 
@@ -349,7 +351,20 @@ class Mux(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _end(self, reason: str) -> None:
+    def _break(self, reason: str) -> None:
+        """The peer broke the protocol of tunnels. Its streams are told, so that each session says so in the log."""
+        count, received = len(self._lanes), self._received
+        log.warning(
+            "a tunnel with %d streams is given up: its peer broke the protocol within the first %d bytes: %s",
+            count,
+            received,
+            reason,
+        )
+        self._end(reason, CarrierBroke)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self, reason: str, kind: type[ConnectionResetError] = ConnectionResetError) -> None:
         if self._over:
             return
         self._over = True
@@ -362,7 +377,7 @@ class Mux(asyncio.Protocol):
             if not opening.answer.done():
                 opening.answer.set_exception(Unavailable(words))
         for lane in list(self._lanes.values()):
-            lane.lost(ConnectionResetError(words))
+            lane.lost(kind(words))
         if not self.greeting.done():
             self.greeting.set_exception(Unavailable(words))
             self.greeting.exception()  # somebody may wait for it, or nobody

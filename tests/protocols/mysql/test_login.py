@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -219,6 +220,46 @@ async def test_attack_a_client_that_breaks_the_login_is_told(sent: tuple[str, by
     client.write(sent[1])
     await asyncio.wait_for(gateway.serve(ours), 60)
     assert isinstance(gateway.error, ProtocolViolation)
+
+
+def _answer(user: bytes = b"ada", proof: bytes = b"x" * 32, **more: Any) -> bytes:
+    return g.response(1, g.Response(user, proof, g.OFFERED, plugin=auth.CACHING, **more))
+
+
+@pytest.mark.parametrize(
+    ("sent", "number"),
+    [
+        (b"\xff\xff\xff\x01", 2),  # a packet without end
+        (b"\x00\x00\x00\x05", 6),  # out of order
+        (b"\x00\x00\x00\xff", 0),
+        (m.packet(1, b""), 2),
+        (m.packet(1, b"\x85\x24\x00\x00\x00old\0" + bytes(40)), 2),
+        (_answer(b""), 2),
+        (_answer(b"\xff"), 2),
+        (_answer(proof=b""), 2),
+        (_answer(collation=28), 2),  # gbk
+        (g.ssl_request(1, g.Response(b"u", b"", g.OFFERED)) + g.ssl_request(2, g.Response(b"u", b"", g.OFFERED)), 3),
+        (_answer() + m.packet(3, b"wrong\0"), 4),
+        (_answer() + b"\xff\xff\xff\x03", 4),
+        (_answer() + b"\x00\x00\x00\x09", 10),
+        (g.response(1, g.Response(b"u", b"", g.OFFERED, plugin=auth.NATIVE)) + m.packet(3, b""), 4),
+    ],
+    ids=str,
+)
+async def test_an_error_at_login_has_the_next_number(sent: bytes, number: int) -> None:
+    ours, client = pair()
+    gateway = Gateway()
+    client.write(sent)
+    await asyncio.wait_for(gateway.serve(ours), 60)
+    assert gateway.error is not None
+    said = m.Packets(1 << 20).feed(client.take())
+    assert (said[-1].sequence, said[-1].payload[0]) == (number, m.ERR)
+
+
+async def test_an_error_in_place_of_the_greeting_has_number_zero() -> None:
+    ours, client = pair()
+    ClientLogin(ours, THREAD).turn_away(1040, "08004", "too many connections")
+    assert m.Packets(1 << 20).feed(client.take())[0].sequence == 0
 
 
 async def test_attack_a_user_name_that_is_no_text() -> None:

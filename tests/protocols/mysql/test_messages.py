@@ -18,6 +18,42 @@ def test_length_encoded_integers_come_back(value: int) -> None:
     assert m.read_lenenc(data, 0, len(data)) == (value, len(data))
 
 
+BOUNDS = sorted({(1 << bits) + more for bits in (0, 8, 16, 24, 31, 32, 62, 63) for more in (-2, -1, 0, 1)} | {
+    249, 250, 251, 252, 253, 254, 255, (1 << 64) - 1})  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [number for number in BOUNDS if number >= 0])
+def test_numbers_of_64_bits_come_back_and_lengths_of_63(number: int) -> None:
+    data = b"x" + m.lenenc(number) + b"y"
+    end = len(data) - 1
+    assert m.read_number(data, 1, end) == (number, end)
+    assert m.after_lenenc(data, 1, end) == end
+    for cut in range(1, end):
+        with pytest.raises(ProtocolViolation):
+            m.read_number(data, 1, cut)
+        with pytest.raises(ProtocolViolation):
+            m.after_lenenc(data, 1, cut)
+    if number < 1 << 63:
+        assert m.read_lenenc(data, 1, end) == (number, end)
+        with pytest.raises(ProtocolViolation):
+            m.read_text(data, 1, end + min(number, 2) - 1)
+    else:
+        with pytest.raises(ProtocolViolation):
+            m.read_lenenc(data, 1, end)
+
+
+@pytest.mark.parametrize("insert_id", [0, 250, 251, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+@pytest.mark.parametrize("affected", [0, 251, 1 << 24, 1 << 63, (1 << 64) - 1])
+def test_an_ok_packet_holds_numbers_of_64_bits(affected: int, insert_id: int) -> None:
+    done = m.Done(affected, insert_id, m.MORE_RESULTS, 2, b"text")
+    payload = m.ok(1, done)[4:]
+    assert m.parse_ok(payload) == done
+    assert m.ok_status(payload, 0, len(payload)) == m.MORE_RESULTS
+    for cut in range(1, len(payload) - 4):
+        with pytest.raises(ProtocolViolation):
+            m.ok_status(payload, 0, cut)
+
+
 @pytest.mark.parametrize("data", [b"", b"\xfb", b"\xff", b"\xfc\x01", b"\xfd\x01\x01", b"\xfe" + bytes(7)])
 def test_what_is_no_length_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):

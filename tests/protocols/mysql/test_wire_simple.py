@@ -16,7 +16,16 @@ from postern.protocols.mysql.wire import MysqlWire
 from postern.relay.link import Close, Park
 from postern.testing import mysql as my
 from postern.testing.contracts import check_wire
-from postern.testing.playbook import from_client, from_target, record, resume, target_finishes, to_client, to_target
+from postern.testing.playbook import (
+    Does,
+    from_client,
+    from_target,
+    record,
+    resume,
+    target_finishes,
+    to_client,
+    to_target,
+)
 
 REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 NOBODY: tuple[Interceptor, ...] = ()
@@ -227,14 +236,20 @@ def test_a_target_that_says_why_it_goes_is_heard() -> None:
         play << Close(EndReason.TARGET_CLOSED)
 
 
-def test_a_client_is_told_when_the_target_goes() -> None:
+def test_a_target_that_goes_is_told_by_the_end_of_the_stream() -> None:
+    """Client libraries make 2013 or 2006 of it."""
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
         play >> from_target(my.Answer().columns("a").bytes)
         play.forwarded()
         play >> target_finishes()
-        play << to_client(m.err(4, 1105, "08006", "the target closed the connection")) << Close(EndReason.TARGET_CLOSED)
+        play << Close(EndReason.TARGET_CLOSED)
+
+
+def kills() -> Does:
+    reason, text = EndReason.KILLED, "this session was killed"
+    return Does("kill", lambda link: link.end(reason, text, "57P01"))
 
 
 def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
@@ -245,8 +260,8 @@ def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
         play >> from_target(answer.bytes, m.text_row(4, (b"secret-1",)), m.packet(5, bytes(100))[:60])
         play << to_client(answer.bytes, m.err(4, 1227, "42000", "a secret is not shown"))
         play << record(Refusal(1, "withholds", "a secret is not shown"))
-        play >> target_finishes()
-        play << to_client(m.err(1, 1105, "08006", "the target closed the connection")) << Close(EndReason.TARGET_CLOSED)
+        play >> kills()
+        play << to_client(m.err(1, 1927, "70100", "this session was killed")) << Close(EndReason.KILLED)
 
 
 def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
@@ -256,9 +271,19 @@ def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
         play.forwarded() << record(runs(1, "select 1"))
         play >> from_target(start)
         play.forwarded()
+        play >> kills()
+        last = bytes(50) + m.err(5, 1927, "70100", "this session was killed")
+        play << to_client(last) << Close(EndReason.KILLED)
+
+
+def test_a_row_that_was_sent_in_part_is_not_filled_where_nothing_follows() -> None:
+    with playbook() as play:
+        play >> from_client(my.query("select 1"))
+        play.forwarded() << record(runs(1, "select 1"))
+        play >> from_target(my.Answer().columns("a").bytes + m.packet(4, bytes(100))[:54])
+        play.forwarded()
         play >> target_finishes()
-        last = bytes(50) + m.err(5, 1105, "08006", "the target closed the connection")
-        play << to_client(last) << Close(EndReason.TARGET_CLOSED)
+        play << Close(EndReason.TARGET_CLOSED)
 
 
 def test_goodbye_is_passed_on_and_nothing_behind_it() -> None:

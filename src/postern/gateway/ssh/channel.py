@@ -21,8 +21,18 @@ from typing import Any
 
 import asyncssh
 
+from postern.domain.text import one_line
+from postern.errors import CarrierBroke
 from postern.protocols.terminal import messages as m
 
+# What asyncssh raises for what a client has sent. Most ends with a reason of the client's own are other classes.
+_OFFENCES = (
+    asyncssh.ProtocolError,
+    asyncssh.MACError,
+    asyncssh.CompressionError,
+    asyncssh.KeyExchangeFailed,
+    asyncssh.ProtocolNotSupported,
+)
 WINDOW = 1 << 20  # bytes that a client may send of one channel while nobody reads
 DRAIN = 30.0  # seconds that what a forwarded connection has sent before its end may take
 _MOST_WAITING = 1_000  # frames, beyond which changes of size and signals are dropped
@@ -30,6 +40,13 @@ _STDERR = asyncssh.EXTENDED_DATA_STDERR
 
 
 def _nothing() -> None: ...
+
+
+def carrier_error(error: Exception | None) -> CarrierBroke | None:
+    """What the log says of an SSH connection that ended by a protocol error; None for any other end."""
+    if isinstance(error, _OFFENCES):
+        return CarrierBroke(f"its SSH connection ended by a protocol error: {one_line(error.reason)[:200]}")
+    return None
 
 
 class ChannelTransport(asyncio.Transport):
@@ -55,6 +72,7 @@ class ChannelTransport(asyncio.Transport):
         self._closing = False  # nothing more goes either way
         self._gone = False  # … and the protocol has been told
         self._on_gone = _nothing
+        self._error: Exception | None = None
 
     # asyncio.Transport
 
@@ -136,7 +154,7 @@ class ChannelTransport(asyncio.Transport):
     def _lost(self) -> None:
         if not self._gone and self._protocol is not None:
             self._gone = True
-            self._protocol.connection_lost(None)
+            self._protocol.connection_lost(self._error)
         self._on_gone()
 
     # What asyncssh tells
@@ -174,11 +192,12 @@ class ChannelTransport(asyncio.Transport):
         self._below_full = full
         self._throttle()
 
-    def closed(self, on_gone: Callable[[], None] = _nothing) -> None:
+    def closed(self, on_gone: Callable[[], None] = _nothing, error: Exception | None = None) -> None:
         """A program goes with its client. What a forwarded connection has brought is yet passed on, and then it is
-        gone: `on_gone`."""
+        gone: `on_gone`. `error` is what ended the SSH connection, if anything did."""
         if self._closed:
             return
+        self._error = carrier_error(error)
         self._closed = self._exited = True
         self._on_gone = on_gone
         self._throttle()

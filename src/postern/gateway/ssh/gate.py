@@ -86,7 +86,9 @@ class SshGate:
             self._waited(visit, connection)
         if not visit.authenticated.done():
             self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
-            log.info("client %s was turned away: it did not log in", stream.peer)
+            is_probe = not connection.get_extra_info("client_version")  # it said nothing, as health checks do
+            level = logging.DEBUG if is_probe else logging.INFO
+            log.log(level, "client %s was turned away: it did not log in", stream.peer)
             return None
         return self._stays(connection, wire, visit.authenticated.result())
 

@@ -100,7 +100,7 @@ class SshServer(asyncssh.SSHServer):
     def connection_lost(self, exc: Exception | None) -> None:
         self._withdraw()
         for channel in list(self.visit.channels):
-            channel.closed()
+            channel.closed(error=exc)
         for listener in list(self.visit.listeners):
             listener.close()
 

@@ -61,7 +61,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._late.cancel()
         self._visit.channels.discard(self._transport)
-        self._transport.closed()
+        self._transport.closed(error=exc)
 
     def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Any) -> bool:
         person = self._visit.person
@@ -168,7 +168,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
         self._admission.begin(self._wanted, known(self._permit))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport.closed(self.gone)
+        self._transport.closed(self.gone, exc)
 
     def gone(self) -> None:
         self._visit.channels.discard(self._transport)

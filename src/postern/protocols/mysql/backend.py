@@ -18,7 +18,7 @@ from postern.errors import ProtocolViolation
 from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake
 from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.ledger import QUERY, REFUSED, Ledger, Slot
+from postern.protocols.mysql.ledger import NAMES, QUERY, REFUSED, Ledger, Slot
 from postern.protocols.mysql.phases import ROWS, START, Answer
 from postern.protocols.mysql.rows import DataRows, Layout, layout_of
 
@@ -26,6 +26,7 @@ from postern.protocols.mysql.rows import DataRows, Layout, layout_of
 MAX_CONTROL: Final = 1 << 20
 # The client could not be told of an end within a payload that goes on in another packet.
 _ENDLESS: Final = 1 << 40
+_PHASES: Final = ("its start", "its columns", "its rows")
 
 
 class Backend(Answer):
@@ -39,6 +40,17 @@ class Backend(Answer):
         self._swallowing = False  # the packet that is passing is not shown
         self._need: i64 = 0
         self._violation: ProtocolViolation | None = None
+        self._given: DataRows | None = None  # rows that are being judged: the client does not have them yet
+
+    @property
+    def position(self) -> str:
+        buf, at = self._intake.buf, int(self._intake.pos)
+        where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
+        slots = self.ledger.slots
+        if not slots:
+            return f"{where}at byte {self._intake.first + at}, owing no answer"
+        phase = _PHASES[int(self._phase)]
+        return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -52,16 +64,28 @@ class Backend(Answer):
 
     @property
     def next_sequence(self) -> int:
-        """The number that the client expects next."""
-        slots = self.ledger.slots
-        if not slots or slots[0].kind == REFUSED or slots[0].hidden or self.cutting:
-            return 1  # of what it asks next, or waits for
-        sequence = int(self._sequence) if self._begun else slots[0].first
-        return (sequence + self.ledger.shift) & 0xFF
+        """The number that the client expects next: of the answer that it waits for, or of what it asks next."""
+        if self._given is not None:
+            return self._given.sequence & 0xFF
+        is_head = True
+        for slot in self.ledger.slots:
+            told = slot.hidden or (is_head and self.cutting)  # the client waits for the answer behind that one
+            if not told:
+                if not is_head:
+                    return slot.first & 0xFF
+                return (self._next_of(slot) + self.ledger.shift) & 0xFF
+            is_head = False
+        return 1
+
+    def _next_of(self, head: Slot) -> int:
+        if not self._begun:
+            return head.first
+        return self.ledger.behind_file if self._any_number else int(self._sequence)
 
     def poll(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation
+        self._given = None
         pieces: list[Piece] = []
         if self._judged is not None:
             pieces.append(self._judged.completed())
@@ -122,6 +146,7 @@ class Backend(Answer):
                             start = _flush(pieces, buf, start, pos, after)
                             pos = after
                             if event is not None:
+                                self._given = event
                                 pieces.append(event)
                                 return
                             if not self.cutting:
@@ -144,8 +169,13 @@ class Backend(Answer):
                     break
                 after = pos + m.HEAD + size
                 shift = self.ledger.shift
-                shown = self._control(buf, pos, after)
-                if not shown:
+                self._defines = False
+                shown = self._understood(buf, pos, after)
+                if shown and self._defines and self.adds_metadata:
+                    start = _flush(pieces, buf, start, pos, after)
+                    number = int(buf[pos + 3]) + shift
+                    pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
+                elif not shown:
                     start = _flush(pieces, buf, start, pos, after)
                 elif shift:
                     start = _flush(pieces, buf, start, pos, pos + m.HEAD)
@@ -165,6 +195,17 @@ class Backend(Answer):
             intake.pos = pos
         if self._need:
             intake.wait(self._need)
+
+    def _understood(self, buf: bytes, pos: i64, after: i64) -> bool:
+        """As `_control`. A packet that breaks the protocol is not shown, so its number stays the next one."""
+        sequence: i64 = self._sequence
+        any_number = self._any_number
+        try:
+            return self._control(buf, pos, after)
+        except ProtocolViolation:
+            self._sequence = sequence
+            self._any_number = any_number
+            raise
 
     # Rows
 
@@ -231,6 +272,7 @@ class Backend(Answer):
         """All complete rows from `pos` on. None: the first is not there yet, and `_need` says how much of it must be;
         or it is too large, and an error has taken its place."""
         slot = self.ledger.slots[0]
+        layout = self._layout_of(slot)
         first = pos
         number = (int(self._sequence) + self.ledger.shift) & 0xFF
         count: i64 = 0
@@ -248,7 +290,7 @@ class Backend(Answer):
         if count:
             self._sequence += count
             self._seen += count
-            return DataRows(slot.exchange, self._layout_of(slot), buf[first:pos], int(count), number, slot.began), pos
+            return DataRows(slot.exchange, layout, buf[first:pos], int(count), number, slot.began), pos
         whole = self._long_row(buf, pos, end)
         if not whole:
             return None, pos
@@ -266,7 +308,6 @@ class Backend(Answer):
         (one,) = m.Packets(len(raw)).feed(raw)
         self._seen += 1
         packets = m.packets_of(len(one.payload))
-        layout = self._layout_of(slot)
         return DataRows(slot.exchange, layout, raw, packets, number, slot.began, one.payload), pos
 
     def _layout_of(self, slot: Slot) -> Layout:

@@ -55,6 +55,7 @@ class Frontend:
         self.user = user
         self.terminated = False
         self._intake = Intake()
+        self._at: i64 = 0  # where the packet begins in the intake that is read
         self._passing: i64 = 0  # bytes of a packet that are still to come, and streams
         self._dropping: i64 = 0  # the same of one that nobody gets
         self._goes_on = False  # the payload goes on in the packet behind that
@@ -68,6 +69,14 @@ class Frontend:
     def midway(self) -> bool:
         """Whether a command has been passed on in part."""
         return self._passing > 0 or self._goes_on
+
+    @property
+    def position(self) -> str:
+        buf, at = self._intake.buf, int(self._at)
+        where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
+        if len(buf) - at > m.HEAD and not (self._goes_on or self._drops_on or self.ledger.file_wanted):
+            where = f"command {buf[at + m.HEAD]:#04x} in {where}"
+        return f"{where}at byte {self._intake.first + at}"
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -95,6 +104,7 @@ class Frontend:
                 return None
             if available < m.HEAD:
                 return None
+            self._at = pos
             size = m.uint24(buf, pos)
             sequence: i64 = buf[pos + 3]
             if self._goes_on or self._drops_on:
@@ -174,6 +184,7 @@ class Frontend:
             self.ledger.file_wanted = False
         self._file_goes_on = size == m.MAX_PAYLOAD
         sequence: i64 = (intake.buf[start + 3] - self.ledger.shift) & 0xFF
+        self.ledger.behind_file = int(sequence) + 1
         head = intake.buf[start : start + 3] + int(sequence).to_bytes(1, "little")
         intake.pos = start + m.HEAD
         self._passing = size

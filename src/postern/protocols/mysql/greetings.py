@@ -35,6 +35,10 @@ CONNECT_ATTRS: Final = 1 << 20
 PLUGIN_AUTH_LENENC: Final = 1 << 21
 SESSION_TRACK: Final = 1 << 23
 DEPRECATE_EOF: Final = 1 << 24
+# MariaDB's own stand in four further bytes, which are looked at where LONG_PASSWORD is not set.
+EXTENDED_METADATA: Final = (
+    1 << 35
+)  # a column definition says of what format or type it is beyond MySQL's: JSON, UUID, …
 
 # Without these nobody is talked to: the layout of everything hangs on them. LONG_PASSWORD tells MariaDB that its own
 # extended capabilities are not meant.
@@ -61,6 +65,8 @@ OFFERED: Final = (
 )
 # Of these, a target need not know: they are about one side of a connection only.
 _OWN: Final = SSL | CONNECT_WITH_DB | CONNECT_ATTRS | PLUGIN_AUTH_LENENC | IGNORE_SIGPIPE
+# What a client is offered beside them. For a target that has no extended metadata the wire says that there is none.
+CLIENTS: Final = OFFERED & ~LONG_PASSWORD | EXTENDED_METADATA
 # What a client chose and a target must have, for the client to read what the target says.
 SHARED: Final = OFFERED & ~_OWN
 
@@ -72,7 +78,7 @@ UTF8MB4: Final = 45  # utf8mb4_general_ci, which MySQL and MariaDB number alike
 UTF8MB4_0900: Final = 255  # utf8mb4_0900_ai_ci, of MySQL 8 and newer
 MAX_ATTRIBUTES: Final = 64 * 1024
 
-_RESPONSE: Final = struct.Struct("<IIB23x")
+_RESPONSE: Final = struct.Struct("<IIB19xI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +106,15 @@ class Greeting:
 def greeting(one: Greeting) -> bytes:
     if len(one.salt) != SALT or b"\0" in one.salt:
         raise ValueError("a salt has 20 bytes, and NUL is none of them")
-    low, high = one.capabilities & 0xFFFF, one.capabilities >> 16
+    low, high = one.capabilities & 0xFFFF, one.capabilities >> 16 & 0xFFFF
+    extended = 0 if one.capabilities & LONG_PASSWORD else one.capabilities >> 32
     return m.packet(
         0,
         b"\x0a",
         m.cstring(one.version.encode()),
         m.packed32(one.thread),
         one.salt[:8] + b"\0",
-        struct.pack("<HBHHB10x", low, one.collation & 0xFF, one.status, high, SALT + 1),
+        struct.pack("<HBHHB6xI", low, one.collation & 0xFF, one.status, high, SALT + 1, extended),
         one.salt[8:] + b"\0",
         m.cstring(one.plugin.encode()),
     )
@@ -126,6 +133,8 @@ def parse_greeting(payload: bytes) -> Greeting:
     salt = payload[start + 4 : start + 12]
     low, collation, status, high, size = struct.unpack_from("<HBHHB", payload, start + 13)
     capabilities = low | high << 16
+    if not low & LONG_PASSWORD:
+        capabilities |= int(m.uint32(payload, start + 27)) << 32
     if capabilities & NEEDED & ~LONG_PASSWORD != NEEDED & ~LONG_PASSWORD:
         raise ProtocolViolation("the target is too old: it cannot do what MySQL 5.7 and MariaDB 10.2 can")
     start += 31
@@ -166,7 +175,10 @@ def _head(one: Response, others: int = 0) -> bytes:
     capabilities = one.capabilities & ~(CONNECT_WITH_DB | CONNECT_ATTRS | SSL) | NEEDED | others
     capabilities |= CONNECT_WITH_DB if one.database is not None else 0
     capabilities |= CONNECT_ATTRS if one.attributes else 0
-    return _RESPONSE.pack(capabilities, one.max_packet, one.collation & 0xFF)
+    extended = capabilities >> 32
+    if extended:
+        capabilities &= ~LONG_PASSWORD
+    return _RESPONSE.pack(capabilities & 0xFFFFFFFF, one.max_packet, one.collation & 0xFF, extended)
 
 
 def ssl_request(sequence: int, one: Response) -> bytes:
@@ -201,7 +213,9 @@ def parse_response(payload: bytes, offered: int) -> Response:
     and its packet is laid out accordingly. Raises ProtocolViolation."""
     if len(payload) < _RESPONSE.size:
         raise ProtocolViolation("the client's answer to the greeting is too short")
-    capabilities, max_packet, collation = _RESPONSE.unpack_from(payload, 0)
+    capabilities, max_packet, collation, extended = _RESPONSE.unpack_from(payload, 0)
+    if not capabilities & LONG_PASSWORD:
+        capabilities |= extended << 32
     capabilities &= offered
     if not capabilities & PROTOCOL_41 or not capabilities & SECURE_CONNECTION:
         raise ProtocolViolation("the client is too old: it does not know the protocol of MySQL 4.1")
@@ -243,7 +257,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
 def read_attributes(payload: bytes, pos: int, end: int) -> tuple[dict[bytes, bytes], int]:
     """Connection attributes: a length, then pairs of strings; and where they end."""
     size, start = m.read_lenenc(payload, pos, end)
-    stop = int(start + size)
+    stop = int(start) + int(size)
     if stop > end or size > MAX_ATTRIBUTES:
         raise ProtocolViolation("the client's connection attributes are longer than they may be")
     found: dict[bytes, bytes] = {}

@@ -32,6 +32,17 @@ SIMPLE: Final = 5  # OK, EOF or an error
 STATISTICS: Final = 6  # one text
 REFUSED: Final = 7  # nothing: we speak
 
+NAMES: Final = (
+    "a query",
+    "an execute",
+    "a fetch",
+    "a prepare",
+    "a list of fields",
+    "a command",
+    "statistics",
+    "nothing",
+)
+
 MAX_STATEMENTS: Final = 65_536
 MAX_TEXTS: Final = 64 << 20  # characters of what is prepared
 MAX_DESCRIBED: Final = 64 << 20  # bytes that describe the rows of open cursors
@@ -115,6 +126,7 @@ class Ledger:
     """State that both directions of one link share."""
 
     __slots__ = (
+        "behind_file",
         "described",
         "encoding",
         "exchange",
@@ -140,6 +152,7 @@ class Ledger:
         self.described = 0  # bytes of definitions of the statements
         self.resets = 0  # owed answers after which the session is as at login
         self.file_wanted = False  # the target reads a file of the client, up to an empty packet
+        self.behind_file = 0  # the number behind the last packet of that file, as the target counts
         self.shift = 0  # by how much sequence ids to the client are ahead of the target's, in the answer under way
         self.spoken = Spoken(charset_of(collation) or "utf8mb4")
         self.encoding = "utf-8"

@@ -71,11 +71,12 @@ class _Line:
         """The next payload."""
         head = await self.stream.read(m.HEAD)
         size = int.from_bytes(head[:3], "little")
+        expected = self.sequence & 0xFF
+        self.sequence = head[3] + 1  # an error that answers this packet has the number behind it
         if size > self._most:
             raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes at login: it may not speak MySQL")
-        if head[3] != self.sequence & 0xFF:
+        if head[3] != expected:
             raise ProtocolViolation(f"the {self._peer} sent its packets out of order during login")
-        self.sequence += 1
         return await self.stream.read(size)
 
     def write(self, data: bytes) -> None:
@@ -102,7 +103,7 @@ class ClientLogin:
     async def greet(self, *, require_tls: bool) -> Startup:
         """The client's login up to what it answers to the greeting."""
         line, stream = self._line, self._line.stream
-        offered = g.OFFERED | (g.SSL if stream.tls_offered else 0)
+        offered = g.CLIENTS | (g.SSL if stream.tls_offered else 0)
         line.write(g.greeting(g.Greeting(self._version, self._thread, self._salt, offered, auth.CACHING)))
         payload = await line.read()
         if g.is_ssl_request(payload):
@@ -213,12 +214,14 @@ class TargetLogin:
 
 @dataclass(frozen=True, slots=True)
 class TargetGreeting:
-    """What the target said. `thread` is its name for the connection, `status` the flags behind the login."""
+    """What the target said. `thread` is its name for the connection, `status` the flags behind the login; `extended`:
+    its column definitions have extended metadata."""
 
     version: str
     thread: int
     is_mariadb: bool
     status: int
+    extended: bool = False
 
 
 # A client reads by these what it is sent; without them at the target, it would misread it.
@@ -235,7 +238,7 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
             f"the target ({greeted.shown_version}) cannot do what the client asked for (capabilities {lacking:#x}); "
             "MySQL 5.7 and MariaDB 10.2 and newer can"
         )
-    capabilities = login.capabilities & greeted.capabilities & g.OFFERED | g.NEEDED
+    capabilities = login.capabilities & greeted.capabilities & (g.OFFERED | g.EXTENDED_METADATA) | g.NEEDED
     answer = g.Response(
         login.user.encode("utf-8", "surrogateescape"),
         b"",
@@ -251,7 +254,8 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
     proof = b"" if plugin == auth.CLEAR else await prover.prove(plugin, greeted.salt)
     line.write(g.response(line.sequence, replace(answer, proof=proof, plugin=plugin), encrypted=encrypted))
     done = await prover.run(plugin, greeted.salt)
-    return TargetGreeting(greeted.shown_version, greeted.thread, greeted.is_mariadb, done.status)
+    extended = bool(capabilities & g.EXTENDED_METADATA)
+    return TargetGreeting(greeted.shown_version, greeted.thread, greeted.is_mariadb, done.status, extended)
 
 
 def _known_there(collation: int, greeted: g.Greeting) -> int:

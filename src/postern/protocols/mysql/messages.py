@@ -108,6 +108,8 @@ ER_UNKNOWN: Final = 1105
 ER_NET_PACKET_TOO_LARGE: Final = 1153
 ER_SPECIFIC_ACCESS_DENIED: Final = 1227
 ER_UNKNOWN_STATEMENT: Final = 1243
+ER_MALFORMED_PACKET: Final = 1835
+ER_CONNECTION_KILLED: Final = 1927
 ER_LOCAL_REFUSED: Final = 3948
 LOCAL_STATE: Final = "42000"
 
@@ -183,8 +185,30 @@ def lenenc_text(text: bytes) -> bytes:
 _SIZES: Final = bytes([1] * 251 + [0, 3, 4, 9, 0])
 
 
+def read_number(data: bytes, pos: i64, end: i64) -> tuple[int, i64]:
+    """Read a length-encoded integer that counts something. Return it and where it ends. It may use all 64 bits, as
+    `insert_id` of a BIGINT UNSIGNED does, so it is not an i64."""
+    after = after_lenenc(data, pos, end)
+    if after - pos == 1:
+        return int(data[pos]), after
+    return int.from_bytes(data[pos + 1 : after], "little"), after
+
+
+def after_lenenc(data: bytes, pos: i64, end: i64) -> i64:
+    """Return where the length-encoded integer at `pos` ends."""
+    if pos >= end:
+        raise ProtocolViolation(_SHORT)
+    size: i64 = _SIZES[data[pos]]
+    if not size:
+        raise ProtocolViolation("a length-encoded integer begins with a byte that begins none")
+    if end - pos < size:
+        raise ProtocolViolation(_SHORT)
+    return pos + size
+
+
 def read_lenenc(data: bytes, pos: i64, end: i64) -> tuple[i64, i64]:
-    """The length-encoded integer at `pos`, and where it ends. Of 64 bits, none beyond the sign is taken."""
+    """Read a length-encoded integer that is a length. Return it and where it ends. No length has 2^63 bytes, so a
+    larger one is a violation; what counts rows or ids is read by `read_number`."""
     if pos >= end:
         raise ProtocolViolation(_SHORT)
     first: i64 = data[pos]
@@ -313,18 +337,17 @@ def ok(sequence: int, done: Done | None = None) -> bytes:
 def parse_ok(payload: bytes) -> Done:
     """Also of one that begins with 0xFE, as in the place of an EOF."""
     end = len(payload)
-    affected, pos = read_lenenc(payload, 1, end)
-    insert_id, pos = read_lenenc(payload, pos, end)
+    affected, pos = read_number(payload, 1, end)
+    insert_id, pos = read_number(payload, pos, end)
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
     status, warnings = int(uint16(payload, pos)), int(uint16(payload, pos + 2))
-    return Done(int(affected), int(insert_id), status, warnings, payload[pos + 4 :])
+    return Done(affected, insert_id, status, warnings, payload[pos + 4 :])
 
 
 def ok_status(data: bytes, pos: i64, end: i64) -> i64:
     """The status flags of the OK packet whose payload is there."""
-    _, pos = read_lenenc(data, pos + 1, end)
-    _, pos = read_lenenc(data, pos, end)
+    pos = after_lenenc(data, after_lenenc(data, pos + 1, end), end)
     if end - pos < 4:
         raise ProtocolViolation(_SHORT)
     return uint16(data, pos)
@@ -417,19 +440,50 @@ def _read_field(payload: bytes, codec: str) -> Field:
     for _ in range(6):
         text, pos = read_text(payload, pos, end)
         texts.append(text.decode(codec, "replace"))
+    extended = b""
+    if end - pos > _TAIL.size:
+        extended, pos = _extended_metadata(payload, pos, end)
     if end - pos < _TAIL.size or payload[pos] < 12:
         raise ProtocolViolation("a column definition is shorter than it says")
     _, collation, length, kind, flags, decimals, _ = _TAIL.unpack_from(payload, int(pos))
     _, database, table, org_table, name, org_name = texts
+    if extended == _JSON_FORMAT:
+        kind = JSON  # which MariaDB keeps as text
     return Field(name, kind, flags, collation, decimals, length, database, table, org_table, org_name)
 
 
-def column(sequence: int, field: Field) -> bytes:
+_JSON_FORMAT: Final = b"\x01\x04json"  # item 1 is a format, item 0 the name of a type
+
+
+def _extended_metadata(payload: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
+    """Read MariaDB's extended metadata, a string in front of the part of fixed length. Return it and where it ends.
+    Where the lengths do not come out exactly, there is none, and a default value stands at the end."""
+    size: i64 = payload[pos]
+    after = pos + 1 + size
+    if size < 251 and end - after == _TAIL.size and payload[after] == 12:
+        return payload[pos + 1 : after], after
+    return b"", pos
+
+
+def with_no_metadata(payload: bytes) -> bytes:
+    """The column definition with extended metadata that is empty."""
+    end = len(payload)
+    pos: i64 = 0
+    for _ in range(6):
+        size, pos = read_lenenc(payload, pos, end)
+        if end - pos < size:
+            raise ProtocolViolation(_SHORT)
+        pos += size
+    return payload[:pos] + b"\0" + payload[pos:]
+
+
+def column(sequence: int, field: Field, extended: bytes | None = None) -> bytes:
+    """`extended` is MariaDB's extended metadata; None where it is not spoken of."""
     texts = ("def", field.database, field.table, field.org_table, field.name, field.org_name)
     body = b"".join([lenenc_text(text.encode()) for text in texts])
     return packet(
         sequence,
-        body,
+        body if extended is None else body + lenenc_text(extended),
         _TAIL.pack(12, field.collation, field.length, field.type, field.flags, field.decimals, 0),
     )
 

@@ -18,7 +18,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Completed
+from postern.interception.events import MAX_ROWS, Completed
 from postern.protocols.base import Piece, Reply, Wants
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.charsets import UNKNOWN
@@ -59,6 +59,8 @@ class Answer:
         self._any_number = False  # the client's own packets stand in front of the next one
         self._tag = ""
         self._pieces: list[Piece] = []
+        self.adds_metadata = False  # clients read extended metadata, and the target sends none
+        self._defines = False  # the packet that was understood last is a column definition
         self._judged: ErrorText | None = None  # what is reported of it is what the client was shown
 
     def _count(self, number: int) -> None:
@@ -119,7 +121,7 @@ class Answer:
         elif head.kind == SIMPLE:
             return self._simple(head, buf, pos, end, number) and shown
         elif first == m.OK:
-            self._affected += int(m.read_lenenc(buf, pos + 1, end)[0])
+            self._affected += m.read_number(buf, pos + 1, end)[0]
             self._ended(head, m.ok_status(buf, pos, end))
         elif first == m.LOCAL_INFILE:
             return self._file(head, number) and shown
@@ -135,6 +137,8 @@ class Answer:
 
     def _failed(self, head: Slot, payload: bytes, number: i64) -> bool:
         """An ERR packet, which ends the whole answer: of several statements, some have run."""
+        if len(payload) < 3:
+            raise ProtocolViolation("the target sent an error without a number")
         ledger = self.ledger
         if head.charset and head.charset != ledger.spoken.now and head.several:
             ledger.speak(UNKNOWN)
@@ -201,6 +205,7 @@ class Answer:
 
     def _column(self, head: Slot, buf: bytes, pos: i64, end: i64) -> None:
         """A column definition, or what ends them."""
+        self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
             self._left -= 1
             if head.kind != PREPARE:
@@ -209,7 +214,7 @@ class Answer:
                     raise ProtocolViolation(f"the target describes its columns in more than {MAX_DEFINITIONS} bytes")
                 self._definitions.append(buf[pos:end])
             return
-        if self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9):
+        if self._defines:
             return
         status = _eof_status(buf, pos, end)
         if head.kind == PREPARE:
@@ -232,6 +237,7 @@ class Answer:
             raise ProtocolViolation("the target wants a file, and would take for it what the client has sent behind")
         if self.local_files and not self.cutting and not head.hidden:
             self.ledger.file_wanted = True
+            self.ledger.behind_file = int(self._sequence)
             self._any_number = True
             return True
         self._pieces.append(Reply(m.packet(int(number) + 1, b"")))
@@ -257,7 +263,7 @@ class Answer:
     def _done(self, head: Slot) -> None:
         """The whole answer has come, and nothing went wrong."""
         if head.exchange and not head.hidden and not self.lets_end:
-            rows = int(self._seen) if self._phase == ROWS or self._seen else self._affected
+            rows = int(self._seen) if self._phase == ROWS or self._seen else min(self._affected, MAX_ROWS)
             self._pieces.append(Completed(head.exchange, self._tag or "OK", rows))
         ledger = self.ledger
         if head.charset:

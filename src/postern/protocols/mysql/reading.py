@@ -194,8 +194,8 @@ class Answers:
                 size, start = m.read_lenenc(payload, pos, len(payload))
             except ProtocolViolation:
                 break
-            pos = int(start + size)
-            cells.append(payload[start:pos])
+            pos = int(start) + int(size)  # not as i64: the sum may need more than 63 bits
+            cells.append(payload[int(start) : pos])
         return tuple(cells)
 
     def _exact(self, payload: bytes) -> tuple[bytes | None, ...] | None:

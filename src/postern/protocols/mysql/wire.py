@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Standing, Wants, Wire
+from postern.protocols.base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.mysql import greetings as g
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.backend import Backend
@@ -53,6 +53,8 @@ class MysqlWire(Wire):
         may_be_asked = local_files and bool(capabilities & g.LOCAL_FILES)
         self._backend = Backend(self._ledger, self.wants, max_message, may_be_asked)
         self._kill = kill
+        has_metadata = (parameters or {}).get("extended_metadata") == "yes"
+        self._backend.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
@@ -71,7 +73,8 @@ class MysqlWire(Wire):
         ledger = self._ledger
         if request.owner:
             slot = Slot(REFUSED, request.slot.exchange)
-            slot.data = m.ok(1, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
+            slot.first = request.slot.first
+            slot.data = m.ok(slot.first, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
             ledger.owe(slot)
             self._kill(request.owner, request.stops_query)
             return b""
@@ -97,6 +100,7 @@ class MysqlWire(Wire):
         assert isinstance(request, Command)
         ledger = self._ledger
         slot = Slot(REFUSED, request.slot.exchange)
+        slot.first = request.slot.first
         if request.dead is None or refusal is not request.forced:
             slot.data = refusal_packet(request.slot.first, refusal)
         else:
@@ -150,6 +154,9 @@ class MysqlWire(Wire):
         ledger = self._ledger
         return Standing(ledger.in_transaction, ledger.owes)
 
+    def position(self, side: Side) -> str:
+        return self._frontend.position if side is Side.CLIENT else self._backend.position
+
     @property
     def busy(self) -> bool:
         return bool(self._ledger.slots)
@@ -162,8 +169,16 @@ class MysqlWire(Wire):
         return b"" if self._frontend.midway or self._ledger.file_wanted else m.QUIT
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        """An error that answers what the client waits for, or what it says next."""
-        return m.err(self._backend.next_sequence, m.ER_UNKNOWN, code, message, hint)
+        """An error that answers what the client waits for, or what it says next.
+
+        A target that is gone is told by the end of the stream alone, as by a server that is: client libraries make 2013
+        (lost connection) of it, or 2006 (gone away), by which pools and programs know that they must connect again. No
+        server sends those two numbers.
+        """
+        if code == TARGET_GONE:
+            return b""
+        number, state = _FAREWELLS.get(code, (m.ER_UNKNOWN, "HY000"))
+        return m.err(self._backend.next_sequence, number, state, message, hint)
 
     @property
     def goodbye(self) -> bool:
@@ -179,3 +194,9 @@ class MysqlWire(Wire):
 
 
 _RESET = m.command(m.COM_RESET_CONNECTION)
+# The SQLSTATE of a farewell, and what a server says in its place ("Server Error Message Reference"). Clients take the
+# first one for the end of the connection.
+_FAREWELLS = {
+    "57P01": (m.ER_CONNECTION_KILLED, "70100"),
+    "08P01": (m.ER_MALFORMED_PACKET, "08S01"),
+}

@@ -66,6 +66,10 @@ class Backend:
         self._violation: ProtocolViolation | None = None
         self._poisoned = False  # the last error was the answer to our own poison
 
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._intake.pos)
+
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
 
@@ -325,7 +329,7 @@ class Backend:
         elif tag == m.NO_DATA:
             shown = self._describe(head, _NO_COLUMNS) and shown
         elif tag == m.PARAMETER_DESCRIPTION:
-            oids = m.parse_oids(buf, pos, end)
+            oids = m.parse_parameter_types(buf, pos, end)
             if head.statement is not None:
                 head.statement.types = oids
         elif tag == m.COPY_IN_RESPONSE:

@@ -99,6 +99,7 @@ class Frontend:
         self.skipping = False
         self.terminated = False
         self._intake = Intake()
+        self._at: i64 = 0  # where the message begins in the intake that is read
         self._batch: Batch | None = None
         self._passing = 0
         self._dropping = 0
@@ -106,11 +107,16 @@ class Frontend:
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Portal] = {}
         self._described: Slot | None = None  # the last message, if it was the Describe of a portal
+        self._rejected = b""  # what the target gets in place of the last message, so that it rejects that one itself
 
     @property
     def midway(self) -> bool:
         """Whether a message has been passed on in part."""
         return self._passing > 0
+
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._at)
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -136,6 +142,7 @@ class Frontend:
             if available < 5:
                 self._keep(buf, run, pos)
                 return None
+            self._at = pos
             tag = buf[pos]
             traits: i64 = _KNOWN[tag]
             length = uint32(buf, pos + 1)
@@ -163,7 +170,14 @@ class Frontend:
             if run < 0:
                 run = pos
             self._take(batch, tag, buf, pos + 5, pos + size)
-            batch.held += size
+            if self._rejected:
+                self._keep(buf, run, pos)
+                run = -1
+                batch.raw.append(self._rejected)
+                batch.held += len(self._rejected)
+                self._rejected = b""
+            else:
+                batch.held += size
             if traits & _ENDS or batch.held > self.max_batch:
                 batch.end = tag if traits & _ENDS else m.FLUSH
                 self._keep(buf, run, pos + size)
@@ -296,7 +310,7 @@ class Frontend:
         elif tag == m.PARSE:
             slot = self._parse(batch, buf, pos, end)
         elif tag == m.BIND:
-            slot = self._bind(m.parse_bind(buf, pos, end))
+            slot = self._bind_of(buf, pos, end)
         elif tag == m.EXECUTE:
             slot = self._execute(batch, buf, pos, end, described)
         elif tag in (m.DESCRIBE, m.CLOSE):
@@ -312,13 +326,28 @@ class Frontend:
         batch.slots.append(slot)
 
     def _parse(self, batch: Batch, buf: bytes, pos: int, end: int) -> Slot:
+        start = pos
         name, pos = m.read_cstring(buf, pos, end)
         text, pos = m.read_cstring(buf, pos, end)
-        oids = m.parse_oids(buf, pos, end)
+        try:
+            oids = m.parse_oids(buf, pos, end)
+        except ProtocolViolation:
+            self._rejected = m.rejected_parse(buf, start, end)
+            oids = ()
         slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
         slot.statement = Statement(text_of(text, self.ledger.encoding), oids)
         self._statements[slot.name] = slot.statement
         self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
+        return slot
+
+    def _bind_of(self, buf: bytes, pos: int, end: int) -> Slot:
+        try:
+            return self._bind(m.parse_bind(buf, pos, end))
+        except ProtocolViolation:
+            self._rejected, body = m.rejected_bind(buf, pos, end)
+        slot = self._bind(body)
+        assert slot.portal is not None
+        slot.portal.truncated = True  # whoever looks at values is told that these are not all
         return slot
 
     def _bind(self, body: m.BindBody) -> Slot:

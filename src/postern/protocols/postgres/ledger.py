@@ -42,6 +42,19 @@ FUNCTION: Final = 7
 REFUSED: Final = 8
 POISON: Final = 9
 
+_NAMES: Final = (
+    "Query",
+    "Parse",
+    "Bind",
+    "Describe",
+    "Execute",
+    "Close",
+    "Sync",
+    "FunctionCall",
+    "refusal",
+    "rollback",
+)
+
 # Slots whose last answer is a ReadyForQuery.
 _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
 
@@ -240,6 +253,15 @@ class Ledger:
         found = _CODECS.get(name)
         self.encoding = _UNREAD.get(name, "latin-1") if found is None else found
         self.unread = name if found is None else ""
+
+    @property
+    def state(self) -> str:
+        """What the target does now, for the log."""
+        if self.copy_in:
+            return "while data is copied in"
+        if not self.slots:
+            return "while nothing is owed"
+        return f"while the answer to {_NAMES[self.slots[0].kind]} is owed"
 
     def add(self, slot: Slot) -> None:
         """An answer is owed, unless the backend skips what asks for it. Raises ProtocolViolation."""

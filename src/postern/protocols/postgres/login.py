@@ -45,6 +45,7 @@ MAX_KEY = 256
 
 _SCRAM = "SCRAM-SHA-256"
 _SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
+_GIVEN_UP = "the client said goodbye before it logged in"
 _OFF = frozenset({"", "0", "false", "off", "no"})
 
 
@@ -66,11 +67,18 @@ class Cancel:
 
 
 async def greet(stream: Handshake, *, require_tls: bool) -> Startup | Cancel:
-    """The client's startup phase, up to its StartupMessage or CancelRequest."""
+    """Read the client's startup phase, up to its StartupMessage or CancelRequest.
+
+    A client that probes the port may say Terminate instead, here or in place of its password. As with a server it is
+    answered by the end of the stream: ConnectionError.
+    """
     encrypted = False
     asked: set[int] = set()
     while True:
-        length = int.from_bytes(await stream.read(4), "big")
+        head = await stream.read(4)
+        length = int.from_bytes(head, "big")
+        if head == m.TERMINATE_MESSAGE[:4] and await stream.read(1) == m.TERMINATE_MESSAGE[4:]:
+            raise ConnectionResetError(_GIVEN_UP)
         if not 8 <= length <= MAX_STARTUP:
             raise ProtocolViolation(f"the first bytes are not a PostgreSQL startup message (length {length})")
         body = await stream.read(length - 4)
@@ -152,7 +160,10 @@ def _take_client_first(server: ScramServer, message: str) -> None:
 
 
 async def _password_message(stream: Handshake) -> bytes:
-    tag, length = m.HEADER.unpack(await stream.read(5))
+    head = await stream.read(5)
+    if head == m.TERMINATE_MESSAGE:
+        raise ConnectionResetError(_GIVEN_UP)
+    tag, length = m.HEADER.unpack(head)
     if tag != b"p" or not 4 <= length <= MAX_AUTHENTICATION:
         raise ProtocolViolation("the client sent something else than its password message")
     return await stream.read(length - 4)

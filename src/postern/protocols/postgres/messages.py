@@ -15,8 +15,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
+from postern.interception.events import MAX_ROWS
 from postern.protocols.asking import TargetRefused
-from postern.protocols.framing import uint32
+from postern.protocols.framing import Intake, uint32
 from postern.protocols.texts import text_of
 
 INT32 = struct.Struct("!i")
@@ -77,6 +78,13 @@ AUTH_MD5: Final = 5
 AUTH_SASL: Final = 10
 AUTH_SASL_CONTINUE: Final = 11
 AUTH_SASL_FINAL: Final = 12
+
+
+def position(intake: Intake, at: int) -> str:
+    """The type of the message at `at` in that intake, and its offset in the stream."""
+    buf = intake.buf
+    said = f"message type {chr(buf[at])!r} " if at < len(buf) else ""
+    return f"{said}at byte {intake.first + at}"
 
 
 def message(tag: bytes, *body: bytes) -> bytes:
@@ -273,6 +281,15 @@ def parse_oids(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
     return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
+def parse_parameter_types(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
+    """Read the OIDs of a ParameterDescription. The server writes as many as the statement has parameters, and of their
+    count the last 16 bits only."""
+    count = (end - pos - 2) // 4
+    if end - pos < 2 or pos + 2 + 4 * count != end or _read_int16(data, pos, end) != count & 0xFFFF:
+        raise ProtocolViolation("a ParameterDescription has another length than its parameters need")
+    return struct.unpack_from(f"!{count}I", data, pos + 2)
+
+
 @dataclass(init=False)
 class BindBody:
     """A decoded Bind. `values` holds raw parameter values, None for NULL."""
@@ -308,6 +325,30 @@ def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
     if pos + 2 + 2 * len(result_formats) != end:
         raise ProtocolViolation("a Bind message is longer than it says")
     return BindBody(portal, statement, formats, values, result_formats)
+
+
+# A client that has more than 65,535 values or types writes the last 16 bits of their count, so that the message does
+# not come out. A server answers with an error, and the connection goes on. To have the server's own error, the gateway
+# sends a shorter message that no server can accept, and no value that nobody could read.
+
+
+def rejected_parse(data: bytes, pos: i64, end: i64) -> bytes:
+    """A Parse of the same name and text that no server accepts: it is longer than it says."""
+    name, pos = read_cstring(data, pos, end)
+    text, pos = read_cstring(data, pos, end)
+    return message(b"P", cstring(name), cstring(text), b"\0\0\0")
+
+
+def rejected_bind(data: bytes, pos: i64, end: i64) -> tuple[bytes, BindBody]:
+    """The names, formats and the count of values of a Bind, as a message that no server accepts: it has no values, and
+    no formats of results. A server compares the count first, so its error is the one that the whole would have got."""
+    start = pos
+    portal, pos = read_cstring(data, pos, end)
+    statement, pos = read_cstring(data, pos, end)
+    formats = _read_int16s(data, pos, end)
+    pos += 2 + 2 * len(formats)
+    _read_int16(data, pos, end)
+    return message(b"B", data[start : pos + 2]), BindBody(portal, statement, (), (), ())
 
 
 def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[bytes | None, ...]]:
@@ -368,4 +409,4 @@ def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
 def rows_of(tag: str) -> int | None:
     """The row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
     last = tag.rpartition(" ")[2]
-    return int(last) if last.isdecimal() and len(last) < 20 else None
+    return min(int(last), MAX_ROWS) if last.isdecimal() and len(last) < 20 else None

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Standing, Wants, Wire
+from postern.protocols.base import Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
@@ -164,6 +164,10 @@ class PostgresWire(Wire):
         ledger = self._ledger
         owed = any(slot.kind != REFUSED for slot in ledger.slots)
         return Standing(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
+
+    def position(self, side: Side) -> str:
+        where = self._frontend.position if side is Side.CLIENT else self._backend.position
+        return f"{where}, {self._ledger.state}"
 
     @property
     def busy(self) -> bool:

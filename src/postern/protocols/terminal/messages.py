@@ -116,14 +116,21 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._taken = 0  # bytes so far
 
     @property
     def waiting(self) -> int:
         """Bytes of a frame that is not whole yet."""
         return len(self._rest)
 
+    @property
+    def position(self) -> str:
+        """Up to where in the stream the frames reach that were understood or refused."""
+        return f"a frame up to byte {self._taken - len(self._rest)}"
+
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """(kind, payload) of each frame that `data` completes."""
+        self._taken += len(data)
         if self._rest:
             data = self._rest + data
         found: list[tuple[int, bytes]] = []

@@ -14,7 +14,7 @@ from collections import deque
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Wants, Wire
+from postern.protocols.base import Piece, Request, Side, Wants, Wire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
@@ -364,6 +364,11 @@ class TerminalWire(Wire):
     @property
     def exit_code(self) -> int | None:
         return self._code
+
+    def position(self, side: Side) -> str:
+        reader = self._client if side is Side.CLIENT else self._target
+        state = "has ended" if self._exited else "runs" if self._started else "has not begun"
+        return f"{reader.position}, the program {state}"
 
     @property
     def busy(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.interception.events import Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Wants, Wire
+from postern.protocols.base import Piece, Request, Side, Wants, Wire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
 
@@ -176,6 +176,11 @@ class FileWire(Wire):
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
         return refused(refusal, terminal=False)
+
+    def position(self, side: Side) -> str:
+        reader = self._client if side is Side.CLIENT else self._target
+        state = "has ended" if self._exited else "runs" if self._started else "has not begun"
+        return f"{reader.position}, the program {state}"
 
     @property
     def exit_code(self) -> int | None:

@@ -1,0 +1,121 @@
+"""More parameters than 16 bits count: the target rejects them, and the client hears the target's own error."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from tests.support.links import Looks, Masks, Words, links, playbook, prepare, refusal, refused
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Completed, Operation, Phase
+from postern.protocols.base import Side
+from postern.protocols.postgres import messages as m
+from postern.relay.link import Send
+from postern.testing import postgres as pg
+from postern.testing.playbook import from_client, from_target, record, to_client, to_target
+
+TEXT = "select 1 where 1 in ($1, …)"
+SAID = 'bind message supplies 0 parameters, but prepared statement "" requires 65536'
+FAILED = pg.error(SAID, "08P01")
+COMPLETED = Completed(1, error_code="08P01", error=SAID)
+
+
+def wrapped(count: int, value: bytes = b"1", portal: bytes = b"", statement: bytes = b"") -> bytes:
+    """A Bind as drivers write it that do not check how many values they have."""
+    values = b"".join([struct.pack("!I", len(value)) + value] * count)
+    counts = struct.pack("!HH", 0, count & 0xFFFF)
+    return m.message(b"B", portal + b"\0", statement + b"\0", counts, values, b"\0\0")
+
+
+def behind(exchange: int, text: str, *, truncated: bool = False) -> Operation:
+    """An operation that others stand in front of."""
+    return Operation(exchange, text, Phase.RUN, (), truncated, behind=True)
+
+
+def cut(count: int, portal: bytes = b"", statement: bytes = b"") -> bytes:
+    return m.message(b"B", portal + b"\0", statement + b"\0", struct.pack("!HH", 0, count & 0xFFFF))
+
+
+@pytest.mark.parametrize("who", [(), (Looks(),), (Masks(),)], ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("count", [65_536, 65_537, 70_000])
+def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple[Looks, ...]) -> None:
+    link = links(*who)()
+    parse, rest = pg.parse(TEXT), pg.describe_portal() + pg.execute() + pg.sync()
+    effects = link.receive(Side.CLIENT, parse + wrapped(count) + rest)
+    sent = b"".join([one.data for one in effects if isinstance(one, Send) and one.side is Side.TARGET])
+    assert sent == parse + cut(count) + rest
+    answer = pg.parse_complete() + FAILED + pg.ready()
+    effects = link.receive(Side.TARGET, answer)
+    assert b"".join([one.data for one in effects if isinstance(one, Send)]) == answer
+    assert not link.busy
+    assert any(isinstance(one, Send) for one in link.receive(Side.CLIENT, pg.query("select 7")))
+
+
+MALFORMED = {
+    "more values than the count says": m.message(b"B", b"\0\0\0\0\0\0" + b"\0\0\0\1x" * 2 + b"\0\0"),
+    "a value of length -2": m.message(b"B", b"\0\0\0\0\0\1\xff\xff\xff\xfe\0\0\0\0"),
+    "a rest": m.message(b"B", bytes(9)),
+    "no formats of results": m.message(b"B", bytes(6)),
+    "formats without end": m.message(b"B", b"\0\0\0\0\0\0\xff\xff\0\0"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_bind_that_does_not_come_out_is_rejected_by_the_target(name: str) -> None:
+    bind = MALFORMED[name]
+    count = bind[9:11]
+    with playbook() as play:
+        play >> from_client(pg.parse(TEXT), bind, pg.execute(), pg.sync(), pg.query("select 7"))
+        play << behind(1, TEXT, truncated=True) << behind(2, "select 7")
+        play << to_target(
+            pg.parse(TEXT), m.message(b"B", bytes(4), count), pg.execute(), pg.sync(), pg.query("select 7")
+        )
+        play >> from_target(pg.parse_complete(), FAILED, pg.ready(), pg.command_complete("SELECT 1"), pg.ready())
+        play.forwarded() << record(COMPLETED) << record(Completed(2, "SELECT 1", 1))
+
+
+def test_rows_are_described_behind_a_bind_that_was_made_shorter() -> None:
+    """The Describe that masking needs stands in the right place."""
+    bind = MALFORMED["more values than the count says"]
+    with playbook(Masks()) as play:
+        play >> from_client(pg.parse(TEXT), bind, pg.execute(), pg.bind(), pg.execute(), pg.sync())
+        play.leave()
+        whole = pg.parse(TEXT) + m.message(b"B", bytes(6)) + pg.describe_portal() + pg.execute()
+        play << behind(1, TEXT, truncated=True) << behind(2, TEXT)
+        play << to_target(whole, pg.bind(), pg.describe_portal(), pg.execute(), pg.sync())
+
+
+def test_rules_about_values_refuse_what_they_cannot_read() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse(TEXT), MALFORMED["a rest"], pg.execute(), pg.sync())
+        play << prepare(1, TEXT) << behind(1, TEXT, truncated=True) << refusal(1)
+        play << to_client(refused(), pg.ready())
+
+
+@pytest.mark.parametrize("types", [b"", b"\0\1", b"\0\0\0\0\0\x17"], ids=["none", "too few", "too many"])
+def test_a_parse_whose_types_do_not_come_out_is_rejected_by_the_target(types: bytes) -> None:
+    failed = pg.error("invalid message format", "08P01")
+    parse = m.message(b"P", b"s\0select 1\0", types)
+    with playbook() as play:
+        play >> from_client(parse, pg.sync())
+        play << prepare(1, "select 1") << to_target(m.message(b"P", b"s\0select 1\0\0\0\0"), pg.sync())
+        play >> from_target(failed, pg.ready())
+        play.forwarded() << record(Completed(1, error_code="08P01", error="invalid message format"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 70_000, 131_072])
+def test_a_description_of_more_parameters_than_16_bits_count_passes(count: int) -> None:
+    body = struct.pack("!H", count & 0xFFFF) + struct.pack("!I", 23) * count
+    assert m.parse_parameter_types(body, 0, len(body)) == (23,) * count
+    link = links(Looks())()
+    link.receive(Side.CLIENT, pg.parse(TEXT) + pg.describe_statement() + pg.sync())
+    answer = pg.parse_complete() + m.message(b"t", body) + pg.no_data() + pg.ready()
+    effects = link.receive(Side.TARGET, answer)
+    assert b"".join([one.data for one in effects if isinstance(one, Send)]) == answer
+
+
+@pytest.mark.parametrize("body", [b"", b"\0", b"\0\1", b"\0\0\0\0\0\x17", b"\0\1\0\0\0"], ids=bytes.hex)
+def test_a_description_whose_count_is_wrong_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        m.parse_parameter_types(body, 0, len(body))
