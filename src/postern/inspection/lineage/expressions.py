@@ -69,7 +69,7 @@ class Expressions:
     def _of(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
         self._work.step()
         if kind == "ColumnRef":
-            return self._column(message, scope)
+            return self.column(message, scope).sources
         if kind == "FuncCall":
             return self._call(message, scope, ctes)
         if kind == "A_Expr":
@@ -101,17 +101,18 @@ class Expressions:
             level = level.parent
         return scope.item(names[0])
 
-    def _column(self, ref: Message, scope: Scope) -> Sources:
+    def column(self, ref: Message, scope: Scope) -> Out:
+        """What a ColumnRef means; it is computed where that is a whole row."""
         names = strings(ref.get("fields"))
         self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
         if names == ("*",):
-            return merged(scope.outs)
+            return Out(None, merged(scope.outs))
         if len(names) == 1:
             return scope.named(names[0])
         item = scope.item(names[-2], names[-3] if len(names) > 2 else "")
         if item is None:
-            return None
-        return merged(item.outs) if names[-1] == "*" else item.column(names[-1])
+            return Out(None, None)
+        return Out(None, merged(item.outs)) if names[-1] == "*" else item.column(names[-1])
 
     def _call(self, call: Message, scope: Scope, ctes: Ctes) -> Sources:
         name = strings(call.get("funcname"))
@@ -178,7 +179,7 @@ class Expressions:
         item = self.row(message.get("arg"), scope)
         places = union([self._of("A_Indices", step["A_Indices"], scope, ctes) for step in steps if "A_Indices" in step])
         if item is not None and names and names[0] != "*" and "String" in steps[0]:
-            return union([item.column(names[0]), self._fields(names[1:]), places])
+            return union([item.column(names[0]).sources, self._fields(names[1:]), places])
         return union([self.of(message.get("arg"), scope, ctes), self._fields(names), places])
 
     def _fields(self, names: Iterable[str]) -> Sources:

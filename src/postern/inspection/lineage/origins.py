@@ -18,7 +18,9 @@ from postern.inspection.lineage.scope import (
     Scope,
     Sources,
     Work,
+    either,
     merged,
+    only,
     renamed,
     union,
 )
@@ -95,7 +97,7 @@ class Origins:
                 return _joined(join, items, outs)
             both = {out.name for out in right.outs}
             names = tuple(dict.fromkeys(out.name for out in left.outs if out.name in both and out.name is not None))
-        common = [Out(name, union([_side(left, name), _side(right, name)])) for name in names]
+        common = [_common(left, right, name) for name in names]
         rest = [out for out in left.outs + right.outs if out.name not in names]
         if "join_using_alias" in join:
             items += (Item(join["join_using_alias"].get("aliasname", ""), tuple(common)),)
@@ -171,9 +173,15 @@ def _joined(join: Message, items: tuple[Item, ...], outs: list[Out]) -> Part:
     return _part("", "", outs, join["alias"]) if "alias" in join else Part(items, tuple(outs))
 
 
-def _side(part: Part, name: str) -> Sources:
-    """Of a column that a join merges, one side's."""
-    return merged([out for out in part.outs if out.name == name] or [out for out in part.outs if out.name is None])
+def _common(left: Part, right: Part, name: str) -> Out:
+    """A column that a join merges: it shows one side's value, or the other's."""
+    one, other = _side(left, name), _side(right, name)
+    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+
+
+def _side(part: Part, name: str) -> Out:
+    exact = [out for out in part.outs if out.name == name]
+    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 
 
 def _defined(values: Sequence[Message], sources: Sources) -> list[Out]:

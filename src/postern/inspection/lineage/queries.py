@@ -19,6 +19,7 @@ from postern.inspection.lineage.scope import (
     Scope,
     TooMuch,
     Work,
+    either,
     merged,
     renamed,
     union,
@@ -108,7 +109,8 @@ class Queries:
             for value in row["List"].get("items", ()):
                 outs = self._target({"val": value}, scope, ctes)
                 fresh += [
-                    Out(f"column{len(fresh) + place}", out.sources, out.many) for place, out in enumerate(outs, 1)
+                    Out(f"column{len(fresh) + place}", out.sources, out.many, plain=out.plain)
+                    for place, out in enumerate(outs, 1)
                 ]
             found = _both(found, fresh) if found else fresh
         return found
@@ -127,6 +129,10 @@ class Queries:
             if row is not None and len(content["indirection"]) == 1:
                 return list(row.outs)
             return [Out(None, self.expressions.of(value, scope, ctes), many=True)]
+        if kind == "ColumnRef":
+            self._work.step()
+            found = self.expressions.column(content, scope)
+            return [Out(output_name(target), found.sources, plain=found.plain)]
         return [Out(output_name(target), self.expressions.of(value, scope, ctes))]
 
 
@@ -134,7 +140,10 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
     """A set operation: the names of the left side, and what both are made of."""
     if any(out.many for out in (*left, *right)) or len(left) != len(right):
         return [Out(None, merged([*left, *right]), many=True)]
-    return [Out(a.name, union([a.sources, b.sources])) for a, b in zip_longest(left, right, fillvalue=UNKNOWN)]
+    return [
+        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
+    ]
 
 
 def _marked(expression: Message, outs: list[Out]) -> list[Out]:

@@ -14,6 +14,11 @@ Sources = frozenset[ColumnRef] | None
 
 NOTHING: Final[frozenset[ColumnRef]] = frozenset()
 
+Plain = frozenset[frozenset[ColumnRef]]
+"""The columns of tables that a value may be, passed through unchanged: see `Origin`."""
+
+COMPUTED: Final[Plain] = frozenset()
+
 MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
 
@@ -44,12 +49,14 @@ def union(parts: Iterable[Sources]) -> Sources:
 @dataclass(frozen=True, slots=True)
 class Out:
     """A column of a query. Its `name` is None where it cannot be known; `many` stands for any number of columns, of
-    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`."""
+    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`.
+    `plain` is COMPUTED unless the column passes a table's column through unchanged."""
 
     name: str | None
     sources: Sources
     many: bool = False
     hidden: bool = False
+    plain: Plain = COMPUTED
 
 
 UNKNOWN: Final = Out(None, None, many=True)
@@ -57,6 +64,19 @@ UNKNOWN: Final = Out(None, None, many=True)
 
 def merged(outs: Iterable[Out]) -> Sources:
     return union([out.sources for out in outs])
+
+
+def either(one: Plain, other: Plain) -> Plain:
+    """What a value is that comes from one of two places: plain only if it is plain in both. A constant in one of them
+    would let a client choose values and compare what becomes of them."""
+    return one | other if one and other else COMPUTED
+
+
+def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
+    """The column that a name means: the exact one where there is a single one and no other may be meant."""
+    if len(exact) == 1 and not fuzzy:
+        return exact[0]
+    return Out(name, merged([*exact, *fuzzy]))
 
 
 def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
@@ -69,7 +89,7 @@ def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
             left = []
             found.append(out)
         elif left:
-            found.append(Out(left.pop(0), out.sources))
+            found.append(Out(left.pop(0), out.sources, plain=out.plain))
         else:
             found.append(out)
     return found
@@ -85,17 +105,15 @@ class Item:
     schema: str = ""
     system: bool = False
 
-    def column(self, name: str) -> Sources:
-        return self._column(name, [out for out in self.outs if out.name == name])
-
-    def _column(self, name: str, found: list[Out]) -> Sources:
+    def column(self, name: str) -> Out:
+        found = [out for out in self.outs if out.name == name]
         if found:
-            return merged(found)
+            return only(name, found)
         if self.system and name in SYSTEM_COLUMNS:
-            return NOTHING
+            return Out(name, NOTHING)
         fuzzy = [out for out in self.outs if out.name is None]
         # Without any, it is a function in the form of a column, or a column that is too new.
-        return merged(fuzzy) if fuzzy else None
+        return only(name, (), fuzzy) if fuzzy else Out(name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +153,22 @@ class Scope:
             scope = scope.parent
         return None
 
-    def named(self, name: str) -> Sources:
+    def named(self, name: str) -> Out:
         """What a bare name means: a column of the innermost level that has it, else a whole row."""
         fuzzy: list[Out] = []
         scope: Scope | None = self
         while scope is not None:
             found = [out for out in scope.outs if out.name == name]
             if found:
-                return merged(found + fuzzy)
+                return only(name, found, fuzzy)
             if name in SYSTEM_COLUMNS and any(item.system for item in scope.items):
-                return merged(fuzzy)
+                return only(name, (), fuzzy)
             fuzzy += [out for out in scope.outs if out.name is None]
             scope = scope.parent
         item = self.item(name)
         if item is not None:
-            return merged([*item.outs, *fuzzy])
-        return merged(fuzzy) if fuzzy else None
+            return Out(name, merged([*item.outs, *fuzzy]))
+        return only(name, (), fuzzy) if fuzzy else Out(name, None)
 
 
 class Cte:

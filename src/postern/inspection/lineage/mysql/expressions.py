@@ -12,9 +12,20 @@ from sqlglot import exp
 
 from postern.inspection.lineage.mysql.builtins import BARE, LAST_ID, QUOTING_SETTINGS
 from postern.inspection.lineage.mysql.catalogue import State
-from postern.inspection.lineage.mysql.names import column_name, column_of, is_there, items_of, may_be, named
+from postern.inspection.lineage.mysql.names import column_name, column_of, is_there, items_of, may_be, named, plain_of
 from postern.inspection.lineage.mysql.spelling import FOREIGN, LAST, PLAIN
-from postern.inspection.lineage.scope import NOTHING, Ctes, Out, Scope, Sources, Work, merged, union
+from postern.inspection.lineage.scope import (
+    COMPUTED,
+    NOTHING,
+    Ctes,
+    Out,
+    Plain,
+    Scope,
+    Sources,
+    Work,
+    merged,
+    union,
+)
 
 # Made of what is inside of them. Functions are: `spelling` has given those that are not another name.
 _PLAIN: Final = (
@@ -90,6 +101,15 @@ class Expressions:
 
     def all(self, values: Iterable[exp.Expr], scope: Scope, ctes: Ctes) -> Sources:
         return union([self.of(value, scope, ctes) for value in values])
+
+    def plain(self, value: exp.Expr, scope: Scope) -> Plain:
+        """Of a column of a list behind SELECT."""
+        while isinstance(value, exp.Alias | exp.Paren):
+            value = value.this
+        if not isinstance(value, exp.Column) or value.args.get("catalog") is not None:
+            return COMPUTED
+        items = items_of(scope, value.table, value.db) if value.table else None
+        return plain_of(scope, items, column_name(value.name))
 
     def _inside(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Sources:
         return union([self._of(child, scope, ctes) for child in node.iter_expressions()])

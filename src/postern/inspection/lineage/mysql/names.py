@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.inspection.lineage.scope import Item, Out, Scope, Sources, merged
+from postern.inspection.lineage.scope import COMPUTED, Item, Out, Plain, Scope, Sources, merged
 from postern.inspection.sql.mysql_texts import folded
 
 
@@ -46,6 +46,22 @@ def named(level: Scope, name: str) -> Sources:
             return merged(found + fuzzy)
         scope = scope.parent
     return merged(fuzzy) if fuzzy else None
+
+
+def plain_of(level: Scope, items: list[Item] | None, name: str) -> Plain:
+    """The columns of tables that a name is, where no other may be meant: of `items`, or of the innermost level."""
+    scope: Scope | None = level
+    while scope is not None:
+        outs = list(scope.outs) if items is None else [out for item in items for out in item.outs]
+        if isinstance(scope, Level) and scope is not level:
+            outs += scope.aliases
+        exact = [out for out in outs if out.name == name]
+        if any(may_be(out.name, name) for out in outs) or len(exact) > 1:
+            return COMPUTED
+        if exact:
+            return exact[0].plain
+        scope = None if items is not None else scope.parent
+    return COMPUTED
 
 
 def is_there(level: Scope, name: str) -> bool:

@@ -20,10 +20,11 @@ from postern.inspection.lineage.scope import (
     Out,
     Part,
     Scope,
-    Sources,
     TooMuch,
     Work,
+    either,
     merged,
+    only,
     renamed,
     union,
 )
@@ -143,7 +144,10 @@ class Queries:
         found: list[Out] = []
         for row in values.expressions:
             cells = row.expressions if isinstance(row, exp.Tuple | exp.Anonymous) else [row]
-            fresh = [Out(None, self.expressions.of(cell, scope, ctes)) for cell in cells]
+            fresh = [
+                Out(None, self.expressions.of(cell, scope, ctes), plain=self.expressions.plain(cell, scope))
+                for cell in cells
+            ]
             found = _both(found, fresh) if found else fresh
         return found
 
@@ -156,7 +160,8 @@ class Queries:
                 outs = [out for item in items for out in item.outs]
                 return [Out(None, merged(outs), many=True)] if items else [UNKNOWN]
             return [out for out in items[0].outs if not out.hidden]
-        return [Out(self._name(value), self.expressions.of(value, scope, ctes))]
+        sources = self.expressions.of(value, scope, ctes)
+        return [Out(self._name(value), sources, plain=self.expressions.plain(value, scope))]
 
     def _name(self, value: exp.Expr) -> str | None:
         """None where it may be any: a column without a name of its own is called as the text says."""
@@ -262,21 +267,30 @@ def _join(left: Part, right: Part, join: exp.Join) -> Part:
         return Part(items, left.outs + right.outs)
     if join.args.get("side") == "RIGHT":
         left, right = right, left
-    common = [Out(name, union([_side(left, name), _side(right, name)])) for name in names]
+    common = [_common(left, right, name) for name in names]
     rest = [out for out in left.outs + right.outs if out.name not in names]
     return Part(items, (*common, *rest))
 
 
-def _side(part: Part, name: str) -> Sources:
-    """Of a column that a join merges, one side's."""
-    return merged([out for out in part.outs if out.name == name] or [out for out in part.outs if out.name is None])
+def _common(left: Part, right: Part, name: str) -> Out:
+    """A column that a join merges: it shows one side's value, or the other's."""
+    one, other = _side(left, name), _side(right, name)
+    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+
+
+def _side(part: Part, name: str) -> Out:
+    exact = [out for out in part.outs if out.name == name]
+    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 
 
 def _both(left: list[Out], right: list[Out]) -> list[Out]:
     """A set operation: the names of the left side, and what both are made of."""
     if any(out.many for out in (*left, *right)) or len(left) != len(right):
         return [Out(None, merged([*left, *right]), many=True)]
-    return [Out(a.name, union([a.sources, b.sources])) for a, b in zip_longest(left, right, fillvalue=UNKNOWN)]
+    return [
+        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
+    ]
 
 
 def _is_clause(node: exp.Expr) -> bool:

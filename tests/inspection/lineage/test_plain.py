@@ -1,0 +1,111 @@
+"""Columns that a statement passes through unchanged, and values that it computes."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.domain.target_schema import Relation, TargetSchema
+from postern.inspection.lineage.lineage import Lineage
+from postern.inspection.lineage.mysql.lineage import MySqlLineage
+from postern.inspection.lineage.mysql.session import MySqlSessionLineage
+from postern.inspection.lineage.session import SessionLineage
+from postern.interception.events import Column, Kind
+
+USERS = ("id", "email", "phone", "salary", "note")
+PLAIN = {
+    "select email from users": "users.email",
+    "select (email) as x from users u where id = 1 order by upper(email)": "users.email",
+    "select u.* from users u": "users.id; users.email; users.phone; users.salary; users.note",
+    "select x from (select email as x from users) t": "users.email",
+    "with t (x) as (select email from users) select x from t": "users.email",
+    "select mail from v": "users.email v.mail",
+    "select email from users group by email": "users.email",
+    "select distinct email from users": "users.email",
+    "select email from users union all select phone from users": "users.email | users.phone",
+    "select email from users join orders using (email)": "orders.email | users.email",
+    "select u.email from orders o left join users u on u.email = o.email": "users.email",
+    "select loud from v": "v.loud",
+    "delete from users returning email": "users.email",
+}
+COMPUTED = [
+    "select upper(email) from users",
+    "select coalesce(email, '') from users",
+    "select concat(email, '') from users",
+    "select min(email) from users",
+    "select case when id = 1 then email end from users",
+    "select (select email from users where id = 1)",
+    "select email from users union all select 'guess@example.com'",
+    "select 'guess@example.com' as email union select email from users",
+    "select email from users union all select upper(email) from users",
+    "select x from (values row('guess'), row('other')) t (x)",
+    "select salary + 0 from users",
+    "with recursive t (x) as (select email from users union all select substr(x, 2) from t where x > '') select x from t",
+    "select 'guess' as email",
+    "select nullif(email, '') from users",
+    "select cast(email as char) from users",
+]
+POSTGRES = [
+    "select u from users u",
+    "select (u).email || '' from users u",
+    "select array[email] from users",
+    "select array_fill('a'::text, array[2], array[salary]) from users",
+    "select email from users right join (values ('guess')) w (email) using (email)",
+    "insert into users (email) values ('guess') returning email",
+    "update users set email = 'guess' returning email",
+    "select email::text from users",
+]
+
+
+def schema() -> TargetSchema:
+    relations = [
+        Relation("shop", "users", USERS, 100),
+        Relation("shop", "orders", ("email", "total"), 101),
+        Relation("shop", "v", ("mail", "loud"), 102, "select shop.users.email as mail, upper(shop.users.email) as loud"
+                 " from shop.users"),
+    ]  # fmt: skip
+    return TargetSchema({(one.schema, one.name): one for one in relations}, search_path=("shop",))
+
+
+def plain(lineage: SessionLineage | MySqlSessionLineage, text: str, width: int = 1) -> str:
+    lineage.asked(text)
+    found = lineage.of(text, tuple(Column("x", Kind.TEXT) for _ in range(width)))
+    assert found is not None
+    assert None not in found
+    return "; ".join(
+        " | ".join(sorted(" ".join(sorted(f"{ref.table}.{ref.column}" for ref in names)) for names in origin.plain))
+        for origin in found
+        if origin is not None
+    )
+
+
+def sessions(known: TargetSchema) -> list[SessionLineage | MySqlSessionLineage]:
+    return [SessionLineage(Lineage(), lambda: known), MySqlSessionLineage(MySqlLineage(), lambda: known)]
+
+
+@pytest.mark.parametrize(("text", "columns"), PLAIN.items())
+@pytest.mark.parametrize("engine", [0, 1], ids=["postgres", "mysql"])
+def test_column_that_is_passed_through_unchanged_is_plain(engine: int, text: str, columns: str) -> None:
+    assert plain(sessions(schema())[engine], text, columns.count(";") + 1) == columns
+
+
+@pytest.mark.parametrize("text", COMPUTED)
+@pytest.mark.parametrize("engine", [0, 1], ids=["postgres", "mysql"])
+def test_value_that_a_statement_computes_is_not_plain(engine: int, text: str) -> None:
+    if engine == 0:
+        text = text.replace("row('", "('")
+    assert plain(sessions(schema())[engine], text) == ""
+
+
+@pytest.mark.parametrize("text", POSTGRES)
+def test_value_that_a_postgres_statement_computes_is_not_plain(text: str) -> None:
+    assert plain(sessions(schema())[0], text) == ""
+
+
+def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
+    found = sessions(schema())[0].of("no sql at all (", (Column("x", Kind.TEXT, 100, 2), Column("x", Kind.TEXT, 100, 0)))
+    assert found is not None
+    assert found[0] is not None
+    assert found[1] is not None
+    assert len(found[0].plain) == 1
+    assert found[1].refs
+    assert not found[1].plain
