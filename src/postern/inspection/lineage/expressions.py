@@ -11,7 +11,18 @@ from typing import Final
 
 from postern.inspection.lineage.builtins import WORDED_SETTINGS, ZONED
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, Work, merged, union
+from postern.inspection.lineage.scope import (
+    NOTHING,
+    Ctes,
+    Item,
+    Out,
+    Scope,
+    Sources,
+    Work,
+    is_nothing_else,
+    merged,
+    union,
+)
 from postern.inspection.sql.postgres.tree import Message, children, node
 
 # Made of what is inside of them.
@@ -120,11 +131,19 @@ class Expressions:
             return self._setting(name, call)
         if name[-1] in ZONED and not self._doubts.settings:
             return None
-        arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
+        values = call.get("args", ())
+        if name[-1] == "count":
+            values = [value for value in values if not self._is_plain(value, scope)]
+        arguments = [*values, *call.get("agg_order", ()), call.get("agg_filter")]
         parts = [self.all(arguments, scope, ctes)]
         if "over" in call:
             parts.append(self._window(call["over"], scope, ctes))
         return union(parts)
+
+    def _is_plain(self, value: Message, scope: Scope) -> bool:
+        """Whether it is a column of a table: counting these shows no more than counting the rows of a query does."""
+        kind, ref = node(value)
+        return kind == "ColumnRef" and is_nothing_else(self.column(ref, scope))
 
     def _window(self, window: Message, scope: Scope, ctes: Ctes) -> Sources:
         """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""

@@ -72,6 +72,11 @@ def either(one: Plain, other: Plain) -> Plain:
     return one | other if one and other else COMPUTED
 
 
+def is_nothing_else(out: Out) -> bool:
+    """Whether it is a table's column, or passes some through: nothing else shows in it."""
+    return bool(out.plain) and out.sources == frozenset().union(*out.plain)
+
+
 def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
     """The column that a name means: the exact one where there is a single one and no other may be meant."""
     if len(exact) == 1 and not fuzzy:

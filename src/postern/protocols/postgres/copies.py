@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from postern.interception.events import Change, CopyFormat
+from postern.interception.events import Change, CopyFormat, Fill
 from postern.protocols.postgres.types import INT8, NUMERIC, TEXT
 from postern.protocols.postgres.values import CellChange, cell_change
 
@@ -166,6 +166,8 @@ class _FieldChange:
     def all(self, fields: Sequence[bytes]) -> list[bytes]:
         """NULL stays."""
         null = self._form.null
+        if isinstance(self._by, Fill):
+            return [null] * len(fields)
         change = self._change(self._oid) if self._oid else None
         if change is not None and change.is_fixed:
             fixed = null if change.fixed is None else _text_field(change.fixed, self._form)
@@ -176,6 +178,8 @@ class _FieldChange:
     def of(self, field: bytes) -> bytes:
         """Of one that is not NULL."""
         form = self._form
+        if isinstance(self._by, Fill):  # the type of a computed value is not told: NULL is one of all types
+            return form.null
         if self._is_csv:
             value = _csv_value(field, form)
         elif b"\\" in field:

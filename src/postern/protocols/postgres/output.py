@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Channel, Completed, CopyFormat, Output
+from postern.interception.events import Channel, Completed, CopyFormat, Fill, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
@@ -145,7 +145,8 @@ class Text(Output):
         for place, (cell, one) in enumerate(zip(cells, columns, strict=True)):
             if cell is None or one is None:
                 continue
-            new = changed(one[0] or UNKNOWN, BINARY, cell, one[1])
+            # A value that is computed is of a type that nobody tells. NULL is one of all types.
+            new = None if isinstance(one[1], Fill) else changed(one[0] or UNKNOWN, BINARY, cell, one[1])
             if new != cell:
                 told[place] = (1, len(cell))
                 cells[place] = new

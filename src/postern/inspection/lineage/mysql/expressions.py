@@ -23,6 +23,7 @@ from postern.inspection.lineage.scope import (
     Scope,
     Sources,
     Work,
+    is_nothing_else,
     merged,
     union,
 )
@@ -102,6 +103,9 @@ class Expressions:
     def all(self, values: Iterable[exp.Expr], scope: Scope, ctes: Ctes) -> Sources:
         return union([self.of(value, scope, ctes) for value in values])
 
+    def _is_column(self, value: exp.Expr, scope: Scope, ctes: Ctes) -> bool:
+        return is_nothing_else(Out(None, self._of(value, scope, ctes), plain=self.plain(value, scope)))
+
     def plain(self, value: exp.Expr, scope: Scope) -> Plain:
         """Of a column of a list behind SELECT."""
         while isinstance(value, exp.Alias | exp.Paren):
@@ -140,6 +144,9 @@ class Expressions:
             return union([self.variables.kept(LAST_ID), self._inside(node, scope, ctes)])
         if name == FOREIGN or (isinstance(node, _OTHER) and name not in _ANONYMOUS):
             return None
+        if isinstance(node, exp.Count):
+            values = [value for value in _counted(node) if not self._is_column(value, scope, ctes)]
+            return union([self._of(value, scope, ctes) for value in values])
         if isinstance(node, exp.Window):
             return union([self._inside_window(node, scope, ctes), self._named_windows(node, scope, ctes)])
         return self._inside(node, scope, ctes) if isinstance(node, _PLAIN) or name in _ANONYMOUS else None
@@ -200,6 +207,12 @@ def inside(value: exp.Expr) -> Iterator[exp.Expr]:
         node = waiting.pop()
         yield node
         waiting += [child for child in node.iter_expressions() if not isinstance(child, exp.Query)]
+
+
+def _counted(node: exp.Count) -> list[exp.Expr]:
+    """What it counts. Counting a table's column shows no more than counting the rows of a query does."""
+    values = [*node.iter_expressions()]
+    return [each for value in values for each in (value.expressions if isinstance(value, exp.Distinct) else [value])]
 
 
 def _called(node: exp.Expr) -> str:
