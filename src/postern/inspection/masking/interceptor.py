@@ -14,7 +14,16 @@ from postern.inspection.masking.copies import copy_of, type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.messages import MASK, is_harmless_setting, known, may_say_anything, withheld
+from postern.inspection.masking.messages import (
+    MASK,
+    is_harmless_setting,
+    known,
+    may_say_anything,
+    nothing_known,
+    of_a_signal,
+    withheld,
+)
+from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
@@ -272,16 +281,23 @@ class Masking:
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Messages, settings and whatever else comes from nobody knows where."""
         channel = event.channel
-        statement = "\n".join(self._answered(event.exchange))
-        is_known = known(statement, session.schema)
+        statements = self._answered(event.exchange)
+        statement = "\n".join(statements)
+        labels = event.labels
+        parts = dict(zip(labels, texts, strict=True)) if labels else {}
+        trusted = is_about_names(parts["errno"]) if "errno" in parts else reads_no_rows(statements)
+        if trusted:
+            is_known = known(statement, session.schema)
+        else:  # an error about a constraint speaks of tables, and quotes values in its detail only
+            is_known = known("", session.schema) if "constraint" in parts else nothing_known
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
-            masked = withheld(texts, event.labels, is_known, strict=strict)
-            if strict and may_say_anything(statement, event.labels):
-                masked = [MASK] * len(texts)
+            masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
+            if strict and may_say_anything(statement, labels):
+                masked = of_a_signal(labels)
         elif channel is Channel.PARAMETER:
-            if not is_harmless_setting("".join(event.labels), texts[0], is_known):
+            if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):
                 masked = [MASK]
         elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
             refusal = self._doubts(columns.unsure, event.exchange, session)

@@ -19,8 +19,11 @@ CHANNELS = {
     m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
     m.PARAMETER_STATUS: Channel.PARAMETER,
 }
-# Fields of errors and notices that can hold data; the others say which error it is, and where in the server's source.
+# Fields of errors and notices that can hold data; the others say where in the server's source it was made.
 _LABELS = {
+    ord("S"): "severity",
+    ord("V"): "severity",
+    ord("C"): "code",
     ord("M"): "message",
     ord("D"): "detail",
     ord("H"): "hint",
@@ -33,6 +36,7 @@ _LABELS = {
     ord("d"): "type",
     ord("n"): "constraint",
 }
+_MESSAGE = ord("M")
 _ASIDE = frozenset({m.NOTICE_RESPONSE, m.NOTIFICATION_RESPONSE, m.PARAMETER_STATUS})
 _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _NULL = b"\xff\xff\xff\xff"
@@ -88,10 +92,10 @@ class Text(Output):
         if len(texts) != len(self.texts()):
             raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
         if self.channel in (Channel.NOTICE, Channel.ERROR):
-            keys = [key for key, _ in m.parse_fields(self._body)]
-            self._body = (
-                b"".join([bytes((key,)) + m.cstring(text) for key, text in zip(keys, texts, strict=True)]) + b"\0"
-            )
+            fields = zip(m.parse_fields(self._body), texts, strict=True)
+            # An empty text takes the place of a field that is left out.
+            left = [(key, text) for (key, old), text in fields if text or not old or key == _MESSAGE]
+            self._body = b"".join([bytes((key,)) + m.cstring(text) for key, text in left]) + b"\0"
         elif self.channel is Channel.NOTIFICATION:
             self._body = self._body[:4] + b"".join([m.cstring(text) for text in texts])
         elif self.channel is Channel.PARAMETER:
