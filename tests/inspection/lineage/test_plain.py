@@ -136,3 +136,54 @@ def test_only_counting_plain_columns_shows_nothing_of_them(engine: int, text: st
     assert found is not None
     assert found[0] is not None
     assert " ".join(sorted(ref.column for ref in found[0].refs)) == refs
+
+
+CORRELATED = {
+    "exists (select 1 from orders o where o.email = u.phone)": "email phone",
+    "exists (select 1 where u.phone > 'a')": "phone",
+    "(select 1 from orders o where o.total = 1 and u.phone > 'a')": "phone total",
+    "(select count(*) from orders o where u.phone > 'a')": "phone",
+    "(select count(*) from orders o join v on u.phone > 'a')": "phone",
+    "(select count(*) from orders o left join (v join users w on u.phone > 'a') on o.total = 1)": "phone total",
+    "(select o.total from orders o order by u.phone > 'a', total limit 1)": "phone total",
+    "(select sum(o.total) from orders o group by u.phone having u.note > 'a')": "note phone total",
+    "(with w as (select 1 as x from orders where u.phone > 'a') select x from w)": "phone",
+    "(select x from (select 1 as x where exists (select 1 where u.phone > 'a')) t)": "phone",
+    "(select 1 where u.phone > 'a' union all select 2 where u.note > 'a')": "note phone",
+    "(select count(*) from orders o where o.total = 1)": "",
+    "exists (select 1 from orders o where o.total = 1)": "",
+    "(select max(o.total) from orders o where o.email > 'a')": "total",
+}
+POSTGRES_CORRELATED = {
+    "(select count(*) from generate_series(1, u.salary))": "salary",
+    "array(select 1 where u.phone > 'a')": "phone",
+    "(select x from (select 1 as x limit u.salary % 2) t)": "salary",
+    "(select 1 limit u.salary % 2)": "salary",
+    "(select x from (select 1 as x union all select 2) t order by x limit u.salary % 2)": "salary",
+    "(select distinct on (u.phone) 1)": "phone",
+    "(select count(*) from orders group by grouping sets ((), (u.phone)) limit 1)": "phone",
+    "(select 1 from orders cross join lateral (select 1 where u.phone > 'a') t)": "phone",
+    "json_array(select 1 where u.phone > 'a')": "phone",
+    "1 in (select 1 where u.phone > 'a')": "phone",
+}
+
+
+def _refs(of: SessionLineage | MySqlSessionLineage, text: str) -> str:
+    of.asked(text)
+    found = of.of(text, (Column("x", Kind.TEXT),))
+    assert found is not None
+    assert found[0] is not None
+    assert not found[0].plain
+    return " ".join(sorted({ref.column for ref in found[0].refs}))
+
+
+@pytest.mark.parametrize("engine", [0, 1], ids=["postgres", "mysql"])
+@pytest.mark.parametrize(("value", "refs"), CORRELATED.items())
+def test_what_filters_in_a_query_about_the_row_around_it_counts(engine: int, value: str, refs: str) -> None:
+    """Attack: 240 of `exists (select 1 where get_bit(u.email, …) = 1)` spell every e-mail out in one statement."""
+    assert _refs(sessions(schema())[engine], f"select {value} as x from users u") == refs
+
+
+@pytest.mark.parametrize(("value", "refs"), POSTGRES_CORRELATED.items())
+def test_what_filters_in_a_postgres_query_about_the_row_around_it_counts(value: str, refs: str) -> None:
+    assert _refs(sessions(schema())[0], f"select {value} as x from users u") == refs

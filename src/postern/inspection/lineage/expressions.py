@@ -14,6 +14,7 @@ from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.scope import (
     NOTHING,
     Ctes,
+    Filters,
     Item,
     Out,
     Scope,
@@ -27,7 +28,7 @@ from postern.inspection.sql.postgres.tree import Message, children, node
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
-    A_ArrayExpr A_Indices BoolExpr BooleanTest CaseExpr CaseWhen CoalesceExpr CollateClause List MinMaxExpr
+    A_ArrayExpr A_Indices BoolExpr BooleanTest CaseExpr CaseWhen CoalesceExpr CollateClause GroupingSet List MinMaxExpr
     MultiAssignRef NamedArgExpr NullTest ResTarget RowExpr SortBy TypeCast WindowDef XmlExpr XmlSerialize
     JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonBehavior JsonFuncExpr JsonIsPredicate
     JsonKeyValue JsonObjectAgg JsonObjectConstructor JsonOutput JsonParseExpr JsonScalarExpr JsonSerializeExpr
@@ -64,6 +65,7 @@ class Expressions:
         self._doubts = doubts
         self._work = work
         self._query = query
+        self.filters = Filters()
 
     def of(self, value: Message | None, scope: Scope, ctes: Ctes) -> Sources:
         """Of a `Node`; nothing where there is none."""
@@ -90,7 +92,7 @@ class Expressions:
         if kind == "A_Indirection":
             return self._indirection(message, scope, ctes)
         if kind == "JsonArrayQueryConstructor":
-            return merged(self._query(message.get("query"), scope, ctes))
+            return self._inner(message.get("query"), scope, ctes)
         if kind in _PLAIN:
             return self.inside(kind, message, scope, ctes)
         return NOTHING if kind in _EMPTY else None
@@ -184,13 +186,20 @@ class Expressions:
 
     def _sub_query(self, link: Message, scope: Scope, ctes: Ctes) -> Sources:
         if link.get("subLinkType") == "EXISTS_SUBLINK":
-            return NOTHING
+            return self._inner(link.get("subselect"), scope, ctes, exists=True)
         symbols = strings(link.get("operName"))
         if symbols and not self._catalogue.operates(symbols[-1], self._doubts):
             return None
-        return union(
-            [self.of(link.get("testexpr"), scope, ctes), merged(self._query(link.get("subselect"), scope, ctes))]
-        )
+        return union([self.of(link.get("testexpr"), scope, ctes), self._inner(link.get("subselect"), scope, ctes)])
+
+    def _inner(self, query: Message | None, scope: Scope, ctes: Ctes, *, exists: bool = False) -> Sources:
+        """Of a query inside of an expression; of EXISTS, only that it gives rows."""
+
+        def read() -> Sources:
+            outs = self._query(query, scope, ctes)
+            return NOTHING if exists else merged(outs)
+
+        return self.filters.of(scope, read)
 
     def _indirection(self, message: Message, scope: Scope, ctes: Ctes) -> Sources:
         steps = message.get("indirection", [])

@@ -89,6 +89,9 @@ class Origins:
     def _join(self, join: Message, scope: Scope, before: list[Part], ctes: Ctes) -> Part:
         left = self._part(join.get("larg"), scope, before, ctes)
         right = self._part(join.get("rarg"), scope, [*before, left], ctes)
+        filters = self._expressions.filters
+        if filters.wanted and "quals" in join:
+            filters.add(self._expressions.of(join["quals"], self._beside(scope, [*before, left, right]), ctes))
         items = left.items + right.items
         names = strings(join.get("usingClause"))
         if join.get("isNatural"):
@@ -115,6 +118,7 @@ class Origins:
             if single and alias and len(columns) == 1 and columns[0].name == name:
                 columns = [Out(alias, columns[0].sources)]
             outs += columns
+        self._expressions.filters.add(merged(outs))  # how many rows it gives
         if element.get("coldeflist"):
             outs = _defined(element["coldeflist"], merged(outs))
         if element.get("ordinality"):
@@ -142,6 +146,7 @@ class Origins:
         inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
         inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
         sources = self._expressions.all(inputs, scope, ctes)
+        self._expressions.filters.add(sources)
         outs = [Out(column.get("colname", ""), sources) for column in columns]
         return _part("xmltable", "", outs, element.get("alias"))
 
@@ -156,6 +161,7 @@ class Origins:
                 *(of.inside("JsonBehavior", behavior, scope, ctes) for behavior in behaviors),
             ]
         )
+        of.filters.add(sources)
         outs = [Out(column.get("name", ""), sources) for column in columns]
         return _part("json_table", "", outs, element.get("alias"))
 

@@ -93,13 +93,33 @@ class Queries:
         ctes = self.within(select.get("withClause"), parent, ctes)
         if "larg" in select:
             left = self._select(select["larg"], parent, ctes)
-            return _both(left, self._select(select["rarg"], parent, ctes))
+            both = _both(left, self._select(select["rarg"], parent, ctes))
+            self._filter(select, Scope(parent, outs=both), both, ctes)
+            return both
         if select.get("valuesLists"):
             return self._values(select, parent, ctes)
         scope = self.origins.scope(select.get("fromClause", ()), Scope(parent), ctes)
         for one in select.get("windowClause", ()):
             scope.windows[one["WindowDef"].get("name", "")] = one["WindowDef"]
-        return self.targets(select.get("targetList", ()), scope, ctes)
+        found = self.targets(select.get("targetList", ()), scope, ctes)
+        self._filter(select, scope, found, ctes)
+        return found
+
+    def _filter(self, select: Message, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
+        """Tells what decides which rows a query gives. Those of `outs` that it sorts or groups by are known already."""
+        if not self.expressions.filters.wanted:
+            return
+        names = {out.name for out in outs}
+        lists = [value for name in ("groupClause", "sortClause", "distinctClause") for value in select.get(name, ())]
+        values = [select.get(name) for name in ("whereClause", "havingClause", "limitCount", "limitOffset")]
+        for value in [*values, *lists]:
+            kind, message = node(value)
+            if kind == "SortBy":
+                kind, message = node(message.get("node"))
+            if kind == "ColumnRef" and strings(message.get("fields"))[-1] in names:
+                continue
+            if kind:
+                self.expressions.filters.add(self.expressions.of({kind: message}, scope, ctes))
 
     def _values(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
         scope = Scope(parent)

@@ -131,12 +131,20 @@ class Part:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of names. `outs` are what a bare name may mean and `*` stands for."""
+    """One level of names. `outs` are what a bare name may mean and `*` stands for. `asked`: a query inside of it has
+    looked for a name here."""
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
     windows: dict[str, Any] = field(default_factory=dict)
+    asked: bool = False
+
+    def outer(self) -> Scope | None:
+        """The level around this one, for a name that is not found here."""
+        if self.parent is not None:
+            self.parent.asked = True
+        return self.parent
 
     def add(self, part: Part) -> None:
         self.items += part.items
@@ -155,7 +163,7 @@ class Scope:
             for item in scope.items:
                 if item.name == name and (not schema or item.schema == schema):
                     return item
-            scope = scope.parent
+            scope = scope.outer()
         return None
 
     def named(self, name: str) -> Out:
@@ -169,11 +177,49 @@ class Scope:
             if name in SYSTEM_COLUMNS and any(item.system for item in scope.items):
                 return only(name, (), fuzzy)
             fuzzy += [out for out in scope.outs if out.name is None]
-            scope = scope.parent
+            scope = scope.outer()
         item = self.item(name)
         if item is not None:
             return Out(name, merged([*item.outs, *fuzzy]))
         return only(name, (), fuzzy) if fuzzy else Out(name, None)
+
+
+class Filters:
+    """What decides which rows the queries inside of an expression give, while such a one is read.
+
+    Whether a client may filter by a masked column is not asked of a whole statement. Inside of an expression it is: a
+    query that speaks of the row around it answers for each row anew, and hundreds of them would spell a value out.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[Sources] | None = None
+
+    @property
+    def wanted(self) -> bool:
+        return self._found is not None
+
+    def add(self, sources: Sources) -> None:
+        if self._found is not None:
+            self._found.append(sources)
+
+    def of(self, scope: Scope, read: Callable[[], Sources]) -> Sources:
+        """Of a query within `scope`: what `read` gives, and what filters in it, if it speaks of a level around it."""
+        levels: list[tuple[Scope, bool]] = []
+        level: Scope | None = scope
+        while level is not None:
+            levels.append((level, level.asked))
+            level.asked = False
+            level = level.parent
+        before, self._found = self._found, []
+        try:
+            found = read()
+            filters = union(self._found)
+        finally:
+            self._found = before
+            depends = any(level.asked for level, _ in levels)
+            for level, asked in levels:
+                level.asked = level.asked or asked
+        return union([found, filters]) if depends else found
 
 
 class Cte:

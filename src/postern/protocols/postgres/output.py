@@ -92,9 +92,9 @@ class Text(Output):
         if len(texts) != len(self.texts()):
             raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
         if self.channel in (Channel.NOTICE, Channel.ERROR):
-            fields = zip(m.parse_fields(self._body), texts, strict=True)
+            keys = [key for key, _ in m.parse_fields(self._body)]
             # An empty text takes the place of a field that is left out.
-            left = [(key, text) for (key, old), text in fields if text or not old or key == _MESSAGE]
+            left = [(key, text) for key, text in zip(keys, texts, strict=True) if text or key == _MESSAGE]
             self._body = b"".join([bytes((key,)) + m.cstring(text) for key, text in left]) + b"\0"
         elif self.channel is Channel.NOTIFICATION:
             self._body = self._body[:4] + b"".join([m.cstring(text) for text in texts])

@@ -18,6 +18,7 @@ from postern.inspection.lineage.scope import (
     COMPUTED,
     NOTHING,
     Ctes,
+    Filters,
     Out,
     Plain,
     Scope,
@@ -86,6 +87,7 @@ class Expressions:
         self._work = work
         self._query = query
         self.variables = variables
+        self.filters = Filters()
 
     def of(self, value: exp.Expr | None, scope: Scope, ctes: Ctes) -> Sources:
         """Of a whole expression; nothing where there is none. What it assigns may be all that is in it: of `@a := b or
@@ -127,10 +129,9 @@ class Expressions:
         if isinstance(node, exp.Identifier | exp.Var):
             return self._word(node, scope)
         if isinstance(node, exp.Exists):
-            self._inside(node, scope, ctes)  # it may put something into a variable
-            return NOTHING
+            return self.filters.of(scope, lambda: self._exists(node, scope, ctes))
         if isinstance(node, exp.Query):
-            return merged(self._query(node, scope, ctes))
+            return self.filters.of(scope, lambda: merged(self._query(node, scope, ctes)))
         if isinstance(node, exp.Placeholder):
             return self.variables.given
         if isinstance(node, exp.Parameter):
@@ -150,6 +151,15 @@ class Expressions:
         if isinstance(node, exp.Window):
             return union([self._inside_window(node, scope, ctes), self._named_windows(node, scope, ctes)])
         return self._inside(node, scope, ctes) if isinstance(node, _PLAIN) or name in _ANONYMOUS else None
+
+    def _exists(self, node: exp.Exists, scope: Scope, ctes: Ctes) -> Sources:
+        """Only that there are rows. It may put something into a variable."""
+        for child in node.iter_expressions():
+            if isinstance(child, exp.Query):
+                self._query(child, scope, ctes)
+            else:
+                self._of(child, scope, ctes)
+        return NOTHING
 
     def _column(self, column: exp.Column, scope: Scope) -> Sources:
         if column.args.get("catalog") is not None:
@@ -179,7 +189,7 @@ class Expressions:
         while level is not None:
             if any(out.name == name for out in level.outs):
                 return named(scope, name)
-            level = level.parent
+            level = level.outer()
         return NOTHING
 
     def _setting(self, node: exp.SessionParameter) -> Sources:

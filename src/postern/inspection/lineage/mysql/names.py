@@ -44,7 +44,7 @@ def named(level: Scope, name: str) -> Sources:
             fuzzy += [out for out in scope.aliases if out.name == name or may_be(out.name, name)]
         if found:
             return merged(found + fuzzy)
-        scope = scope.parent
+        scope = scope.outer()
     return merged(fuzzy) if fuzzy else None
 
 
@@ -60,7 +60,7 @@ def plain_of(level: Scope, items: list[Item] | None, name: str) -> Plain:
             return COMPUTED
         if exact:
             return exact[0].plain
-        scope = None if items is not None else scope.parent
+        scope = None if items is not None else scope.outer()
     return COMPUTED
 
 
@@ -71,7 +71,7 @@ def is_there(level: Scope, name: str) -> bool:
         outs = [*scope.outs, *scope.aliases] if isinstance(scope, Level) else scope.outs
         if any(out.name == name or may_be(out.name, name) for out in outs):
             return True
-        scope = scope.parent
+        scope = scope.outer()
     return False
 
 
@@ -87,7 +87,7 @@ def items_of(level: Scope, table: str, schema: str = "") -> list[Item]:
     exact: Item | None = None
     like: Item | None = None
     scope: Scope | None = level
-    while scope is not None and exact is None:
+    while scope is not None:
         for item in scope.items:
             if schema and folded(item.schema) != folded(schema):
                 continue
@@ -95,5 +95,7 @@ def items_of(level: Scope, table: str, schema: str = "") -> list[Item]:
                 exact = item
             elif folded(item.name) == folded(table) and like is None:
                 like = item
-        scope = scope.parent
+        if exact is not None:
+            break
+        scope = scope.outer()
     return [item for item in (exact, like) if item is not None]

@@ -132,12 +132,12 @@ class Queries:
     def _clauses(self, node: exp.Expr, scope: Level, ctes: Ctes) -> None:
         """What only filters or sorts is not in the answer; what it puts into variables is in them."""
         clauses = [node.args.get(name) for name in _CLAUSES]
-        clauses += [join.args.get("on") for join in node.args.get("joins") or ()]
+        clauses += [join.args.get("on") for join in _joins(node)]
         level = Level(scope.parent, scope.items, [*scope.outs, *scope.aliases], scope.windows)
         for clause in clauses:
-            if isinstance(clause, exp.Expr) and _puts(clause):
+            if isinstance(clause, exp.Expr) and (self.expressions.filters.wanted or _puts(clause)):
                 for child in clause.iter_expressions() if _is_clause(clause) else (clause,):
-                    self.expressions.of(child, level, ctes)
+                    self.expressions.filters.add(self.expressions.of(child, level, ctes))
 
     def _values(self, values: exp.Values, parent: Scope | None, ctes: Ctes) -> list[Out]:
         scope = Level(parent)
@@ -214,6 +214,7 @@ class Queries:
             # What its columns are called is known, and all are made of the same.
             document = table.this
             found = self.expressions.of(document.this, scope.with_parts(left), ctes)
+            self.expressions.filters.add(found)  # how many rows it gives
             return self._named(table, [Out(None, found, many=True)])
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
             return Part((), (UNKNOWN,))
@@ -295,6 +296,19 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
 
 def _is_clause(node: exp.Expr) -> bool:
     return isinstance(node, exp.Where | exp.Having | exp.Group | exp.Order | exp.Limit | exp.Offset)
+
+
+def _joins(node: exp.Expr) -> Iterator[exp.Join]:
+    """Those of a query, and those in brackets behind FROM."""
+    waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, exp.Join):
+            yield found
+        if isinstance(found, exp.From | exp.Join | exp.Table) or (
+            isinstance(found, exp.Subquery) and isinstance(found.this, exp.Table)
+        ):
+            waiting += [found.this, *(found.args.get("joins") or ())]
 
 
 def _puts(clause: exp.Expr) -> bool:
