@@ -187,3 +187,11 @@ def test_what_filters_in_a_query_about_the_row_around_it_counts(engine: int, val
 @pytest.mark.parametrize(("value", "refs"), POSTGRES_CORRELATED.items())
 def test_what_filters_in_a_postgres_query_about_the_row_around_it_counts(value: str, refs: str) -> None:
     assert _refs(sessions(schema())[0], f"select {value} as x from users u") == refs
+
+
+def test_names_after_a_function_with_unknown_columns_may_be_of_any_that_follows() -> None:
+    """Attack: `rows from` two functions of which nobody knows how many columns they have."""
+    text = "select * from rows from (unnest(array['a']), unnest(array[(select email from users)])) as r (a, b)"
+    found = sessions(schema())[0].of(text, (Column("a", Kind.TEXT), Column("b", Kind.TEXT)))
+    assert found is not None
+    assert ["email" in str(one.refs) for one in found if one is not None] == [True, True]

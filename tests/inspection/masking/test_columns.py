@@ -239,11 +239,13 @@ def test_copied_columns_are_masked_by_their_place() -> None:
 @pytest.mark.parametrize(
     ("options", "line", "made"),
     [
-        ("with csv", b'1,"ann ""x"", the\nfirst"\n', b'1,"****"\n'),
+        ("with csv", b'1,"ann ""x"", the\nfirst"\n', b"1,****\n"),
         ("(format csv, delimiter '|', null '-')", b"1|-\n", b"1|-\n"),
         ("(format csv, delimiter '|', null '-')", b"1|ann\n", b"1|****\n"),
         ("(format 'csv', quote '*', escape '#')", b"1,*an#*n##*\n", b"1,*#*#*#*#**\n"),
-        ("(format csv, force_quote *)", b'"1","ann"\n', b'"1","****"\n'),
+        ("(format csv, force_quote *)", b'"1","ann"\n', b'"1",****\n'),
+        ("(format csv, null 'ann')", b'1,"ann"\n', b"1,****\n"),
+        ("(format csv)", b'1,"an,n"\n', b"1,****\n"),
         ("delimiter as '|' null as ''", b"1|a\\|n\n", b"1|****\n"),
         ("delimiter as '|' null as ''", b"1|\n", b"1|\n"),
         ("delimiter '*'", b"1*ann\n", b"1*\\*\\*\\*\\*\n"),

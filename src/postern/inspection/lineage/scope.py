@@ -85,15 +85,15 @@ def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
 
 
 def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
-    """The first columns under other names, as an alias with a list of names gives them."""
+    """The first columns under other names, as an alias with a list of names gives them. From one that stands for any
+    number on, a name may be of each that follows."""
     found: list[Out] = []
     left = list(names)
-    for out in outs:
-        if out.many:
-            found += [Out(name, out.sources) for name in left]
-            left = []
-            found.append(out)
-        elif left:
+    for place, out in enumerate(outs):
+        if out.many and left:
+            rest = merged(outs[place:])
+            return [*found, *(Out(name, rest) for name in left), Out(None, rest, many=True)]
+        if left:
             found.append(Out(left.pop(0), out.sources, plain=out.plain))
         else:
             found.append(out)

@@ -191,7 +191,7 @@ class _FieldChange:
             return form.null
         if new == value:
             return field
-        return _csv_field(new, form, field.startswith(form.quote)) if self._is_csv else _text_field(new, form)
+        return _csv_field(new, form) if self._is_csv else _text_field(new, form)
 
     def _change(self, oid: int) -> CellChange:
         change = self._known.get(oid)
@@ -249,9 +249,10 @@ def _csv_value(field: bytes, form: CopyFormat) -> bytes:
     return escaped.sub(rb"\1", field[1:-1])
 
 
-def _csv_field(value: bytes, form: CopyFormat, is_quoted: bool) -> bytes:
+def _csv_field(value: bytes, form: CopyFormat) -> bytes:
+    """In quotes only if it needs them: whether the target quoted the value tells something of it."""
     signs = (form.delimiter, form.quote, form.escape, b"\n", b"\r")
-    if not is_quoted and value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
+    if value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
         return value
     special = re.compile(rb"[%b%b]" % (re.escape(form.quote), re.escape(form.escape)))
     return form.quote + special.sub(lambda found: form.escape + found[0], value) + form.quote
