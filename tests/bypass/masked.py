@@ -15,7 +15,7 @@ from uuid import UUID
 from tests.bypass import ordinary_mysql, ordinary_postgres
 from tests.bypass.world_postgres import SCHEMA
 
-from postern.domain.masking import MaskingRule
+from postern.domain.masking import MaskingRule, Strategy
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.lineage.mysql.lineage import MySqlLineage
@@ -122,7 +122,9 @@ def _counted(
     schema: TargetSchema, patterns: Iterable[str], texts: Iterable[str], *, mysql: bool = False
 ) -> Iterator[tuple[str, str]]:
     names = re.compile("|".join(sorted({key[1] for key in schema.relations})), re.IGNORECASE)
-    rule = ColumnRule(MaskingRule(UUID(int=0), UUID(int=0), "pii", columns=tuple(patterns)), Substitutes("null", b""))
+    rule = ColumnRule(
+        MaskingRule(UUID(int=0), UUID(int=0), "pii", columns=tuple(patterns)), Substitutes(Strategy.NULL, b"")
+    )
     for text in texts:
         if _SYSTEM.search(text) or not names.search(text) or not _ANSWERS.match(text):
             continue
