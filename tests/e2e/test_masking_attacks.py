@@ -21,6 +21,7 @@ from postern.services.masking_rules import MaskingRuleFields
 SECRETS = (b"lovelace", b"83412")
 HIDDEN = "select upper(name) as x from sitters"
 SHOWN = "select upper(note) as x from sitters"
+FOUND = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)  # types to look for, which change nothing of strictness
 LONG = "x" * 63  # PostgreSQL cuts names there
 
 
@@ -38,7 +39,9 @@ def hidden(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection)
     direct.execute("create view sat as select * from sitters where note = fixed_sitter()")
     connection = gateway.connection("sitting", target)
     columns = ("sitters.name", "sitters.salary", "sitters.doc")
-    gateway.masking_rule(MaskingRuleFields("sitting", columns=columns, connection_ids=(str(connection.id),)))
+    gateway.masking_rule(
+        MaskingRuleFields("sitting", columns=columns, groups=FOUND, connection_ids=(str(connection.id),))
+    )
     yield gateway.url("sitting")
     direct.execute("drop table sitters cascade; drop function sitter, fixed_sitter")
 
@@ -132,6 +135,11 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         query("prepare p as select * from sitters where note = fixed_sitter()"), query("explain execute p"),
     ],
     "a plan of a view": [query("explain select * from sat")],
+    "a function of somebody's own": [query("select sitter()")],
+    "a row as text": [query("select textin(record_out(sitters)) from sitters")],
+    "an expression that nests too deep to follow": [query(f"select {'upper(' * 300}name{')' * 300} from sitters")],
+    "statistics of the columns": [query("analyze sitters"), query("table pg_stats")],
+    "a notice": [query("do $$ begin raise notice '%', (select name from sitters); end $$")],
 }  # fmt: skip
 
 

@@ -225,6 +225,7 @@ def test_setting_stays_where_the_statement_sets_it_to_a_constant(
     ("statement", "number", "state", "message", "left"),
     [
         ("signal sqlstate 'ZA001' set mysql_errno = 77", 77, b"ZA001", b"Doe", (1644, b"45000", b"****")),
+        ("select f()", 1644, b"ZA001", b"Doe", (1644, b"45000", b"****")),
         ("call f()", 77, b"ZA001", b"Doe", (1644, b"45000", b"****")),
         ("select 1 from shop.x", 1146, b"42S02", b"Table 'shop.x' doesn't exist", None),
         ("select 'a' from t", 1146, b"42S02", b"Table 'shop.x' doesn't exist",

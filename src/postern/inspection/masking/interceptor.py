@@ -294,7 +294,7 @@ class Masking:
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
             masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
-            if strict and may_say_anything(statement, labels):
+            if strict and may_say_anything(statement, texts, labels):
                 masked = of_a_signal(labels)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):

@@ -105,10 +105,11 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_say_anything(statement: str, labels: Sequence[str]) -> bool:
+def may_say_anything(statement: str, texts: Sequence[bytes], labels: Sequence[str]) -> bool:
     """Whether the error of a statement of MySQL's may be in somebody's own words: `signal … set message_text = @a`; or
-    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist."""
-    return "errno" in labels and _SPEAKS.search(statement) is not None
+    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist. A function or trigger
+    that signals has a number of its own, unless it chooses another."""
+    return "errno" in labels and (_SIGNAL_NUMBER in texts or _SPEAKS.search(statement) is not None)
 
 
 def of_a_signal(labels: Sequence[str]) -> list[bytes]:
