@@ -13,7 +13,7 @@ from postern.domain.guardrail import GuardRail, Rule, RuleType, unenforceable
 from postern.domain.guardrail_presets import preset
 from postern.domain.masking import InfoType
 from postern.domain.statement import Effect
-from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import GuardRails
 from postern.inspection.lineage.lineage import Lineage
@@ -195,7 +195,8 @@ def test_a_marked_column_that_leaves_its_table_in_another_form(text: str) -> Non
 def test_a_marked_column_through_a_cursor() -> None:
     lineage = SessionLineage(Lineage(), lambda: SCHEMA)
     lineage.asked("declare c binary cursor for select email from users")
-    assert lineage.of("fetch c", (Column("email", Kind.TEXT),)) == (frozenset({EMAIL}),)
+    email = frozenset({EMAIL})
+    assert lineage.of("fetch c", (Column("email", Kind.TEXT),)) == (Origin(email, frozenset({email})),)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,13 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
 
-from postern.domain.masking import Strategy, Strictness
+from postern.domain.masking import Strategy, Strictness, TypeGroup
 from postern.services.masking_rules import MaskingRuleFields
 
 SECRETS = (b"lovelace", b"83412")
 HIDDEN = "select upper(name) as x from sitters"
 SHOWN = "select upper(note) as x from sitters"
+FOUND = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)  # types to look for, which change nothing of strictness
 LONG = "x" * 63  # PostgreSQL cuts names there
 
 
@@ -38,7 +39,9 @@ def hidden(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection)
     direct.execute("create view sat as select * from sitters where note = fixed_sitter()")
     connection = gateway.connection("sitting", target)
     columns = ("sitters.name", "sitters.salary", "sitters.doc")
-    gateway.masking_rule(MaskingRuleFields("sitting", columns=columns, connection_ids=(str(connection.id),)))
+    gateway.masking_rule(
+        MaskingRuleFields("sitting", columns=columns, groups=FOUND, connection_ids=(str(connection.id),))
+    )
     yield gateway.url("sitting")
     direct.execute("drop table sitters cascade; drop function sitter, fixed_sitter")
 
@@ -132,7 +135,240 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         query("prepare p as select * from sitters where note = fixed_sitter()"), query("explain execute p"),
     ],
     "a plan of a view": [query("explain select * from sat")],
+    "a function of somebody's own": [query("select sitter()")],
+    "a row as text": [query("select textin(record_out(sitters)) from sitters")],
+    "an expression that nests too deep to follow": [query(f"select {'upper(' * 300}name{')' * 300} from sitters")],
+    "statistics of the columns": [query("analyze sitters"), query("table pg_stats")],
+    "a notice": [query("do $$ begin raise notice '%', (select name from sitters); end $$")],
 }  # fmt: skip
+
+
+# Each puts together what a rule hides, and is asked of rows that differ in nothing but that.
+COMPUTED = [
+    "upper(name)",
+    "name || ''",
+    "length(name)",
+    "ascii(substr(name, 1, 1))",
+    "-2147483648 + ascii(substr(name, 1, 1))",
+    "('-9223372036854775'::numeric * 1000 + salary)",
+    "date '3000-01-01' + salary",
+    "timestamp '3000-01-01' + salary * interval '1 day'",
+    "('3000-01-01'::date + salary)::timestamptz",
+    "salary + 0.5",
+    "salary::real",
+    "salary::float8 - 9007199254740992",
+    "salary::money",
+    "nullif(get_bit(name::bytea, 3), 0)",
+    "nullif(salary, 83412)",
+    "case when salary > 50000 then 1 end",
+    "(select 1 from (values (1)) t (id) where t.id = s.id and s.salary > 50000)",
+    "exists (select 1 from (values (1)) t (id) where t.id = s.id and s.salary > 50000)",
+    "(select count(*) from (values (1)) t (id) where t.id = s.id and s.salary > 50000)",
+    "array(select 1 from (values (1)) t (id) where t.id = s.id and s.salary > 50000)",
+    "(with w as (select 1 as x where s.salary > 50000) select x from w)",
+    "(select x from (select 1 as x limit s.salary % 2) w)",
+    "salary > 50000",
+    "array_fill('a'::text, array[2], array[coalesce(salary, 3)])",
+    "array_fill(1, array[coalesce(salary % 7, 3)])",
+    "array[array[salary], array[1]]",
+    "string_to_array(name, 'l')",
+    "to_jsonb(array_fill(1, array[coalesce(salary % 7, 3)]))",
+    "to_json(name)",
+    "jsonb_build_object('a', nullif(salary, 83412))",
+    "case when salary > 50000 then '1'::jsonb else '\"a\"'::jsonb end",
+    "json_build_object(coalesce(name, ''), 1)",
+    "row(name, salary)",
+    "row(nullif(salary, 83412))",
+    "int4range(salary, null)",
+    "box(point(salary, 1), point(2, 3))",
+    "salary::bit(17)",
+    "('0.0.0.0'::inet + salary)",
+    "('0.0.0.0'::inet + salary)::cidr",
+    "lpad('', 12, name)::bytea",
+    "md5(name)::uuid",
+    "make_interval(secs => salary)",
+    "make_time(salary % 24, 0, 0)",
+    "to_tsvector('simple', name)",
+    "name::name",
+    "(salary % 100)::int2",
+    "name is null",
+    "coalesce(doc ->> 'none', doc ->> 'k')",
+    "doc -> 'k'",
+    "count(nullif(salary, 83412)) over (partition by id)",
+    "count(*) filter (where salary > 50000) over (partition by id)",
+    "rank() over (order by name)",
+    "max(name) over (partition by id)",
+    "array_agg(name) over (partition by id)",
+]
+
+
+@pytest.fixture(scope="module", params=Strategy)
+def walkers(
+    request: pytest.FixtureRequest, gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
+) -> Iterator[str]:
+    """The URL of a connection that masks by one strategy. The rows of the table differ in nothing but hidden values."""
+    direct.execute("drop table if exists walkers")
+    direct.execute("create table walkers (id int, name text, salary int, note text, doc jsonb)")
+    direct.execute("""insert into walkers values (1, 'Lovelace', 83412, 'none', '{"k": "Lovelace"}'),
+                   (1, 'Doe', 7, 'none', '{"k": [1]}'), (1, null, null, 'none', null)""")
+    name = f"walking-{request.param}"
+    connection = gateway.connection(name, target)
+    rule = MaskingRuleFields(
+        name, columns=("walkers.name", "walkers.salary", "walkers.doc"), strategy=request.param,
+        groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),), connection_ids=(str(connection.id),),
+    )  # fmt: skip
+    gateway.masking_rule(rule)
+    yield gateway.url(name)
+    direct.execute("drop table walkers")
+
+
+def cells(client: psycopg.Connection, statement: str, *, binary: bool) -> set[bytes | None]:
+    """What the rows of the first column are, as the wire has them."""
+    with client.cursor(binary=binary) as cursor:
+        cursor.execute(statement)
+        result = cursor.pgresult
+        assert result is not None
+        return {result.get_value(row, 0) for row in range(result.ntuples)}
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_attack_computed_value_is_one_constant(walkers: str, binary: bool) -> None:
+    """Attack: compute something whose value, shape or absence tells one row from another."""
+    with psycopg.connect(walkers, autocommit=True) as client:
+        found = {value: cells(client, f"select {value} from walkers s", binary=binary) for value in COMPUTED}
+        assert {value: len(one) for value, one in found.items()} == dict.fromkeys(COMPUTED, 1)
+        copied = f"copy (select {', '.join(COMPUTED)} from walkers s) to stdout"
+        with client.cursor().copy(copied + " binary" * binary) as rows:
+            assert len({tuple(row) for row in rows.rows()}) == 1
+
+
+def test_counting_grouping_and_plain_columns_stay_useful(walkers: str) -> None:
+    with psycopg.connect(walkers, autocommit=True) as client:
+        counted = client.execute("select note, count(name), count(distinct salary) from walkers group by note")
+        assert counted.fetchall() == [("none", 2, 2)]
+        names = [row[0] for row in client.execute("select name from walkers order by name nulls last").fetchall()]
+    assert names[2] is None
+    assert "Doe" not in names
+
+
+def test_attack_no_table_of_hashes_of_chosen_values(
+    gateway: Gateway, target: PostgresServer, hidden: str, direct: psycopg.Connection
+) -> None:
+    """Attack: have values of one's own choice hashed, and compare."""
+    connection = gateway.connection("hashing", target)
+    columns = ("sitters.name", "sitters.salary")
+    gateway.masking_rule(
+        MaskingRuleFields("hashing", columns=columns, strategy=Strategy.HASH, connection_ids=(str(connection.id),))
+    )
+    with psycopg.connect(gateway.url("hashing"), autocommit=True) as client:
+        hashes = cells(client, "select salary from sitters", binary=False)
+        assert hashes
+        assert b"83412" not in hashes
+        for guesses in (
+            "select g + 0 * salary from sitters, generate_series(83410, 83415) g",
+            "select salary from sitters union all select g from generate_series(83410, 83415) g",
+            "select salary from sitters right join (values (83412)) v (salary) using (salary)",
+            "insert into sitters (id, salary) values (9, 83412) returning salary",
+            "update sitters set salary = 83412 where id = 9 returning salary",
+        ):
+            assert cells(client, guesses, binary=False) == {b"0"}, guesses
+    direct.execute("delete from sitters where id = 9")
+
+
+def notices(url: str, body: str) -> list[bytes]:
+    """What a block of code says for each row of the table, with `r` as the row."""
+    block = f"do $$ declare r record; begin for r in select * from walkers loop {body}; end loop; end $$"
+    tags: list[bytes] = []
+    with log_in(url) as stream:
+        stream.sendall(query(block))
+        tag = b""
+        while tag != b"Z":
+            tag, message = wire.read_message(stream)
+            if tag in b"NE":
+                tags.append(message)
+    return tags
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise notice '%', r.name",
+        "raise notice '' using errcode = 'ZA' || lpad((coalesce(r.salary, 0) % 1000)::text, 3, '0')",
+        "raise notice '' using detail = r.name",
+        "raise notice '' using hint = coalesce(r.name, '')",
+        "raise notice '' using column = r.name, constraint = r.name",
+        "raise notice '' using datatype = r.name, table = r.name, schema = r.name",
+        "if r.salary > 50000 then raise notice '' using detail = 'x'; else raise notice '' using hint = 'x'; end if",
+        "if r.salary > 50000 then raise warning ''; else raise info ''; end if",
+        "if r.salary > 50000 then raise notice ''; else raise notice ''; end if",
+        "begin execute repeat(' ', coalesce(r.salary, 0) % 100) || 'x'; exception when others then"
+        " raise notice '%', sqlstate; end",
+    ],
+)
+def test_attack_notices_of_code_are_all_the_same(walkers: str, body: str) -> None:
+    """Attack: choose a field of a notice by a value; RAISE may choose them all."""
+    body = body.replace("r.name", "coalesce(r.name, '')") if "using" in body else body
+    found = notices(walkers, body)
+    assert len(found) == 3
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "raise exception '' using errcode = 'ZA' || lpad((r.salary % 1000)::text, 3, '0')",
+        "raise exception '' using detail = r.name",
+        "execute repeat(' ', r.salary % 100) || 'x'",
+        "if r.salary > 50000 then perform 1 / 0; else perform 'x'::int; end if",
+    ],
+)
+def test_attack_errors_of_code_are_all_the_same(walkers: str, statement: str) -> None:
+    found = {tuple(notices(walkers, f"if r.name = '{name}' then {statement}; end if")) for name in ("Lovelace", "Doe")}
+    assert len(found) == 1
+    assert len(found.pop()) == 1
+
+
+LETTERS = "/* " + " ".join("abcdefghijklmnopqrstuvwxyzL0123456789") + " */ "
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "decode(substr(name, 1, 1) || '!', 'hex')",
+        "substr(name, 1, 1)::int",
+        "(substr(name, 1, 1))::regclass",
+        "substr(name, 1, 1)::regrole",
+        "substr(name, 1, 1)::regtype",
+        "substr(name, 1, 1)::regnamespace",
+        "substr(name, 1, 1)::date",
+        "substr(name, 2, 1)::json",
+        "substr(name, 1, 1)::uuid",
+        "get_byte('a'::bytea, salary % 10 + 3)",
+        "to_number(name, 'x' || name)",
+        "now() at time zone substr(name, 2, 1)",
+        "date_trunc(substr(name, 2, 1), now())",
+        "current_setting(substr(name, 2, 1))",
+        "encode('a', substr(name, 2, 1))",
+        "convert_from('a', substr(name, 2, 1))",
+        "('(' || name)::tsquery",
+        "('$.' || name || '?')::jsonpath",
+        "currval(substr(name, 2, 1))",
+        "regexp_replace('a', 'a', 'b', substr(name, 2, 1))",
+        "('{' || name)::int[]",
+        "nextval('s' || (salary % 10))",
+        "has_table_privilege('pg_class', substr(name, 2, 1))",
+    ],
+)
+def test_attack_errors_do_not_repeat_a_letter_that_the_statement_has(walkers: str, value: str) -> None:
+    """Attack: list all letters in the statement, and read the one that an error repeats."""
+    found: set[tuple[str | None, ...]] = set()
+    with psycopg.connect(walkers, autocommit=True) as client:
+        for name in ("Lovelace", "Doe"):
+            with pytest.raises(psycopg.Error) as caught:
+                client.execute(f"{LETTERS}select {value} from walkers where name = '{name}'").fetchall()
+            told = caught.value.diag
+            found.add((told.message_primary, told.message_detail, told.message_hint, told.context))
+    assert len(found) == 1, found
 
 
 def log_in(url: str) -> socket.socket:
@@ -173,7 +409,7 @@ def test_attack_a_function_that_is_called_by_its_number(hidden: str, direct: psy
 
 
 @pytest.mark.parametrize("strategy", [one for one in Strategy if one is not Strategy.NULL])
-def test_keys_of_a_column_and_names_of_columns_stay(
+def test_keys_of_a_column_stay_and_a_document_put_together_is_a_constant(
     gateway: Gateway, target: PostgresServer, hidden: str, strategy: Strategy
 ) -> None:
     connection = gateway.connection(f"keys-{strategy}", target)
@@ -185,8 +421,8 @@ def test_keys_of_a_column_and_names_of_columns_stay(
         asked = "select doc, row_to_json(s), json_build_object(name, id) from sitters s"
         doc, row, made = client.execute(asked).fetchall()[0]
     assert list(doc) == ["k"]
-    assert list(row) == ["id", "name", "salary", "note", "doc"]
-    assert "Lovelace" not in str([doc, row, made])
+    assert row == made == "****"
+    assert "Lovelace" not in str(doc)
 
 
 def test_best_effort_tells_notifications_and_settings_and_marks_them(gateway: Gateway, target: PostgresServer) -> None:

@@ -295,11 +295,12 @@ def test_what_cannot_be_followed_is_refused_or_passed_with_a_marker(
     notes = [event for event in gateway.records(session.id) if isinstance(event, Note)]
     assert any("passed on without having been inspected" in note.text for note in notes)
     words = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)
+    text = "select told() || ' ada@example.org'"
     rule(gateway, target, "both-groups", groups=words)
-    assert (
-        psql(gateway.url("both-groups"), "-c", "select told() || ' ada@example.org'").stdout.strip()
-        == "Lovelace ****@****"
-    )
+    done = psql(gateway.url("both-groups"), "-c", text)
+    assert "blocked by masking rule 'both-groups'" in done.stderr
+    rule(gateway, target, "mild-groups", groups=words, strictness=Strictness.BEST_EFFORT)
+    assert psql(gateway.url("mild-groups"), "-c", text).stdout.strip() == "Lovelace ****@****"
     direct.execute("drop function told()")
 
 

@@ -13,7 +13,7 @@ from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql_gateway import DATABASE, ask, connect, login, mysql_connection, run
 
-from postern.domain.masking import Strictness
+from postern.domain.masking import Strategy, Strictness, TypeGroup
 from postern.services.credentials import Issued
 from postern.services.masking_rules import MaskingRuleFields
 
@@ -133,3 +133,116 @@ def test_a_dump_of_all_of_it(gateway: Gateway, marked: Issued) -> None:
     assert dumped.returncode == 0, dumped.stderr
     assert SECRET not in dumped.stdout
     assert "a note" in dumped.stdout
+
+
+COMPUTED = [
+    "upper(surname)",
+    "length(surname)",
+    "-9000000000000000000 + salary",
+    "cast(-9000000000000000000 + salary as decimal(30))",
+    "born + interval 300000 day",
+    "cast('3000-01-01' as date) + interval salary day",
+    "timestamp('3000-01-01') + interval salary second",
+    "sec_to_time(salary)",
+    "year(born)",
+    "salary + 0e0",
+    "nullif(salary % 2, 0)",
+    "if(salary > 50000, 1, null)",
+    "salary > 50000",
+    "json_array(surname)",
+    "json_object('a', nullif(salary % 2, 0))",
+    "json_extract('[1, \"a\", null]', concat('$[', salary % 3, ']'))",
+    "cast(surname as binary)",
+    "surname is null",
+    "(select 1 from dual where s.salary > 50000)",
+    "exists (select 1 from dual where s.salary > 50000)",
+    "(select count(*) from dual where s.salary > 50000)",
+    "count(nullif(salary % 2, 0)) over (partition by id)",
+    "rank() over (order by surname)",
+    "@v := surname",
+    "cast(salary as char(10))",
+    "b'101' + salary",
+]
+
+
+@pytest.fixture(scope="module", params=Strategy)
+def walkers(request: pytest.FixtureRequest, gateway: Gateway, maria: MariaDbServer, shop: Issued) -> Issued:
+    """A connection that masks by one strategy. The rows of the table differ in nothing but hidden values."""
+    run(maria, f"create or replace table {DATABASE}.walkers (id int, surname varchar(50), salary int, born date)")
+    run(
+        maria,
+        f"insert into {DATABASE}.walkers values (1, 'Lovelace', 83412, '1987-06-05'), (1, 'Doe', 7, '1990-01-02'),"
+        " (1, null, null, null)",
+    )
+    name = f"my-walking-{request.param}"
+    connection = mysql_connection(gateway, name, maria)
+    gateway.masking_rule(
+        MaskingRuleFields(
+            name,
+            columns=("walkers.surname", "walkers.salary", "walkers.born"),
+            strategy=request.param,
+            groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
+            connection_ids=(str(connection.id),),
+        )
+    )
+    return gateway.credential(name)
+
+
+def test_attack_computed_value_is_one_constant(gateway: Gateway, walkers: Issued) -> None:
+    """Attack: compute something whose value or absence tells one row from another, in both protocols."""
+    client = connect(gateway, walkers)
+    try:
+        found = {value: {row[0] for row in ask(client, f"select {value} from walkers s")} for value in COMPUTED}
+    finally:
+        client.close()
+    assert {value: len(one) for value, one in found.items()} == dict.fromkeys(COMPUTED, 1), found
+    own = {"use_pure": True, "autocommit": True, "collation": "utf8mb4_general_ci"}
+    with mysql.connector.connect(**login(gateway, walkers, **own)) as connection:
+        for value in COMPUTED:
+            if "@" in value:
+                continue
+            with connection.cursor(prepared=True) as cursor:
+                cursor.execute(f"select {value} from walkers s")
+                assert len(set(map(str, cursor.fetchall()))) == 1, value
+
+
+def test_attack_no_table_of_hashes_of_chosen_values(gateway: Gateway, walkers: Issued) -> None:
+    client = connect(gateway, walkers)
+    guesses = [
+        "select 83412 + 0 * salary from walkers",
+        "select salary from walkers union all select 83412",
+        "select salary from walkers right join (select 83412 as salary) w using (salary)",
+        "insert into walkers (id, salary) values (1, 83412) returning salary",
+    ]
+    try:
+        ask(client, "begin")
+        found = {str(value) for guess in guesses for row in ask(client, guess) for value in row}
+        ask(client, "rollback")
+        assert found <= {"0", "None"}
+        assert ask(client, "select count(surname), count(distinct salary) from walkers") == [(2, 2)]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "begin not atomic declare v varchar(5); select concat('ZA', lpad(salary % 1000, 3, '0')) into v from walkers"
+        " where surname = '{}'; if v = 'ZA412' then signal sqlstate 'ZA412'; else signal sqlstate 'ZA007'; end if; end",
+        "begin not atomic declare v int; select salary into v from walkers where surname = '{}';"
+        " signal sqlstate '45000' set mysql_errno = v % 1000 + 1, message_text = 'x'; end",
+        "/* o a b */ select extractvalue('<a/>', concat('~', substr(surname, 1, 1))) from walkers where surname = '{}'",
+    ],
+)
+def test_attack_errors_are_all_the_same(gateway: Gateway, walkers: Issued, statement: str) -> None:
+    """Attack: choose the number or the SQLSTATE of an error by a value, or have it repeat a letter."""
+    found: set[tuple[Any, ...]] = set()
+    client = connect(gateway, walkers)
+    try:
+        for name in ("Lovelace", "Doe"):
+            with pytest.raises(pymysql.err.MySQLError) as caught:
+                ask(client, statement.replace("{}", name))
+            found.add(caught.value.args)
+    finally:
+        client.close()
+    assert len(found) == 1, found

@@ -19,6 +19,19 @@ class ColumnRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What one column of an answer is made of: `refs` are all columns of tables whose values it shows.
+
+    `plain` tells that it passes a column through unchanged. Each member is one column that it may be (several after a
+    UNION, for example), as the set of names this column goes by: a view's and its table's, a partition's and its
+    parent's. It is empty for a value that the statement computes, and for one that may be a constant.
+    """
+
+    refs: frozenset[ColumnRef] = frozenset()
+    plain: frozenset[frozenset[ColumnRef]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A table, or a view with the text of its query. `number` is the target's own (PostgreSQL: the oid, as
     RowDescription has it); columns are in order, of what `attnum` counts from 1, dropped ones empty.

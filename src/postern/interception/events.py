@@ -159,6 +159,12 @@ class KindChange:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Fill(KindChange):
+    """A `Change` by which every cell of a column becomes one and the same: NULL too, and whatever the shape of an array
+    or a document is. `constant` tells that value for each kind; None in it, and a kind that has none, are NULL."""
+
+
 class Rows(Event):
     """A block of tabular answer: all complete rows of one read. Mutable by `replace` and `change` only.
 

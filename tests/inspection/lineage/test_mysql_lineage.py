@@ -103,7 +103,7 @@ def test_what_is_spelled_alike_wins_and_else_either_may_be_meant() -> None:
     assert told(cte) == ["orders.note users.email users.id users.name"]
     assert told(cte.replace("users", "Users")) == ["orders.note"]
     aliases = "select (select U.email from orders u where u.id = U.id) from users U"
-    assert told(aliases) == ["users.email"]
+    assert told(aliases) == ["orders.id users.email users.id"]
 
 
 def test_attack_a_letter_that_some_server_takes_for_another() -> None:

@@ -26,7 +26,7 @@ def told(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | Non
     found = of.of(text, columns)
     if found is None:
         return None
-    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one.refs)) for one in found]
 
 
 def test_both_words_count() -> None:
@@ -252,7 +252,7 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     of = session(tagged)
     found = of.of("select a, b from t", (column("a"), column("b")))
     assert found is not None
-    tags = [set().union(*(of.tags(ref) for ref in one)) for one in found if one is not None]
+    tags = [set().union(*(of.tags(ref) for ref in one.refs)) for one in found if one is not None]
     assert tags == [{"pii", "secret"}, {"pii"}]
 
 

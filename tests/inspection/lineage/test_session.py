@@ -24,7 +24,7 @@ def told(of: SessionLineage, text: str, *columns: Column) -> list[str | None] | 
     found = of.of(text, columns)
     if found is None:
         return None
-    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one.refs)) for one in found]
 
 
 def test_the_description_of_an_answer_tells_where_a_plain_column_is_from() -> None:
@@ -179,7 +179,7 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     of = session(tagged)
     found = of.of("select a, b from t", (column(), column()))
     assert found is not None
-    tags = [set().union(*(of.tags(ref) for ref in one)) for one in found if one is not None]
+    tags = [set().union(*(of.tags(ref) for ref in one.refs)) for one in found if one is not None]
     assert tags == [{"pii", "secret"}, {"pii"}]
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
 from postern.interception.events import Column
 
 Case = Sequence[str]  # the statements of one session, of which the last one's answer counts
@@ -93,7 +93,7 @@ class Told:
 class Session(Protocol):
     def asked(self, text: str) -> None: ...
 
-    def of(self, text: str, columns: tuple[Column, ...]) -> Sources | None: ...
+    def of(self, text: str, columns: tuple[Column, ...]) -> Sequence[Origin | None] | None: ...
 
 
 class Lineage(Protocol):
@@ -119,7 +119,8 @@ def judged(
             session.asked(statement)
         columns = truth.answer.columns
         is_copy = case[-1].startswith("copy")  # whose columns nobody tells
-        found = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)
+        origins = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)
+        found = [None if origin is None else origin.refs for origin in origins]
         assert len(found) == len(columns), case
         alone = lineage.sources(case[-1], there.schema) if len(case) == 1 else None
         assert alone is None or len(alone) == len(columns), case

@@ -12,6 +12,7 @@ from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.mysql.output import ErrorText
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.output import Text
 
@@ -19,14 +20,16 @@ from ..conftest import make_session
 
 NO_ID = UUID(int=0)
 STATEMENT = "insert into orders values (1, 'bob', 7)"
-STAYS = [b"S", b"C"]
+CODE = {"S": b"ERROR", "C": b"P0001", "M": b"****"}  # what is left of an error that code within the target made
 
 
 def masking(**changes: Any) -> Masking:
     return Masking(frozenset(), (MaskingRule(NO_ID, NO_ID, "pii", columns=("users.surname",), **changes),))
 
 
-def told(fields: dict[str, bytes], statement: str = STATEMENT, **changes: Any) -> dict[str, bytes]:
+def told(
+    fields: dict[str, bytes], statement: str = STATEMENT, tag: int = m.ERROR_RESPONSE, **changes: Any
+) -> dict[str, bytes]:
     """What is left of an error with these fields."""
     session = make_session()
     session.schema = TargetSchema({("public", "users"): Relation("public", "users", ("id", "surname"))})
@@ -34,9 +37,9 @@ def told(fields: dict[str, bytes], statement: str = STATEMENT, **changes: Any) -
     rules.see(Operation(1, statement), session)
     said = {"S": b"ERROR", "C": b"22P02", **fields}
     body = b"".join([key.encode() + m.cstring(value) for key, value in said.items()]) + b"\0"
-    error = Text(1, m.ERROR_RESPONSE, body)
+    error = Text(1, tag, body)
     rules.see(error, session)
-    return {chr(key): value for key, value in m.parse_fields(error.encode()[5:]) if chr(key) not in "SC"}
+    return {chr(key): value for key, value in m.parse_fields(error.encode()[5:])}
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,18 @@ def told(fields: dict[str, bytes], statement: str = STATEMENT, **changes: Any) -
         ({"M": "syntaxe en entrée invalide : « Doe »".encode()}, {"M": "syntaxe en entrée invalide : «****»".encode()}),
         ({"M": "入力構文が不正です: \"Doe\"".encode()}, {"M": "入力構文が不正です: \"****\"".encode()}),
         ({"M": b"entr\xe9e invalide : \xab Doe \xbb"}, {"M": b"entr\xe9e invalide : \xab****\xbb"}),
-        # what the client has said, and names of the target's
-        ({"M": b'invalid input syntax for type integer: "bob"'}, {}),
-        ({"M": b'null value in column "surname" of relation "users" violates not-null constraint'}, {}),
+        # what the client has said
+        ({"M": b'invalid input syntax for type integer: "bob"'},
+         {"M": b'invalid input syntax for type integer: "****"'}),
+        ({"M": b'invalid hexadecimal digit: "b"'}, {"M": b'invalid hexadecimal digit: "****"'}),
+        ({"M": b"invalid hexadecimal digit: b"}, {"M": b"invalid hexadecimal digit: ****"}),
+        ({"M": b'column "surname" is not the value "users"'}, {"M": b'column "****"'}),
+        ({"M": b"index 7 out of valid range, 0..1"}, {"M": b"index **** out of valid range, ****"}),
+        # names of the target's
+        ({"M": b'null value in column "surname" of relation "users" violates not-null constraint', "t": b"users",
+          "c": b"surname"}, {}),
+        ({"M": b'update or delete on table "users" violates foreign key constraint "x" on table "y"', "t": b"y",
+          "n": b"x"}, {}),
         ({"M": b'duplicate key value violates unique constraint "x_key"', "n": b"x_key"}, {}),
         ({"M": b"division by zero"}, {}),
         ({"M": b"value too long for type character varying(5)"}, {}),
@@ -86,12 +98,11 @@ def told(fields: dict[str, bytes], statement: str = STATEMENT, **changes: Any) -
         # code within the target
         ({"M": b"Doe was here", "H": b"Doe", "D": b"Doe", "W": b"PL/pgSQL function f(integer) line 3 at RAISE",
           "c": b"Doe", "t": b"users"},
-         {"M": b"****", "H": b"****", "D": b"****", "c": b"****",
-          "W": b"PL/pgSQL function f(integer) line **** at RAISE"}),
+         CODE),
         ({"M": b'syntax error at or near "Doe"', "P": b"1", "p": b"1", "q": b"Doe", "W": b"PL/pgSQL function f()"},
-         {"M": b"****", "q": b"****"}),
-        ({"M": b'Token "Doe" is invalid.', "W": b"JSON data, line 1: {Doe"},
-         {"M": b"****", "W": b"JSON data, line 1: ****"}),
+         CODE),
+        ({"C": b"ZA001", "M": b"", "W": b"PL/pgSQL function f()", "F": b"x.c", "L": b"77", "R": b"f"}, CODE),
+        ({"M": b'Token "Doe" is invalid.', "W": b"JSON data, line 1: {Doe"}, CODE),
         # the server's own word about a line of a copy
         ({"M": b'invalid input syntax for type integer: "Doe"', "W": b'COPY orders, line 3, column n: "Doe"'},
          {"M": b'invalid input syntax for type integer: "****"', "W": b'COPY orders, line ****, column n: ****'}),
@@ -99,13 +110,40 @@ def told(fields: dict[str, bytes], statement: str = STATEMENT, **changes: Any) -
 )  # fmt: skip
 def test_messages_quote_no_values(said: dict[str, bytes], left: dict[str, bytes]) -> None:
     """Attack: make the target trip over a value."""
-    assert told(said) == said | left
+    expected = left if left is CODE else {"S": b"ERROR", "C": b"22P02"} | said | left
+    assert told(said) == expected
+
+
+@pytest.mark.parametrize("severity", [b"NOTICE", b"WARNING", b"INFO", b"LOG"])
+def test_notice_of_code_is_the_same_whatever_code_chooses(severity: bytes) -> None:
+    """Attack: `raise warning '' using errcode = 'Z' || ...`."""
+    said = {"S": severity, "V": severity, "C": b"ZA0" + severity[:2], "M": b"Doe", "H": b"Doe", "n": b"Doe",
+            "W": b"PL/pgSQL function inline_code_block line 7 at RAISE"}  # fmt: skip
+    left = told(said, "do $$ begin raise warning ''; end $$", tag=m.NOTICE_RESPONSE)
+    assert left == {"S": b"NOTICE", "V": b"NOTICE", "C": b"00000", "M": b"****"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "said", "stays"),
+    [
+        ("drop table bob", b'table "bob" does not exist', True),
+        ("drop table if exists bob; set x.y to 7", b'table "bob" does not exist, skipping', True),
+        ("deallocate bob", b'prepared statement "bob" does not exist', True),
+        ("drop table bob; select 1", b'table "bob" does not exist', False),
+        ("/* a b bob */ select name::regclass from users", b'relation "bob" does not exist', False),
+        ("alter table users alter surname type int using 'bob'::int", b'invalid: "bob"', False),
+        ("fetch all from bob", b'cursor "bob" does not exist', False),
+        ("no sql (bob", b'relation "bob" does not exist', False),
+    ],
+)
+def test_words_of_a_statement_stay_only_where_it_reads_no_rows(statement: str, said: bytes, stays: bool) -> None:
+    """Attack: list all letters in a comment, and read the one that an error repeats."""
+    assert (b"bob" in told({"M": said}, statement)["M"]) is stays
 
 
 def test_of_code_within_the_target_a_best_effort_rule_withholds_what_is_quoted() -> None:
     said = {"M": b'order of "Doe" is closed', "W": b"PL/pgSQL function f() line 3 at RAISE"}
-    for changes in ({"strictness": Strictness.BEST_EFFORT},):
-        assert told(said, **changes)["M"] == b'order of "****" is closed'
+    assert told(said, strictness=Strictness.BEST_EFFORT)["M"] == b'order of "****" is closed'
 
 
 @pytest.mark.parametrize("strictness", Strictness)
@@ -120,10 +158,11 @@ def test_what_is_notified_may_be_anything(strictness: Strictness) -> None:
     assert masking().see(empty, session) is FORWARD
 
 
-def test_a_rule_with_types_looks_for_them_in_what_is_notified() -> None:
+@pytest.mark.parametrize("strictness", Strictness)
+def test_only_a_best_effort_rule_looks_for_types_in_what_is_notified(strictness: Strictness) -> None:
     event = Text(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe doe@example.com\0")
-    masking(groups=(TypeGroup("MAIL", ("EMAIL_ADDRESS",)),)).see(event, make_session())
-    assert event.texts() == [b"me", b"Doe ****@****"]
+    masking(groups=(TypeGroup("MAIL", ("EMAIL_ADDRESS",)),), strictness=strictness).see(event, make_session())
+    assert event.texts() == [b"me", b"****" if strictness is Strictness.STRICT else b"Doe ****@****"]
 
 
 def test_what_a_function_call_answers_is_refused() -> None:
@@ -138,10 +177,10 @@ def test_what_a_function_call_answers_is_refused() -> None:
     ("name", "value", "left"),
     [
         ("application_name", b"Doe", b"****"),
-        ("application_name", b"bob", b"bob"),
+        ("application_name", b"bob", b"****"),
         ("search_path", b"Doe", b"****"),
         ("TimeZone", b"<Doe>+03", b"****"),
-        ("TimeZone", b"Europe/Berlin", b"Europe/Berlin"),
+        ("TimeZone", b"Europe/Berlin", b"****"),
         ("client_encoding", b"UTF8", b"UTF8"),
         ("some_new_setting", b"Doe", b"****"),
     ],
@@ -154,6 +193,60 @@ def test_settings_tell_no_values(name: str, value: bytes, left: bytes) -> None:
     event = Text(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
     rules.see(event, session)
     assert event.texts() == [left]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "value", "stays"),
+    [
+        ("set application_name to 'bob'", "application_name", b"bob", True),
+        ("select set_config('application_name', 'bob', false)", "application_name", b"bob", True),
+        ("select set_config('application_name', 'bob' || '', false)", "application_name", b"bob", False),
+        ("select set_config('application_name', 'bob', false) from users", "application_name", b"bob", False),
+        ("select set_config('application_name', name, false) /* bob */ from users", "application_name", b"bob", False),
+        ("set timezone to default", "TimeZone", b"Europe/Berlin", True),
+        ("discard all", "TimeZone", b"Etc/UTC", True),
+        ("select set_config('TimeZone', zone, false) from users", "TimeZone", b"Europe/Berlin", False),
+        ("rollback to savepoint a", "TimeZone", b"Europe/Berlin", False),
+    ],
+)
+def test_setting_stays_where_the_statement_sets_it_to_a_constant(
+    statement: str, name: str, value: bytes, stays: bool
+) -> None:
+    """Attack: list words in a comment, and read the one that the target reports; choose a time zone by a value."""
+    session = make_session()
+    rules = masking()
+    rules.see(Operation(1, statement), session)
+    event = Text(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
+    rules.see(event, session)
+    assert event.texts() == [value if stays else b"****"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "number", "state", "message", "left"),
+    [
+        ("signal sqlstate 'ZA001' set mysql_errno = 77", 77, b"ZA001", b"Doe", (1644, b"45000", b"****")),
+        ("select f()", 1644, b"ZA001", b"Doe", (1644, b"45000", b"****")),
+        ("call f()", 77, b"ZA001", b"Doe", (1644, b"45000", b"****")),
+        ("select 1 from shop.x", 1146, b"42S02", b"Table 'shop.x' doesn't exist", None),
+        ("select 'a' from t", 1146, b"42S02", b"Table 'shop.x' doesn't exist",
+         (1146, b"42S02", b"Table '****'t exist")),
+        ("/* a */ select ...", 1105, b"HY000", b"XPATH syntax error: 'a'",
+         (1105, b"HY000", b"XPATH syntax error: '****'")),
+        ("insert into t values ('a')", 1366, b"22007", b"Incorrect integer value: 'a' for column `t`.`n` at row 1",
+         (1366, b"22007", b"Incorrect integer value: ****")),
+    ],
+)  # fmt: skip
+def test_errors_of_mysql(
+    statement: str, number: int, state: bytes, message: bytes, left: tuple[int, bytes, bytes] | None
+) -> None:
+    session = make_session()
+    rules = masking()
+    rules.see(Operation(1, statement), session)
+    error = ErrorText(1, b"\xff" + number.to_bytes(2, "little") + b"#" + state + message, 1, "utf-8")
+    rules.see(error, session)
+    number, state, message = left or (number, state, message)
+    assert error.texts() == [b"%d" % number, state, message]
+    assert error.encode()[4:] == b"\xff" + number.to_bytes(2, "little") + b"#" + state + message
 
 
 def test_attack_a_message_that_takes_long_to_read() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.links import links
 
 from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy, TypeGroup
-from postern.domain.target_schema import ColumnRef
+from postern.domain.target_schema import ColumnRef, Origin
 from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
@@ -30,7 +30,7 @@ class Third:
         return None
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
-        return (frozenset(), frozenset(), MARKED)
+        return (Origin(), Origin(), Origin(MARKED, frozenset({MARKED})))
 
     def tags(self, column: ColumnRef) -> frozenset[str]:
         return frozenset()
@@ -98,7 +98,7 @@ def test_splitting_the_stream_changes_nothing(
         assert secret not in whole
 
 
-@given(ROWS, st.sampled_from(Strategy))
+@given(ROWS, st.sampled_from([strategy for strategy in Strategy if strategy is not Strategy.HASH]))
 @settings(max_examples=60, deadline=None)
 def test_masked_twice_is_masked_once(rows: list[tuple[str | None, int, str | None]], strategy: Strategy) -> None:
     once = seen(strategy, answer(rows), [])

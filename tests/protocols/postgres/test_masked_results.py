@@ -14,7 +14,7 @@ from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, TypeGroup
-from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import CopyFormat
@@ -97,10 +97,11 @@ def results(draw: st.DrawFn) -> Result:
 
 class Marked:
     def __init__(self, result: Result) -> None:
-        self._sources: Sources = tuple(
+        refs = [
             frozenset({ColumnRef("public", "t", f"m{place}" if marked else f"c{place}")})
             for place, (_, _, marked) in enumerate(result.columns)
-        )
+        ]
+        self._sources: Sources = tuple(Origin(ref, frozenset({ref})) for ref in refs)
 
     def asked(self, statement: str) -> None:
         return None
@@ -148,7 +149,8 @@ def test_rows(result: Result, strategy: Strategy, finds: bool, cuts: list[int]) 
     stream = rows_of(result)
     once = seen(link(result, strategy, finds=finds), "select", stream)
     assert seen(link(result, strategy, finds=finds), "select", stream, cuts) == once
-    assert seen(link(result, strategy, finds=finds), "select", once) == once
+    if strategy is not Strategy.HASH:  # what looks like a hash may be a value that was moved there
+        assert seen(link(result, strategy, finds=finds), "select", once) == once
     assert [tag for tag, _ in pg.split(once)] == [tag for tag, _ in pg.split(stream)]
     block = b"".join(pg.data_row(*()) if body is None else b"D" + struct.pack("!i", len(body) + 4) + body
                      for tag, body in pg.split(once) if tag == b"D")  # fmt: skip
@@ -220,7 +222,8 @@ def test_copies(result: Result, strategy: Strategy, finds: bool, options: str, c
     stream = copied(result, form, forced="force" in options)
     once = seen(link(result, strategy, finds=finds), statement, stream)
     assert seen(link(result, strategy, finds=finds), statement, stream, cuts) == once
-    assert seen(link(result, strategy, finds=finds), statement, once) == once
+    if strategy is not Strategy.HASH:
+        assert seen(link(result, strategy, finds=finds), statement, once) == once
     assert [tag for tag, _ in pg.split(once)] == [tag for tag, _ in pg.split(stream)]
     was = [body for tag, body in pg.split(stream) if tag == b"d"]
     now = [body for tag, body in pg.split(once) if tag == b"d"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from postern.inspection.lineage.scope import Out, Sources, merged, union
+from postern.domain.target_schema import Origin
+from postern.inspection.lineage.scope import Out, either, merged, union
 from postern.interception.events import Column
 
 Outs = tuple[Out, ...]
@@ -24,7 +25,10 @@ def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callabl
             continue
         if len(first) != len(other) or any(out.many for out in (*first, *other)):
             return (Out(None, merged([*first, *other]), many=True),)
-        first = tuple(Out(a.name, union([a.sources, b.sources])) for a, b in zip(first, other, strict=True))
+        first = tuple(
+            Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+            for a, b in zip(first, other, strict=True)
+        )
     return first
 
 
@@ -37,15 +41,19 @@ def _fits(outs: Outs, columns: Sequence[Column], cut: Callable[[str], str]) -> b
     )
 
 
-def spread(outs: Outs, width: int) -> list[Sources] | None:
+def origin_of(out: Out) -> Origin | None:
+    return None if out.sources is None else Origin(out.sources, out.plain)
+
+
+def spread(outs: Outs, width: int) -> list[Out] | None:
     """One for each column of an answer, where some of `outs` may stand for several. None when they do not fit."""
     many = [place for place, out in enumerate(outs) if out.many]
     if not many:
-        return [out.sources for out in outs] if len(outs) == width else None
+        return list(outs) if len(outs) == width else None
     first, last = many[0], many[-1]
     head, tail = outs[:first], outs[last + 1 :]
     between = width - len(head) - len(tail)
     if between < 0:
         return None
-    middle = merged(outs[first : last + 1])
-    return [out.sources for out in head] + [middle] * between + [out.sources for out in tail]
+    middle = Out(None, merged(outs[first : last + 1]))
+    return [*head, *([middle] * between), *tail]

@@ -10,8 +10,8 @@ from typing import Final
 
 from postern.domain.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
 from postern.inspection.lineage.builtins import FUNCTIONS, OPERATORS, QUOTING
-from postern.inspection.lineage.scope import NOTHING, Out, Sources, union
-from postern.inspection.lineage.views import Views
+from postern.inspection.lineage.scope import NOTHING, Out, union
+from postern.inspection.lineage.views import Views, also_named
 
 PG_CATALOG: Final = "pg_catalog"
 _WORD: Final = re.compile(r"\w+")
@@ -107,16 +107,16 @@ class Catalogue(Views):
         views = (relation.definition for relation in self.schema.relations.values() if relation.schema != PG_CATALOG)
         return any(not self._impure.isdisjoint(_WORD.findall(definition)) for definition in views if definition)
 
-    def place(self, relation: Relation, attnum: int) -> Sources:
-        """Of the column with that number, from 1, which dropped ones count in; 0 is the whole row, and those of
+    def place(self, relation: Relation, attnum: int) -> Out:
+        """The column with that number, from 1, which dropped ones count in; 0 is the whole row, and those of
         the system are below."""
         if attnum == 0:
-            return union([out.sources for out in self.outs(relation)])
+            return Out(None, union([out.sources for out in self.outs(relation)]))
         if attnum < 0:
-            return NOTHING
+            return Out(None, NOTHING)
         if not attnum <= len(relation.columns) or not (name := relation.columns[attnum - 1]):
-            return None
-        return next((out.sources for out in self.outs(relation) if out.name == name), None)
+            return Out(None, None)
+        return next((out for out in self.outs(relation) if out.name == name), Out(name, None))
 
     def _read(self, relation: Relation) -> Iterator[Out]:
         names = [name for name in relation.columns if name]
@@ -131,12 +131,11 @@ class Catalogue(Views):
                 yield Out(name, None)
             elif relation.definition:
                 own = frozenset({ColumnRef(relation.schema, relation.name, name)})
-                yield Out(name, union([made[place].sources, own]))
-            elif name in relation.generated:
-                computed = union([out.sources for out in self._define(relation, name)])
-                yield Out(name, union([computed, self.family(relation, name)]))
+                yield Out(name, union([made[place].sources, own]), plain=also_named(made[place].plain, own))
             else:
-                yield Out(name, self.family(relation, name))
+                own = self.family(relation, name)
+                made = self._define(relation, name) if name in relation.generated else []
+                yield Out(name, union([own, *(out.sources for out in made)]), plain=frozenset({own}))
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """The column, and the same of the tables that it shows or is shown by: partitions and heirs."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.queries import Queries
 from postern.inspection.lineage.scope import (
+    COMPUTED,
     NOTHING,
     UNKNOWN,
     Ctes,
@@ -133,8 +134,12 @@ class Changes:
         anything = union(written.values())
         outs = []
         for out in target.outs:
-            fresh = anything if out.name is None or out.name in computed else written.get(out.name, NOTHING)
-            outs.append(Out(out.name, union([out.sources, fresh]), out.many))
+            may_be_any = out.name is None or out.name in computed
+            fresh = anything if may_be_any else written.get(out.name or "", NOTHING)
+            # What a client has just written is its own choice, as a constant is.
+            is_fresh = bool(written) if may_be_any else out.name in written
+            plain = COMPUTED if is_fresh else out.plain
+            outs.append(Out(out.name, union([out.sources, fresh]), out.many, plain=plain))
         items = tuple(Item(item.name, tuple(outs), item.schema, item.system) for item in target.items)
         return Part(items, tuple(outs))
 

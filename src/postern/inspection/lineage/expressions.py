@@ -11,12 +11,24 @@ from typing import Final
 
 from postern.inspection.lineage.builtins import WORDED_SETTINGS, ZONED
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, Work, merged, union
+from postern.inspection.lineage.scope import (
+    NOTHING,
+    Ctes,
+    Filters,
+    Item,
+    Out,
+    Scope,
+    Sources,
+    Work,
+    is_nothing_else,
+    merged,
+    union,
+)
 from postern.inspection.sql.postgres.tree import Message, children, node
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
-    A_ArrayExpr A_Indices BoolExpr BooleanTest CaseExpr CaseWhen CoalesceExpr CollateClause List MinMaxExpr
+    A_ArrayExpr A_Indices BoolExpr BooleanTest CaseExpr CaseWhen CoalesceExpr CollateClause GroupingSet List MinMaxExpr
     MultiAssignRef NamedArgExpr NullTest ResTarget RowExpr SortBy TypeCast WindowDef XmlExpr XmlSerialize
     JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonBehavior JsonFuncExpr JsonIsPredicate
     JsonKeyValue JsonObjectAgg JsonObjectConstructor JsonOutput JsonParseExpr JsonScalarExpr JsonSerializeExpr
@@ -53,6 +65,7 @@ class Expressions:
         self._doubts = doubts
         self._work = work
         self._query = query
+        self.filters = Filters()
 
     def of(self, value: Message | None, scope: Scope, ctes: Ctes) -> Sources:
         """Of a `Node`; nothing where there is none."""
@@ -69,7 +82,7 @@ class Expressions:
     def _of(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
         self._work.step()
         if kind == "ColumnRef":
-            return self._column(message, scope)
+            return self.column(message, scope).sources
         if kind == "FuncCall":
             return self._call(message, scope, ctes)
         if kind == "A_Expr":
@@ -79,7 +92,7 @@ class Expressions:
         if kind == "A_Indirection":
             return self._indirection(message, scope, ctes)
         if kind == "JsonArrayQueryConstructor":
-            return merged(self._query(message.get("query"), scope, ctes))
+            return self._inner(message.get("query"), scope, ctes)
         if kind in _PLAIN:
             return self.inside(kind, message, scope, ctes)
         return NOTHING if kind in _EMPTY else None
@@ -101,17 +114,18 @@ class Expressions:
             level = level.parent
         return scope.item(names[0])
 
-    def _column(self, ref: Message, scope: Scope) -> Sources:
+    def column(self, ref: Message, scope: Scope) -> Out:
+        """What a ColumnRef means; it is computed where that is a whole row."""
         names = strings(ref.get("fields"))
         self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
         if names == ("*",):
-            return merged(scope.outs)
+            return Out(None, merged(scope.outs))
         if len(names) == 1:
             return scope.named(names[0])
         item = scope.item(names[-2], names[-3] if len(names) > 2 else "")
         if item is None:
-            return None
-        return merged(item.outs) if names[-1] == "*" else item.column(names[-1])
+            return Out(None, None)
+        return Out(None, merged(item.outs)) if names[-1] == "*" else item.column(names[-1])
 
     def _call(self, call: Message, scope: Scope, ctes: Ctes) -> Sources:
         name = strings(call.get("funcname"))
@@ -119,11 +133,19 @@ class Expressions:
             return self._setting(name, call)
         if name[-1] in ZONED and not self._doubts.settings:
             return None
-        arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
+        values = call.get("args", ())
+        if name[-1] == "count":
+            values = [value for value in values if not self._is_plain(value, scope)]
+        arguments = [*values, *call.get("agg_order", ()), call.get("agg_filter")]
         parts = [self.all(arguments, scope, ctes)]
         if "over" in call:
             parts.append(self._window(call["over"], scope, ctes))
         return union(parts)
+
+    def _is_plain(self, value: Message, scope: Scope) -> bool:
+        """Whether it is a column of a table: counting these shows no more than counting the rows of a query does."""
+        kind, ref = node(value)
+        return kind == "ColumnRef" and is_nothing_else(self.column(ref, scope))
 
     def _window(self, window: Message, scope: Scope, ctes: Ctes) -> Sources:
         """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
@@ -164,13 +186,20 @@ class Expressions:
 
     def _sub_query(self, link: Message, scope: Scope, ctes: Ctes) -> Sources:
         if link.get("subLinkType") == "EXISTS_SUBLINK":
-            return NOTHING
+            return self._inner(link.get("subselect"), scope, ctes, exists=True)
         symbols = strings(link.get("operName"))
         if symbols and not self._catalogue.operates(symbols[-1], self._doubts):
             return None
-        return union(
-            [self.of(link.get("testexpr"), scope, ctes), merged(self._query(link.get("subselect"), scope, ctes))]
-        )
+        return union([self.of(link.get("testexpr"), scope, ctes), self._inner(link.get("subselect"), scope, ctes)])
+
+    def _inner(self, query: Message | None, scope: Scope, ctes: Ctes, *, exists: bool = False) -> Sources:
+        """Of a query inside of an expression; of EXISTS, only that it gives rows."""
+
+        def read() -> Sources:
+            outs = self._query(query, scope, ctes)
+            return NOTHING if exists else merged(outs)
+
+        return self.filters.of(scope, read)
 
     def _indirection(self, message: Message, scope: Scope, ctes: Ctes) -> Sources:
         steps = message.get("indirection", [])
@@ -178,7 +207,7 @@ class Expressions:
         item = self.row(message.get("arg"), scope)
         places = union([self._of("A_Indices", step["A_Indices"], scope, ctes) for step in steps if "A_Indices" in step])
         if item is not None and names and names[0] != "*" and "String" in steps[0]:
-            return union([item.column(names[0]), self._fields(names[1:]), places])
+            return union([item.column(names[0]).sources, self._fields(names[1:]), places])
         return union([self.of(message.get("arg"), scope, ctes), self._fields(names), places])
 
     def _fields(self, names: Iterable[str]) -> Sources:

@@ -18,7 +18,9 @@ from postern.inspection.lineage.scope import (
     Scope,
     Sources,
     Work,
+    either,
     merged,
+    only,
     renamed,
     union,
 )
@@ -87,6 +89,9 @@ class Origins:
     def _join(self, join: Message, scope: Scope, before: list[Part], ctes: Ctes) -> Part:
         left = self._part(join.get("larg"), scope, before, ctes)
         right = self._part(join.get("rarg"), scope, [*before, left], ctes)
+        filters = self._expressions.filters
+        if filters.wanted and "quals" in join:
+            filters.add(self._expressions.of(join["quals"], self._beside(scope, [*before, left, right]), ctes))
         items = left.items + right.items
         names = strings(join.get("usingClause"))
         if join.get("isNatural"):
@@ -95,7 +100,7 @@ class Origins:
                 return _joined(join, items, outs)
             both = {out.name for out in right.outs}
             names = tuple(dict.fromkeys(out.name for out in left.outs if out.name in both and out.name is not None))
-        common = [Out(name, union([_side(left, name), _side(right, name)])) for name in names]
+        common = [_common(left, right, name) for name in names]
         rest = [out for out in left.outs + right.outs if out.name not in names]
         if "join_using_alias" in join:
             items += (Item(join["join_using_alias"].get("aliasname", ""), tuple(common)),)
@@ -113,6 +118,7 @@ class Origins:
             if single and alias and len(columns) == 1 and columns[0].name == name:
                 columns = [Out(alias, columns[0].sources)]
             outs += columns
+        self._expressions.filters.add(merged(outs))  # how many rows it gives
         if element.get("coldeflist"):
             outs = _defined(element["coldeflist"], merged(outs))
         if element.get("ordinality"):
@@ -140,6 +146,7 @@ class Origins:
         inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
         inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
         sources = self._expressions.all(inputs, scope, ctes)
+        self._expressions.filters.add(sources)
         outs = [Out(column.get("colname", ""), sources) for column in columns]
         return _part("xmltable", "", outs, element.get("alias"))
 
@@ -154,6 +161,7 @@ class Origins:
                 *(of.inside("JsonBehavior", behavior, scope, ctes) for behavior in behaviors),
             ]
         )
+        of.filters.add(sources)
         outs = [Out(column.get("name", ""), sources) for column in columns]
         return _part("json_table", "", outs, element.get("alias"))
 
@@ -171,9 +179,15 @@ def _joined(join: Message, items: tuple[Item, ...], outs: list[Out]) -> Part:
     return _part("", "", outs, join["alias"]) if "alias" in join else Part(items, tuple(outs))
 
 
-def _side(part: Part, name: str) -> Sources:
-    """Of a column that a join merges, one side's."""
-    return merged([out for out in part.outs if out.name == name] or [out for out in part.outs if out.name is None])
+def _common(left: Part, right: Part, name: str) -> Out:
+    """A column that a join merges: it shows one side's value, or the other's."""
+    one, other = _side(left, name), _side(right, name)
+    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+
+
+def _side(part: Part, name: str) -> Out:
+    exact = [out for out in part.outs if out.name == name]
+    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 
 
 def _defined(values: Sequence[Message], sources: Sources) -> list[Out]:

@@ -19,6 +19,7 @@ from postern.inspection.lineage.scope import (
     Scope,
     TooMuch,
     Work,
+    either,
     merged,
     renamed,
     union,
@@ -92,13 +93,33 @@ class Queries:
         ctes = self.within(select.get("withClause"), parent, ctes)
         if "larg" in select:
             left = self._select(select["larg"], parent, ctes)
-            return _both(left, self._select(select["rarg"], parent, ctes))
+            both = _both(left, self._select(select["rarg"], parent, ctes))
+            self._filter(select, Scope(parent, outs=both), both, ctes)
+            return both
         if select.get("valuesLists"):
             return self._values(select, parent, ctes)
         scope = self.origins.scope(select.get("fromClause", ()), Scope(parent), ctes)
         for one in select.get("windowClause", ()):
             scope.windows[one["WindowDef"].get("name", "")] = one["WindowDef"]
-        return self.targets(select.get("targetList", ()), scope, ctes)
+        found = self.targets(select.get("targetList", ()), scope, ctes)
+        self._filter(select, scope, found, ctes)
+        return found
+
+    def _filter(self, select: Message, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
+        """Tells what decides which rows a query gives. Those of `outs` that it sorts or groups by are known already."""
+        if not self.expressions.filters.wanted:
+            return
+        names = {out.name for out in outs}
+        lists = [value for name in ("groupClause", "sortClause", "distinctClause") for value in select.get(name, ())]
+        values = [select.get(name) for name in ("whereClause", "havingClause", "limitCount", "limitOffset")]
+        for value in [*values, *lists]:
+            kind, message = node(value)
+            if kind == "SortBy":
+                kind, message = node(message.get("node"))
+            if kind == "ColumnRef" and strings(message.get("fields"))[-1] in names:
+                continue
+            if kind:
+                self.expressions.filters.add(self.expressions.of({kind: message}, scope, ctes))
 
     def _values(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
         scope = Scope(parent)
@@ -108,7 +129,8 @@ class Queries:
             for value in row["List"].get("items", ()):
                 outs = self._target({"val": value}, scope, ctes)
                 fresh += [
-                    Out(f"column{len(fresh) + place}", out.sources, out.many) for place, out in enumerate(outs, 1)
+                    Out(f"column{len(fresh) + place}", out.sources, out.many, plain=out.plain)
+                    for place, out in enumerate(outs, 1)
                 ]
             found = _both(found, fresh) if found else fresh
         return found
@@ -127,6 +149,10 @@ class Queries:
             if row is not None and len(content["indirection"]) == 1:
                 return list(row.outs)
             return [Out(None, self.expressions.of(value, scope, ctes), many=True)]
+        if kind == "ColumnRef":
+            self._work.step()
+            found = self.expressions.column(content, scope)
+            return [Out(output_name(target), found.sources, plain=found.plain)]
         return [Out(output_name(target), self.expressions.of(value, scope, ctes))]
 
 
@@ -134,7 +160,10 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
     """A set operation: the names of the left side, and what both are made of."""
     if any(out.many for out in (*left, *right)) or len(left) != len(right):
         return [Out(None, merged([*left, *right]), many=True)]
-    return [Out(a.name, union([a.sources, b.sources])) for a, b in zip_longest(left, right, fillvalue=UNKNOWN)]
+    return [
+        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
+    ]
 
 
 def _marked(expression: Message, outs: list[Out]) -> list[Out]:

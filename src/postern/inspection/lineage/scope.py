@@ -14,6 +14,11 @@ Sources = frozenset[ColumnRef] | None
 
 NOTHING: Final[frozenset[ColumnRef]] = frozenset()
 
+Plain = frozenset[frozenset[ColumnRef]]
+"""The columns of tables that a value may be, passed through unchanged: see `Origin`."""
+
+COMPUTED: Final[Plain] = frozenset()
+
 MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
 
@@ -44,12 +49,14 @@ def union(parts: Iterable[Sources]) -> Sources:
 @dataclass(frozen=True, slots=True)
 class Out:
     """A column of a query. Its `name` is None where it cannot be known; `many` stands for any number of columns, of
-    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`."""
+    any names, that are each made of no more than `sources`. An asterisk does not stand for one that is `hidden`.
+    `plain` is COMPUTED unless the column passes a table's column through unchanged."""
 
     name: str | None
     sources: Sources
     many: bool = False
     hidden: bool = False
+    plain: Plain = COMPUTED
 
 
 UNKNOWN: Final = Out(None, None, many=True)
@@ -59,17 +66,35 @@ def merged(outs: Iterable[Out]) -> Sources:
     return union([out.sources for out in outs])
 
 
+def either(one: Plain, other: Plain) -> Plain:
+    """What a value is that comes from one of two places: plain only if it is plain in both. A constant in one of them
+    would let a client choose values and compare what becomes of them."""
+    return one | other if one and other else COMPUTED
+
+
+def is_nothing_else(out: Out) -> bool:
+    """Whether it is a table's column, or passes some through: nothing else shows in it."""
+    return bool(out.plain) and out.sources == frozenset().union(*out.plain)
+
+
+def only(name: str, exact: Sequence[Out], fuzzy: Sequence[Out] = ()) -> Out:
+    """The column that a name means: the exact one where there is a single one and no other may be meant."""
+    if len(exact) == 1 and not fuzzy:
+        return exact[0]
+    return Out(name, merged([*exact, *fuzzy]))
+
+
 def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
-    """The first columns under other names, as an alias with a list of names gives them."""
+    """The first columns under other names, as an alias with a list of names gives them. From one that stands for any
+    number on, a name may be of each that follows."""
     found: list[Out] = []
     left = list(names)
-    for out in outs:
-        if out.many:
-            found += [Out(name, out.sources) for name in left]
-            left = []
-            found.append(out)
-        elif left:
-            found.append(Out(left.pop(0), out.sources))
+    for place, out in enumerate(outs):
+        if out.many and left:
+            rest = merged(outs[place:])
+            return [*found, *(Out(name, rest) for name in left), Out(None, rest, many=True)]
+        if left:
+            found.append(Out(left.pop(0), out.sources, plain=out.plain))
         else:
             found.append(out)
     return found
@@ -85,17 +110,15 @@ class Item:
     schema: str = ""
     system: bool = False
 
-    def column(self, name: str) -> Sources:
-        return self._column(name, [out for out in self.outs if out.name == name])
-
-    def _column(self, name: str, found: list[Out]) -> Sources:
+    def column(self, name: str) -> Out:
+        found = [out for out in self.outs if out.name == name]
         if found:
-            return merged(found)
+            return only(name, found)
         if self.system and name in SYSTEM_COLUMNS:
-            return NOTHING
+            return Out(name, NOTHING)
         fuzzy = [out for out in self.outs if out.name is None]
         # Without any, it is a function in the form of a column, or a column that is too new.
-        return merged(fuzzy) if fuzzy else None
+        return only(name, (), fuzzy) if fuzzy else Out(name, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +131,20 @@ class Part:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of names. `outs` are what a bare name may mean and `*` stands for."""
+    """One level of names. `outs` are what a bare name may mean and `*` stands for. `asked`: a query inside of it has
+    looked for a name here."""
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
     windows: dict[str, Any] = field(default_factory=dict)
+    asked: bool = False
+
+    def outer(self) -> Scope | None:
+        """The level around this one, for a name that is not found here."""
+        if self.parent is not None:
+            self.parent.asked = True
+        return self.parent
 
     def add(self, part: Part) -> None:
         self.items += part.items
@@ -132,25 +163,63 @@ class Scope:
             for item in scope.items:
                 if item.name == name and (not schema or item.schema == schema):
                     return item
-            scope = scope.parent
+            scope = scope.outer()
         return None
 
-    def named(self, name: str) -> Sources:
+    def named(self, name: str) -> Out:
         """What a bare name means: a column of the innermost level that has it, else a whole row."""
         fuzzy: list[Out] = []
         scope: Scope | None = self
         while scope is not None:
             found = [out for out in scope.outs if out.name == name]
             if found:
-                return merged(found + fuzzy)
+                return only(name, found, fuzzy)
             if name in SYSTEM_COLUMNS and any(item.system for item in scope.items):
-                return merged(fuzzy)
+                return only(name, (), fuzzy)
             fuzzy += [out for out in scope.outs if out.name is None]
-            scope = scope.parent
+            scope = scope.outer()
         item = self.item(name)
         if item is not None:
-            return merged([*item.outs, *fuzzy])
-        return merged(fuzzy) if fuzzy else None
+            return Out(name, merged([*item.outs, *fuzzy]))
+        return only(name, (), fuzzy) if fuzzy else Out(name, None)
+
+
+class Filters:
+    """What decides which rows the queries inside of an expression give, while such a one is read.
+
+    Whether a client may filter by a masked column is not asked of a whole statement. Inside of an expression it is: a
+    query that speaks of the row around it answers for each row anew, and hundreds of them would spell a value out.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[Sources] | None = None
+
+    @property
+    def wanted(self) -> bool:
+        return self._found is not None
+
+    def add(self, sources: Sources) -> None:
+        if self._found is not None:
+            self._found.append(sources)
+
+    def of(self, scope: Scope, read: Callable[[], Sources]) -> Sources:
+        """Of a query within `scope`: what `read` gives, and what filters in it, if it speaks of a level around it."""
+        levels: list[tuple[Scope, bool]] = []
+        level: Scope | None = scope
+        while level is not None:
+            levels.append((level, level.asked))
+            level.asked = False
+            level = level.parent
+        before, self._found = self._found, []
+        try:
+            found = read()
+            filters = union(self._found)
+        finally:
+            self._found = before
+            depends = any(level.asked for level, _ in levels)
+            for level, asked in levels:
+                level.asked = level.asked or asked
+        return union([found, filters]) if depends else found
 
 
 class Cte:

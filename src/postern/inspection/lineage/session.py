@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
-from postern.inspection.lineage.answers import Outs, one_of, spread
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Doubts
 from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.lineage.naming import cut
-from postern.inspection.lineage.scope import Sources, union
+from postern.inspection.lineage.scope import Out, union
 from postern.inspection.lineage.statements import Kept, Read
 from postern.interception.events import Column
 
@@ -68,15 +68,15 @@ class SessionLineage:
             if read.keeps is not None:
                 self._keep(read.keeps, read.outs)
 
-    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Sources, ...] | None:
+    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when
         nothing can be said of any of them."""
         outs = self._answered(statement, columns)
         if not columns:
-            return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
+            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
         found = None if outs is None else spread(outs, len(columns))
         return tuple(
-            self._both(column, None if found is None else found[place], parsed=found is not None)
+            origin_of(self._both(column, Out(None, None) if found is None else found[place], parsed=found is not None))
             for place, column in enumerate(columns)
         )
 
@@ -114,16 +114,16 @@ class SessionLineage:
             return self._kept.get(read.shows, [None]) if self._doubts.kept else [None]
         return [] if read.outs is None or read.keeps is not None else [read.outs]
 
-    def _both(self, column: Column, sources: Sources, *, parsed: bool) -> Sources:
+    def _both(self, column: Column, out: Out, *, parsed: bool) -> Out:
         """The target's word counts beside the statement's, and alone where that says nothing."""
         if not column.table:
-            return sources
+            return out
         catalogue = self._lineage.catalogue(self._schema)
         relation = catalogue.numbered(column.table)
         if relation is None:
-            return None
+            return Out(None, None)
         in_doubt = self._doubts.everything or relation.name in self._doubts.names
-        told = None if relation.definition and in_doubt else catalogue.place(relation, column.place)
-        if not parsed or sources is None or told is None:
+        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.place)
+        if not parsed or out.sources is None or told.sources is None:
             return told
-        return union([told, sources])
+        return Out(None, union([told.sources, out.sources]), plain=out.plain)

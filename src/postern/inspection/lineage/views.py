@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from postern.domain.target_schema import Relation
-from postern.inspection.lineage.scope import UNKNOWN, Out
+from postern.domain.target_schema import ColumnRef, Relation
+from postern.inspection.lineage.scope import UNKNOWN, Out, Plain
 
 _DEEPEST: Final = 32  # views upon views
+
+
+def also_named(plain: Plain, own: frozenset[ColumnRef]) -> Plain:
+    """A view's column: each column that it passes through goes by the view's name as well. A column that the view
+    computes is plain to a rule that names only the view's column."""
+    return frozenset(names | own for names in plain) or frozenset({own})
 
 
 class Views:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postern.domain.masking import MaskingRule, Strategy, Strictness
-from postern.domain.target_schema import ColumnRef
+from postern.domain.masking import MaskingRule, Strictness
+from postern.domain.target_schema import ColumnRef, Origin
 from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column
@@ -30,8 +30,9 @@ class ColumnRule:
         self.patterns = ColumnPatterns(rule.columns)
 
     @property
-    def is_null(self) -> bool:
-        return self.substitutes.strategy is Strategy.NULL
+    def may_doubt(self) -> bool:
+        """Whether an unknown origin matters to the rule: it refuses the answer, or has nothing else to go by."""
+        return self.is_strict or not self.finds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,19 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """The rule of each column, and what could not be told; only the first of the strict doubts matters."""
+class Chosen:
+    """The rule that masks a column. Where the column is not `plain`, what a statement computed from a masked value may
+    say anything of it, in its value, its shape and whether it is NULL: it becomes a constant."""
 
-    rules: tuple[ColumnRule | None, ...]
+    rule: ColumnRule
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What masks each column, and what could not be told; only the first of the strict doubts matters."""
+
+    chosen: tuple[Chosen | None, ...]
     doubts: tuple[Doubt, ...] = ()
 
     @property
@@ -62,7 +72,7 @@ class Columns:
         self._rules = tuple(rules)
         self._origins = origins
         # What comes from nobody knows where may be anything.
-        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if not one.finds))
+        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if one.may_doubt))
 
     def asked(self, statement: str) -> None:
         if self._origins is not None:
@@ -84,17 +94,17 @@ class Columns:
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
         """For rows, which tell the names of their columns."""
-        chosen: list[ColumnRule | None] = []
+        chosen: list[Chosen | None] = []
         doubts: list[Doubt] = []
         for place, column in enumerate(columns):
             of = None if sources is None else sources[place]
-            rule = self._rule_of(column.name, of)
-            chosen.append(rule)
-            if rule is None and of is None:
+            one = self._choose(column.name, of)
+            chosen.append(one)
+            if one is None and of is None:
                 doubts += [
-                    Doubt(one, column.name)
-                    for one in self._rules
-                    if not one.finds and (self._origins is not None or one.patterns.needs_origins)
+                    Doubt(rule, column.name)
+                    for rule in self._rules
+                    if rule.may_doubt and (self._origins is not None or rule.patterns.needs_origins)
                 ]
         return Decided(tuple(chosen), tuple(doubts))
 
@@ -103,23 +113,38 @@ class Columns:
         if sources is None:
             return self.unsure
         doubts = [
-            Doubt(one, f"number {place}")
+            Doubt(rule, f"number {place}")
             for place, of in enumerate(sources, 1)
             if of is None
-            for one in self._rules
-            if not one.finds
+            for rule in self._rules
+            if rule.may_doubt
         ]
-        return Decided(tuple(self._rule_of("", of) for of in sources), tuple(doubts))
+        return Decided(tuple(self._choose("", of) for of in sources), tuple(doubts))
 
-    def _rule_of(self, name: str, of: frozenset[ColumnRef] | None) -> ColumnRule | None:
+    def _choose(self, name: str, of: Origin | None) -> Chosen | None:
         for rule in self._rules:
-            if rule.patterns.match_name(name):
-                return rule
-            for ref in of or ():
-                if rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset()):
-                    return rule
+            if of is None:
+                if rule.patterns.match_name(name):
+                    return Chosen(rule, plain=self._origins is None)
+            elif rule.patterns.match_name(name) or any(self._masks(rule, ref) for ref in of.refs):
+                return Chosen(rule, plain=self._is_plain(rule, of))
         return None
 
+    def _is_plain(self, rule: ColumnRule, of: Origin) -> bool:
+        """Whether all that it may be are columns which the rule masks, and no masked column shows in it beside them.
 
-def _either(one: frozenset[ColumnRef] | None, other: frozenset[ColumnRef] | None) -> frozenset[ColumnRef] | None:
-    return None if one is None or other is None else one | other
+        A column that is not masked, under the name of one that is, would let a client hash values of its choice.
+        """
+        if not all(any(self._masks(rule, ref) for ref in names) for names in of.plain):
+            return False
+        others = of.refs.difference(*of.plain)
+        return bool(of.plain) and not any(self._masks(one, ref) for one in self._rules for ref in others)
+
+    def _masks(self, rule: ColumnRule, ref: ColumnRef) -> bool:
+        return rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset())
+
+
+def _either(one: Origin | None, other: Origin | None) -> Origin | None:
+    if one is None or other is None:
+        return None
+    return Origin(one.refs | other.refs, one.plain | other.plain if one.plain and other.plain else frozenset())

@@ -1,4 +1,4 @@
-"""What a COPY to the client asked for: the format of its data, and which columns stand in a table as they are."""
+"""What a COPY to the client asked for: the format of its data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
-from postern.inspection.masking.origins import Sources
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.interception.events import CopyFormat
 
@@ -20,23 +19,17 @@ _AMBIGUOUS: Final = frozenset({"sjis", "big5", "gbk", "uhc", "gb18030", "johab",
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """`plain` tells of each column whether it is one of a table; of all of them where it is one value."""
-
     form: CopyFormat
-    plain: bool | tuple[bool, ...]
-
-    def types(self, sources: Sources, schema: TargetSchema | None) -> list[int]:
-        """The target's numbers of the types of the columns; 0 where it is not known."""
-        plain = self.plain if isinstance(self.plain, tuple) else (self.plain,) * len(sources)
-        if schema is None or len(plain) != len(sources):
-            return [0] * len(sources)
-        return [_type(of, schema) if known and of else 0 for known, of in zip(plain, sources, strict=True)]
 
 
-def _type(of: frozenset[ColumnRef], schema: TargetSchema) -> int:
-    """One that all sources have, those of a view or of an heir's parents among them."""
+def type_of(of: Origin | None, schema: TargetSchema | None) -> int:
+    """The target's number of the type of a column that is passed through unchanged; 0 where it is not known: unless all
+    names of the column have the same, those in a view and in an heir's parents among them."""
+    if of is None or schema is None:
+        return 0
     found: set[int] = set()
-    for ref in of:
+    none: frozenset[ColumnRef] = frozenset()
+    for ref in none.union(*of.plain):
         relation = schema.relations.get((ref.schema, ref.table))
         found.add(0 if relation is None else relation.type_of(ref.column))
     return found.pop() if len(found) == 1 else 0
@@ -59,9 +52,7 @@ def copy_of(statement: str) -> Copy | None:
 
 def _copy(statement: Message) -> Copy | None:
     form = _format(statement.get("options", ()))
-    if form is None:
-        return None
-    return Copy(form, True if "query" not in statement else _plain(statement["query"]))
+    return None if form is None else Copy(form)
 
 
 def _format(options: Sequence[Message]) -> CopyFormat | None:
@@ -114,29 +105,3 @@ def _said(option: Message) -> str:
 def _boolean(said: str) -> bool | None:
     folded = said.lower()
     return True if folded in _TRUE else False if folded in _FALSE else None
-
-
-def _plain(query: Message) -> bool | tuple[bool, ...]:
-    kind, select = node(query)
-    if kind != "SelectStmt":
-        return False
-    simple = select.get("op") == "SETOP_NONE" and "withClause" not in select and not select.get("valuesLists")
-    if not simple or not all(_is_table(one) for one in select.get("fromClause", ())):
-        return False
-    targets = [node(node(target)[1].get("val")) for target in select.get("targetList", ())]
-    plain = [kind == "ColumnRef" for kind, _ in targets]
-    if all(plain):
-        return True
-    stars = [column for kind, column in targets if kind == "ColumnRef" and _has_star(column)]
-    return False if stars else tuple(plain)
-
-
-def _has_star(column: Message) -> bool:
-    return any("A_Star" in field for field in column.get("fields", ()))
-
-
-def _is_table(source: Message) -> bool:
-    kind, found = node(source)
-    if kind == "JoinExpr":
-        return _is_table(found.get("larg", {})) and _is_table(found.get("rarg", {}))
-    return kind == "RangeVar"

@@ -7,14 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
-from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.domain.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
-from postern.inspection.masking.copies import copy_of
+from postern.inspection.masking.columns import STRENGTH, Chosen, ColumnRule, Columns, Decided, Doubt, by_strength
+from postern.inspection.masking.copies import copy_of, type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.messages import MASK, is_harmless_setting, known, may_say_anything, withheld
+from postern.inspection.masking.messages import (
+    MASK,
+    is_harmless_setting,
+    known,
+    may_say_anything,
+    nothing_known,
+    of_a_signal,
+    withheld,
+)
+from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
@@ -208,26 +217,26 @@ class Masking:
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
         searches = tuple(
-            () if rule is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
-            for column, rule in zip(columns, decided.rules, strict=True)
+            () if one is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
+            for column, one in zip(columns, decided.chosen, strict=True)
         )
         changes = tuple(
-            None if rule is None else _change(rule, column.table != 0, of, schema)
-            for rule, column, of in zip(decided.rules, columns, sources or (None,) * len(columns), strict=True)
+            None if one is None else _change(one, of, schema)
+            for one, of in zip(decided.chosen, sources or (None,) * len(columns), strict=True)
         )
         touched = [
-            rule is not None or (bool(found) and column.kind in _MASKS)
-            for rule, found, column in zip(decided.rules, searches, columns, strict=True)
+            one is not None or (bool(found) and column.kind in _MASKS)
+            for one, found, column in zip(decided.chosen, searches, columns, strict=True)
         ]
         return _Plan(decided, changes, searches, touched)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
         rows.expect(plan.touched)
         for index, column in enumerate(rows.columns):
-            rule = plan.decided.rules[index]
+            chosen = plan.decided.chosen[index]
             change = plan.changes[index]
-            if rule is not None and change is not None:
-                hits.add(rule.name, *rows.change(index, change))
+            if chosen is not None and change is not None:
+                hits.add(chosen.rule.name, *rows.change(index, change))
                 continue
             mask = _MASKS.get(column.kind)
             if mask is None:
@@ -250,21 +259,21 @@ class Masking:
         sources = columns.sources(statements, ())
         decided = columns.decide_copy(sources)
         refusal = self._doubts(decided, event.exchange, session)
-        if refusal is not None or sources is None or not any(decided.rules):
+        if refusal is not None or sources is None or not any(decided.chosen):
             return refusal
         copy = copy_of(statements[0]) if len(statements) == 1 else None
         if copy is not None:
-            types = copy.types(sources, session.schema)
+            schema = session.schema
             changes = [
-                None if rule is None else (kind, _change(rule, kind != 0, of, session.schema))
-                for rule, kind, of in zip(decided.rules, types, sources, strict=True)
+                None if one is None else (type_of(of, schema), _change(one, of, schema))
+                for one, of in zip(decided.chosen, sources, strict=True)
             ]
             with contextlib.suppress(ValueError, ProtocolViolation):
-                for rule, told in zip(decided.rules, event.change(copy.form, changes), strict=True):
-                    if rule is not None:
-                        hits.add(rule.name, *told)
+                for one, told in zip(decided.chosen, event.change(copy.form, changes), strict=True):
+                    if one is not None:
+                        hits.add(one.rule.name, *told)
                 return None
-        doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
+        doubts = tuple(Doubt(one.rule, "") for one in decided.chosen if one is not None)
         return self._doubts(Decided((), doubts), event.exchange, session)
 
     def _said(
@@ -272,16 +281,23 @@ class Masking:
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Messages, settings and whatever else comes from nobody knows where."""
         channel = event.channel
-        statement = "\n".join(self._answered(event.exchange))
-        is_known = known(statement, session.schema)
+        statements = self._answered(event.exchange)
+        statement = "\n".join(statements)
+        labels = event.labels
+        parts = dict(zip(labels, texts, strict=True)) if labels else {}
+        trusted = is_about_names(parts["errno"]) if "errno" in parts else reads_no_rows(statements)
+        if trusted:
+            is_known = known(statement, session.schema)
+        else:  # an error about a constraint speaks of tables, and quotes values in its detail only
+            is_known = known("", session.schema) if "constraint" in parts else nothing_known
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
-            masked = withheld(texts, event.labels, is_known, strict=strict)
-            if strict and may_say_anything(statement, event.labels):
-                masked = [MASK] * len(texts)
+            masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
+            if strict and may_say_anything(statement, texts, labels):
+                masked = of_a_signal(labels)
         elif channel is Channel.PARAMETER:
-            if not is_harmless_setting("".join(event.labels), texts[0], is_known):
+            if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):
                 masked = [MASK]
         elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
             refusal = self._doubts(columns.unsure, event.exchange, session)
@@ -308,8 +324,8 @@ class Masking:
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
             "so it may hold what the rule hides",
-            "Ask for columns of tables by their names, or ask an administrator to add types to look for to the rule, "
-            f"or to make it best_effort. {self._access_help}".rstrip(),
+            "Select columns of tables by their names, or ask an administrator to make the rule best_effort. "
+            f"{self._access_help}".rstrip(),
         )
 
     def _note(self, exchange: int, why: str, session: SessionView) -> None:
@@ -319,16 +335,18 @@ class Masking:
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
 
 
-def _change(
-    rule: ColumnRule, is_plain: bool, sources: frozenset[ColumnRef] | None, schema: TargetSchema | None
-) -> Change:
-    """Keys of documents stay where the column is one of a table as it stands there. What a query makes of one may hold
-    values as keys: of those only the names of columns stay that stand beside what is masked."""
+def _change(chosen: Chosen, of: Origin | None, schema: TargetSchema | None) -> Change:
+    """What masks the cells of a column. A document's keys stay where it stands in a table. A view may put one together
+    from values: of its keys only the names of columns stay that are beside what is masked."""
+    rule = chosen.rule
+    if not chosen.plain:
+        return rule.substitutes.computed
     relations = {} if schema is None else schema.relations
-    tables = {(ref.schema, ref.table) for ref in sources or ()}
-    if is_plain and tables and not any(table in relations and relations[table].definition for table in tables):
+    refs = frozenset() if of is None else of.refs
+    tables = {(ref.schema, ref.table) for ref in refs}
+    if tables and not any(table in relations and relations[table].definition for table in tables):
         return rule.substitutes
-    beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
+    beside = {(ref.schema, ref.table) for ref in refs if rule.patterns.match(ref, frozenset())}
     return rule.substitutes.keeping(
         frozenset(name for table in beside if table in relations for name in relations[table].columns)
     )

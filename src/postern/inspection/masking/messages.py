@@ -1,9 +1,12 @@
 """What errors, notices and settings say of values, where columns are marked.
 
-An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, and every
-number, but for what the client has said itself in its statement and for names of the target's own. A message that
-speaks of a place in the statement was made before any row was read: it stays as it is. What code within the target
-says (functions, triggers, DO) is in its own words, and can be anything.
+An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, every
+number, and what follows a colon. Names stay that the target itself gives in fields of their own. Words of the statement
+and names of tables stay only where the statement reads no rows (see `named_only`). A message that speaks of a place in
+the statement was made before any row was read: it stays as it is.
+
+What code within the target says (functions, triggers, DO) is in its own words, and can be anything: a statement can
+choose each field of it, and which fields are there. For a strict rule nothing of it stays.
 """
 
 from __future__ import annotations
@@ -35,6 +38,14 @@ _UNQUOTED: Final = re.compile(rb"(?<= exist: ).*", re.DOTALL)  # operator does n
 # Where the server itself, and no code of the target's, trips over something.
 _OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
 
+# What is left of a message that code within the target made.
+_SEVERITY: Final = "severity"
+_ERROR_CODE: Final = b"P0001"  # raise_exception, RAISE's own
+_NOTICE_CODE: Final = b"00000"
+_SIGNAL_NUMBER: Final = b"1644"  # ER_SIGNAL_EXCEPTION
+_SIGNAL_CODE: Final = b"45000"
+_WORDS: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]")
+
 _SPEAKS: Final = re.compile(r"\b(?:(?:re)?signal|execute|call)\b", re.IGNORECASE)
 
 _FREE_TEXT: Final = frozenset({"message", "detail", "hint"})
@@ -58,6 +69,11 @@ _SETTINGS: Final = frozenset(
     }
 )
 _ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other is a zone without a digit
+
+
+def nothing_known(segment: bytes) -> bool:
+    """`Known` for a message of a statement that reads rows."""
+    return not segment
 
 
 def known(statement: str | None, schema: TargetSchema | None) -> Known:
@@ -89,15 +105,24 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_say_anything(statement: str, labels: Sequence[str]) -> bool:
+def may_say_anything(statement: str, texts: Sequence[bytes], labels: Sequence[str]) -> bool:
     """Whether the error of a statement of MySQL's may be in somebody's own words: `signal … set message_text = @a`; or
-    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist."""
-    return tuple(labels) == ("message",) and _SPEAKS.search(statement) is not None
+    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist. A function or trigger
+    that signals has a number of its own, unless it chooses another."""
+    return "errno" in labels and (_SIGNAL_NUMBER in texts or _SPEAKS.search(statement) is not None)
 
 
-def withheld(texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool) -> list[bytes]:
+def of_a_signal(labels: Sequence[str]) -> list[bytes]:
+    """What is left of an error of MySQL's that may be in somebody's own words: each field is SIGNAL's own."""
+    fixed = {"errno": _SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+    return [fixed.get(label, MASK) for label in labels]
+
+
+def withheld(
+    texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool, is_error: bool = True
+) -> list[bytes]:
     """A message without the values that it quotes. `labels` tell what each text is; `strict` withholds all that code of
-    the target's says."""
+    the target's says. An empty text stands for a field that is left out."""
     parts = dict(zip(labels, texts, strict=True)) if labels else {}
     inside = "query" in parts or not all(
         _OWN_CONTEXT.fullmatch(line) for line in parts.get("context", b"").split(b"\n") if line
@@ -111,17 +136,28 @@ def withheld(texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, 
 
     if not labels:
         return [_without(text, may_stay) for text in texts]
-    return [_part(text, label, may_stay, inside=inside and strict) for text, label in zip(texts, labels, strict=True)]
+    if inside and strict:
+        return [_fixed(text, label, is_error=is_error) for text, label in zip(texts, labels, strict=True)]
+    return [_part(text, label, may_stay) for text, label in zip(texts, labels, strict=True)]
 
 
-def _part(text: bytes, label: str, may_stay: Known, *, inside: bool) -> bytes:
+def _fixed(text: bytes, label: str, *, is_error: bool) -> bytes:
+    """A field of what code within the target says. Severities that code can choose are those of notices."""
+    if label == _SEVERITY:
+        return text if is_error else b"NOTICE"
+    if label == "code":
+        return _ERROR_CODE if is_error else _NOTICE_CODE
+    return MASK if label == "message" else b""
+
+
+def _part(text: bytes, label: str, may_stay: Known) -> bytes:
     if label in _FREE_TEXT:
-        return MASK if inside or (label == "detail" and b"\n" in text) else _without(text, may_stay)
+        return MASK if label == "detail" and b"\n" in text else _without(text, may_stay)
     if label == "query":
         return MASK
     if label == "context":
         return b"\n".join([_BEHIND.sub(b": " + MASK, line) for line in _without(text, may_stay).split(b"\n")])
-    return MASK if label in _NAMES and inside and not may_stay(text) else text
+    return MASK if label in _NAMES and not may_stay(text) else text
 
 
 def _without(text: bytes, may_stay: Known) -> bytes:
@@ -131,9 +167,16 @@ def _without(text: bytes, may_stay: Known) -> bytes:
     segments = [found[1] for found in _QUOTED.finditer(text)]
     if not all(segment == MASK or may_stay(segment) for segment in segments):
         text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
-    return _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
+    text = _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
+    return _BEHIND.sub(lambda found: found[0] if _may_follow(found[0][2:], may_stay) else b": " + MASK, text)
 
 
-def is_harmless_setting(name: str, value: bytes, is_known: Known) -> bool:
-    """Whether the target may report it: a statement can set what it reads."""
-    return name in _SETTINGS or is_known(value) or (name == "TimeZone" and _ZONE.fullmatch(value) is not None)
+def _may_follow(tail: bytes, may_stay: Known) -> bool:
+    """What stands after a colon may be a value without quotes: unless nothing but masks is left of it."""
+    return _WORDS.search(_QUOTED.sub(b"", tail).replace(MASK, b"")) is None or may_stay(tail)
+
+
+def is_harmless_setting(name: str, value: bytes, is_known: Known, *, sets: bool) -> bool:
+    """Whether the target may report it: a statement can set what it reads. `sets`: this one only sets settings, to
+    constants or to their defaults."""
+    return name in _SETTINGS or is_known(value) or (sets and name == "TimeZone" and bool(_ZONE.fullmatch(value)))

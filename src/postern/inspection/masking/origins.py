@@ -8,11 +8,11 @@ from functools import lru_cache
 from typing import Protocol
 
 from postern.domain.masking import TAG
-from postern.domain.target_schema import ColumnRef
+from postern.domain.target_schema import ColumnRef, Origin
 from postern.interception.events import Column
 
-# The sources of each column of an answer, in order; None for one whose sources cannot be known.
-Sources = tuple[frozenset[ColumnRef] | None, ...]
+# The origin of each column of an answer, in order; None for one whose origin cannot be known.
+Sources = tuple[Origin | None, ...]
 
 
 class Origins(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postern.domain.target_schema import ColumnRef
+from postern.domain.target_schema import ColumnRef, Origin
 from postern.inspection.masking.origins import Sources
-from postern.interception.events import Change, Channel, Column, Kind, Output, Rows, Scalar
+from postern.interception.events import Change, Channel, Column, Fill, Kind, Output, Rows, Scalar
 
 
 class SampleTexts(Output):
@@ -43,6 +43,11 @@ class SampleRows(Rows):
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
         count = size = 0
+        if isinstance(by, Fill):
+            count = len(self._cells[column])
+            size = sum(len(cell) for cell in self._cells[column] if cell is not None)
+            self._cells[column] = [by(Scalar.TEXT, b"")] * count
+            return count, size
         for place, cell in enumerate(self._cells[column]):
             new = None if cell is None else by(Scalar.TEXT, cell)
             if cell is not None and new != cell:
@@ -65,7 +70,8 @@ class NamedOrigins:
         """There is nothing to remember."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
-        return tuple(frozenset({_ref(column.name)}) for column in columns)
+        refs = [frozenset({_ref(column.name)}) for column in columns]
+        return tuple(Origin(ref, frozenset({ref})) for ref in refs)
 
     def tags(self, column: ColumnRef) -> frozenset[str]:
         return frozenset()

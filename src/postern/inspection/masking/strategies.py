@@ -22,7 +22,7 @@ from uuid import UUID
 
 from postern.domain.masking import InfoType, Strategy
 from postern.inspection.masking.hashing import FLOATS, NUMBERS, Hashes
-from postern.interception.events import KindChange, Scalar
+from postern.interception.events import Fill, KindChange, Scalar
 
 MASK = b"****"
 _MEMO = 8192  # values
@@ -53,6 +53,8 @@ _CONSTANT: Mapping[Scalar, bytes] = {
     Scalar.BYTES: b"",
     Scalar.EMPTY: b"",
 }
+# What is computed: of each kind one value, which no cell needs to be looked at for.
+_COMPUTED: Mapping[Scalar, bytes] = {**_CONSTANT, Scalar.JSON: b'"****"', Scalar.ADDRESS: b"0.0.0.0"}
 _STAMPS = frozenset({Scalar.TIMESTAMP, Scalar.MOMENT})
 _AS_LONG = frozenset({Scalar.BITS, Scalar.HARDWARE})
 _BY_VALUE = frozenset({Scalar.JSON, Scalar.ADDRESS, *_AS_LONG})  # what replaces them is not the same for all
@@ -80,6 +82,7 @@ class Substitutes(KindChange):
             Strategy.NULL: lambda _scalar, _value: None,
         }
         self._make = makers[strategy]
+        self.computed = Constant(is_null=strategy is Strategy.NULL)
 
     def change(self, scalar: Scalar, value: bytes) -> bytes | None:
         """A `Change`: every value becomes another one."""
@@ -182,6 +185,23 @@ class Substitutes(KindChange):
             made = self._make(Scalar.TEXT, node.encode("utf-8", "surrogatepass"))
             return None if made is None else made.decode("utf-8", "surrogatepass")
         return node
+
+
+class Constant(Fill):
+    """What takes the place of everything that is computed from masked values."""
+
+    def __init__(self, *, is_null: bool) -> None:
+        self._is_null = is_null
+
+    def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
+        return None if self._is_null else _COMPUTED.get(scalar)
+
+    def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
+        made = self(scalar, b"")
+        return lambda _: made
+
+    def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
+        return (self(scalar, b""),)
 
 
 class _Keeping(KindChange):

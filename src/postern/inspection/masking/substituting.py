@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy
@@ -16,6 +18,50 @@ from postern.interception.events import Change, Scalar
 
 _NUMBERS = frozenset({Scalar.SMALLINT, Scalar.INTEGER, Scalar.BIGINT, Scalar.DECIMAL})
 _TEXTS = frozenset({Scalar.TEXT, Scalar.BYTES, Scalar.OTHER})
+
+
+_Span = tuple[int, int]
+
+
+def _lies_within(spans: list[_Span], start: int, end: int) -> bool:
+    place = bisect_right(spans, (start, sys.maxsize)) - 1
+    return place >= 0 and end <= spans[place][1]
+
+
+class _Changed:
+    """A text of which parts are replaced, from left to right. `made` are the parts that were put in before."""
+
+    def __init__(self, text: bytes, made: list[_Span]) -> None:
+        self._text = text
+        self._made = made
+        self._next = 0  # of `made`
+        self._read = 0  # of the text
+        self._size = 0  # of the parts
+        self._parts: list[bytes] = []
+        self._spans: list[_Span] = []
+
+    def put(self, start: int, end: int, new: bytes) -> None:
+        self._keep(start)
+        self._parts.append(new)
+        self._spans.append((self._size, self._size + len(new)))
+        self._size += len(new)
+        self._read = end
+
+    def finish(self) -> tuple[bytes, list[_Span]]:
+        """The text, and where the parts stand in it that were put in."""
+        self._keep(len(self._text))
+        return b"".join(self._parts), self._spans
+
+    def _keep(self, end: int) -> None:
+        """What stands before `end` and stays."""
+        shift = self._size - self._read
+        while self._next < len(self._made) and self._made[self._next][1] <= end:
+            first, last = self._made[self._next]
+            if first >= self._read:
+                self._spans.append((first + shift, last + shift))
+            self._next += 1
+        self._parts.append(self._text[self._read : end])
+        self._size += end - self._read
 
 
 class Substituting(Detectors):
@@ -38,24 +84,25 @@ class Substituting(Detectors):
         return None
 
     def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, Masked]]:
-        """As often as that shows another value."""
+        """As often as that shows another value. What took the place of a value is known by where it stands, and left
+        alone in later rounds."""
+        made: list[_Span] = []
         for _ in range(ROUNDS):
             counts: dict[str, tuple[int, int]] = {}
-            parts: list[bytes] = []
-            kept = 0
+            changed = _Changed(text, made)
             for found in self.find(text):
                 old = text[found.start : found.end]
+                if _lies_within(made, found.start, found.end):
+                    continue
                 new = self._substitutes.found(found.type, old)
                 if new == old:
                     continue
-                parts += (text[kept : found.start], new)
-                kept = found.end
+                changed.put(found.start, found.end, new)
                 hits, size = counts.get(found.type, (0, 0))
                 counts[found.type] = (hits + 1, size + len(old))
             if not counts:
                 return
-            parts.append(text[kept:])
-            text = b"".join(parts)
+            text, made = changed.finish()
             for kind, (hits, size) in counts.items():
                 yield kind, Masked(text, hits, size)
 

@@ -14,12 +14,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Kind, Rows
+from postern.interception.events import Change, Column, Fill, Kind, Rows
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.charsets import wide_codec
 from postern.protocols.mysql.messages import Field, parse_field, read_lenenc, uint24
 from postern.protocols.mysql.types import DATED, SIZED, kind_of, width_of
-from postern.protocols.mysql.values import cell_change, packed, plain, sized
+from postern.protocols.mysql.values import cell_change, fill_value, packed, plain, sized
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
@@ -304,6 +304,8 @@ class DataRows(Rows):
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
         layout = self._layout
+        if isinstance(by, Fill):
+            return self._fill(column, fill_value(layout.fields[column], layout.binary, by))
         each = cell_change(layout.fields[column], layout.binary, by)
         known: dict[bytes, bytes | None] = {}
         cells: Cells = []
@@ -324,6 +326,15 @@ class DataRows(Rows):
             self._new[column] = cells
             self._replaced = True
         return count, size
+
+    def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
+        """Every cell becomes `value`, those that are NULL as well."""
+        old = self._cells(column)
+        changed = [cell for cell in old if cell != value]
+        if changed:
+            self._new[column] = [value] * len(old)
+            self._replaced = True
+        return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
     def encode(self) -> tuple[bytes, int]:
         """The rows as they stand now, and of how many packets they are."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, KindChange, Scalar
+from postern.interception.events import Change, Fill, KindChange, Scalar
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.messages import Field
 from postern.protocols.mysql.types import DATED, SIZED, scalar_of, width_of
@@ -233,6 +233,18 @@ def cell_change(field: Field, binary: bool, by: Change) -> Callable[[bytes], byt
             return None
 
     return each
+
+
+def fill_value(field: Field, binary: bool, by: Fill) -> bytes | None:
+    """What every cell of that column becomes."""
+    scalar = scalar_of(field)
+    found = by.constant(scalar)
+    if scalar is Scalar.OTHER or found is None or found[0] is None or scalar not in _READ or not binary:
+        return None if scalar is Scalar.OTHER or found is None else found[0]
+    try:
+        return packed(field.type, bool(field.flags & m.UNSIGNED), found[0])
+    except ValueError:
+        return None
 
 
 def _of_bits(cell: bytes, ask: Callable[[bytes], bytes | None]) -> bytes | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from postern.interception.events import Change, CopyFormat
+from postern.interception.events import Change, CopyFormat, Fill
 from postern.protocols.postgres.types import INT8, NUMERIC, TEXT
 from postern.protocols.postgres.values import CellChange, cell_change
 
@@ -166,6 +166,8 @@ class _FieldChange:
     def all(self, fields: Sequence[bytes]) -> list[bytes]:
         """NULL stays."""
         null = self._form.null
+        if isinstance(self._by, Fill):
+            return [null] * len(fields)
         change = self._change(self._oid) if self._oid else None
         if change is not None and change.is_fixed:
             fixed = null if change.fixed is None else _text_field(change.fixed, self._form)
@@ -176,6 +178,8 @@ class _FieldChange:
     def of(self, field: bytes) -> bytes:
         """Of one that is not NULL."""
         form = self._form
+        if isinstance(self._by, Fill):  # the type of a computed value is not told: NULL is one of all types
+            return form.null
         if self._is_csv:
             value = _csv_value(field, form)
         elif b"\\" in field:
@@ -187,7 +191,7 @@ class _FieldChange:
             return form.null
         if new == value:
             return field
-        return _csv_field(new, form, field.startswith(form.quote)) if self._is_csv else _text_field(new, form)
+        return _csv_field(new, form) if self._is_csv else _text_field(new, form)
 
     def _change(self, oid: int) -> CellChange:
         change = self._known.get(oid)
@@ -245,9 +249,10 @@ def _csv_value(field: bytes, form: CopyFormat) -> bytes:
     return escaped.sub(rb"\1", field[1:-1])
 
 
-def _csv_field(value: bytes, form: CopyFormat, is_quoted: bool) -> bytes:
+def _csv_field(value: bytes, form: CopyFormat) -> bytes:
+    """In quotes only if it needs them: whether the target quoted the value tells something of it."""
     signs = (form.delimiter, form.quote, form.escape, b"\n", b"\r")
-    if not is_quoted and value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
+    if value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
         return value
     special = re.compile(rb"[%b%b]" % (re.escape(form.quote), re.escape(form.escape)))
     return form.quote + special.sub(lambda found: form.escape + found[0], value) + form.quote

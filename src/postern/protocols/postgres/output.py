@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Channel, Completed, CopyFormat, Output
+from postern.interception.events import Channel, Completed, CopyFormat, Fill, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
@@ -19,8 +19,11 @@ CHANNELS = {
     m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
     m.PARAMETER_STATUS: Channel.PARAMETER,
 }
-# Fields of errors and notices that can hold data; the others say which error it is, and where in the server's source.
+# Fields of errors and notices that can hold data; the others say where in the server's source it was made.
 _LABELS = {
+    ord("S"): "severity",
+    ord("V"): "severity",
+    ord("C"): "code",
     ord("M"): "message",
     ord("D"): "detail",
     ord("H"): "hint",
@@ -33,6 +36,7 @@ _LABELS = {
     ord("d"): "type",
     ord("n"): "constraint",
 }
+_MESSAGE = ord("M")
 _ASIDE = frozenset({m.NOTICE_RESPONSE, m.NOTIFICATION_RESPONSE, m.PARAMETER_STATUS})
 _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _NULL = b"\xff\xff\xff\xff"
@@ -89,9 +93,9 @@ class Text(Output):
             raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
         if self.channel in (Channel.NOTICE, Channel.ERROR):
             keys = [key for key, _ in m.parse_fields(self._body)]
-            self._body = (
-                b"".join([bytes((key,)) + m.cstring(text) for key, text in zip(keys, texts, strict=True)]) + b"\0"
-            )
+            # An empty text takes the place of a field that is left out.
+            left = [(key, text) for key, text in zip(keys, texts, strict=True) if text or key == _MESSAGE]
+            self._body = b"".join([bytes((key,)) + m.cstring(text) for key, text in left]) + b"\0"
         elif self.channel is Channel.NOTIFICATION:
             self._body = self._body[:4] + b"".join([m.cstring(text) for text in texts])
         elif self.channel is Channel.PARAMETER:
@@ -145,7 +149,8 @@ class Text(Output):
         for place, (cell, one) in enumerate(zip(cells, columns, strict=True)):
             if cell is None or one is None:
                 continue
-            new = changed(one[0] or UNKNOWN, BINARY, cell, one[1])
+            # A value that is computed is of a type that nobody tells. NULL is one of all types.
+            new = None if isinstance(one[1], Fill) else changed(one[0] or UNKNOWN, BINARY, cell, one[1])
             if new != cell:
                 told[place] = (1, len(cell))
                 cells[place] = new

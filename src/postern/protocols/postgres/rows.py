@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Kind, Rows
+from postern.interception.events import Change, Column, Fill, Kind, Rows
 from postern.protocols.framing import packed, uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
@@ -80,8 +80,8 @@ def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
 
 
 def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> bytes:
-    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays. A cell may
-    become NULL; one that is NULL stays so."""
+    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays, and in one for
+    NULL."""
     out: list[bytes] = []
     copied: i64 = 0
     pos: i64 = 0
@@ -192,6 +192,8 @@ class DataRows(Rows):
         field = self._layout.fields[column]
         change = cell_change(field.oid, field.format, by)
         is_fixed, fixed, each = change.is_fixed, change.fixed, change.each
+        if isinstance(by, Fill):
+            return self._fill(column, fixed)
         known: dict[bytes, bytes | None] = {}
         cells: Cells = []
         count = size = 0
@@ -213,6 +215,15 @@ class DataRows(Rows):
             self._new[column] = cells
             self._replaced = True
         return count, size
+
+    def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
+        """Every cell becomes `value`, those that are NULL as well."""
+        old = self._cells(column)
+        changed = [cell for cell in old if cell != value]
+        if changed:
+            self._new[column] = [value] * len(old)
+            self._replaced = True
+        return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
     def encode(self) -> bytes:
         return rebuild(self._block, self._old, self._new) if self._replaced else self._block

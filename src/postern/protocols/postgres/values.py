@@ -13,11 +13,12 @@ from functools import partial
 from typing import NamedTuple
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, KindChange, Scalar
+from postern.interception.events import Change, Fill, KindChange, Scalar
 from postern.protocols.postgres.scalars import SCALARS, Codec, scalar_codec
 from postern.protocols.postgres.types import ARRAYS, BINARY, BOX, FIRST_OWN, RECORD, any_parts, array_parts
 
 _INT32 = struct.Struct("!i")
+_EMPTY_ARRAY = struct.Struct("!iiI")  # no dimensions, no flags, the type of the elements
 _NULL = b"\xff\xff\xff\xff"
 # An element of an array literal: in quotes, with escapes, or bare.
 _ELEMENT = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
@@ -45,7 +46,10 @@ def changed(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
 
 
 def cell_change(oid: int, form: int, by: Change) -> CellChange:
-    """What `changed` does to the cells of one type."""
+    """What `changed` does to the cells of one type; but for `Fill`, NULL stays."""
+    if isinstance(by, Fill):
+        value = fill_value(oid, form, by)
+        return CellChange(lambda _: value, True, value)
     element = ARRAYS.get(oid)
     if element is not None:
         return CellChange(_guarded(_array(by) if form == BINARY else _literals(element, by), by))
@@ -58,6 +62,23 @@ def cell_change(oid: int, form: int, by: Change) -> CellChange:
         return one.each(cell) if parts is None else _parts(cell, parts, by)
 
     return CellChange(_guarded(each, by))
+
+
+def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
+    """What every cell of one type becomes."""
+    element = ARRAYS.get(oid)
+    if element is not None:
+        if by.constant(Scalar.TEXT) == (None,):
+            return None
+        return _EMPTY_ARRAY.pack(0, 0, element) if form == BINARY else b"{}"
+    codec = scalar_codec(oid, form)
+    found = None if codec is None or codec.like is not None else by.constant(SCALARS[oid])
+    if codec is None or found is None or found[0] is None:
+        return None
+    try:
+        return codec.write(found[0])
+    except (ValueError, struct.error):
+        return None
 
 
 def _guarded(each: Callable[[bytes], bytes | None], by: Change) -> Callable[[bytes], bytes | None]:

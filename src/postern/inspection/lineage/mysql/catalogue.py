@@ -12,7 +12,7 @@ from postern.domain.target_schema import ColumnRef, Key, Relation, TargetSchema
 from postern.inspection.lineage.mysql.builtins import CALM_TABLES, FUNCTIONS, QUOTING, SETTING_TABLES, SYSTEM
 from postern.inspection.lineage.mysql.names import column_name
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
-from postern.inspection.lineage.views import Views
+from postern.inspection.lineage.views import Views, also_named
 from postern.inspection.sql.mysql_texts import folded
 
 _WORD: Final = re.compile(r"\w+")
@@ -111,9 +111,13 @@ class Catalogue(Views):
             if len(made) != len(names) or any(out.many for out in made):
                 made = [Out(name, None) for name in names]
         for place, name in enumerate(names):
-            own: Sources = frozenset({ColumnRef(relation.schema, relation.name, name)})
+            own = frozenset({ColumnRef(relation.schema, relation.name, name)})
+            plain = frozenset({own})
+            within: list[Out] = []
             if relation.definition:
-                own = union([made[place].sources, own])
+                within = [made[place]]
+                plain = also_named(made[place].plain, own)
             elif name in relation.generated:
-                own = union([own, *(out.sources for out in self._define(relation, name))])
-            yield Out(column_name(name), own, hidden=name in relation.hidden)
+                within = self._define(relation, name)
+            sources = union([own, *(out.sources for out in within)])
+            yield Out(column_name(name), sources, hidden=name in relation.hidden, plain=plain)

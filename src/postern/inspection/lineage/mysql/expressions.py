@@ -12,9 +12,22 @@ from sqlglot import exp
 
 from postern.inspection.lineage.mysql.builtins import BARE, LAST_ID, QUOTING_SETTINGS
 from postern.inspection.lineage.mysql.catalogue import State
-from postern.inspection.lineage.mysql.names import column_name, column_of, is_there, items_of, may_be, named
+from postern.inspection.lineage.mysql.names import column_name, column_of, is_there, items_of, may_be, named, plain_of
 from postern.inspection.lineage.mysql.spelling import FOREIGN, LAST, PLAIN
-from postern.inspection.lineage.scope import NOTHING, Ctes, Out, Scope, Sources, Work, merged, union
+from postern.inspection.lineage.scope import (
+    COMPUTED,
+    NOTHING,
+    Ctes,
+    Filters,
+    Out,
+    Plain,
+    Scope,
+    Sources,
+    Work,
+    is_nothing_else,
+    merged,
+    union,
+)
 
 # Made of what is inside of them. Functions are: `spelling` has given those that are not another name.
 _PLAIN: Final = (
@@ -74,6 +87,7 @@ class Expressions:
         self._work = work
         self._query = query
         self.variables = variables
+        self.filters = Filters()
 
     def of(self, value: exp.Expr | None, scope: Scope, ctes: Ctes) -> Sources:
         """Of a whole expression; nothing where there is none. What it assigns may be all that is in it: of `@a := b or
@@ -91,6 +105,18 @@ class Expressions:
     def all(self, values: Iterable[exp.Expr], scope: Scope, ctes: Ctes) -> Sources:
         return union([self.of(value, scope, ctes) for value in values])
 
+    def _is_column(self, value: exp.Expr, scope: Scope, ctes: Ctes) -> bool:
+        return is_nothing_else(Out(None, self._of(value, scope, ctes), plain=self.plain(value, scope)))
+
+    def plain(self, value: exp.Expr, scope: Scope) -> Plain:
+        """Of a column of a list behind SELECT."""
+        while isinstance(value, exp.Alias | exp.Paren):
+            value = value.this
+        if not isinstance(value, exp.Column) or value.args.get("catalog") is not None:
+            return COMPUTED
+        items = items_of(scope, value.table, value.db) if value.table else None
+        return plain_of(scope, items, column_name(value.name))
+
     def _inside(self, node: exp.Expr, scope: Scope, ctes: Ctes) -> Sources:
         return union([self._of(child, scope, ctes) for child in node.iter_expressions()])
 
@@ -103,10 +129,9 @@ class Expressions:
         if isinstance(node, exp.Identifier | exp.Var):
             return self._word(node, scope)
         if isinstance(node, exp.Exists):
-            self._inside(node, scope, ctes)  # it may put something into a variable
-            return NOTHING
+            return self.filters.of(scope, lambda: self._exists(node, scope, ctes))
         if isinstance(node, exp.Query):
-            return merged(self._query(node, scope, ctes))
+            return self.filters.of(scope, lambda: merged(self._query(node, scope, ctes)))
         if isinstance(node, exp.Placeholder):
             return self.variables.given
         if isinstance(node, exp.Parameter):
@@ -120,9 +145,21 @@ class Expressions:
             return union([self.variables.kept(LAST_ID), self._inside(node, scope, ctes)])
         if name == FOREIGN or (isinstance(node, _OTHER) and name not in _ANONYMOUS):
             return None
+        if isinstance(node, exp.Count):
+            values = [value for value in _counted(node) if not self._is_column(value, scope, ctes)]
+            return union([self._of(value, scope, ctes) for value in values])
         if isinstance(node, exp.Window):
             return union([self._inside_window(node, scope, ctes), self._named_windows(node, scope, ctes)])
         return self._inside(node, scope, ctes) if isinstance(node, _PLAIN) or name in _ANONYMOUS else None
+
+    def _exists(self, node: exp.Exists, scope: Scope, ctes: Ctes) -> Sources:
+        """Only that there are rows. It may put something into a variable."""
+        for child in node.iter_expressions():
+            if isinstance(child, exp.Query):
+                self._query(child, scope, ctes)
+            else:
+                self._of(child, scope, ctes)
+        return NOTHING
 
     def _column(self, column: exp.Column, scope: Scope) -> Sources:
         if column.args.get("catalog") is not None:
@@ -152,7 +189,7 @@ class Expressions:
         while level is not None:
             if any(out.name == name for out in level.outs):
                 return named(scope, name)
-            level = level.parent
+            level = level.outer()
         return NOTHING
 
     def _setting(self, node: exp.SessionParameter) -> Sources:
@@ -180,6 +217,12 @@ def inside(value: exp.Expr) -> Iterator[exp.Expr]:
         node = waiting.pop()
         yield node
         waiting += [child for child in node.iter_expressions() if not isinstance(child, exp.Query)]
+
+
+def _counted(node: exp.Count) -> list[exp.Expr]:
+    """What it counts. Counting a table's column shows no more than counting the rows of a query does."""
+    values = [*node.iter_expressions()]
+    return [each for value in values for each in (value.expressions if isinstance(value, exp.Distinct) else [value])]
 
 
 def _called(node: exp.Expr) -> str:

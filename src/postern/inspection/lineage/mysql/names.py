@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.inspection.lineage.scope import Item, Out, Scope, Sources, merged
+from postern.inspection.lineage.scope import COMPUTED, Item, Out, Plain, Scope, Sources, merged
 from postern.inspection.sql.mysql_texts import folded
 
 
@@ -44,8 +44,24 @@ def named(level: Scope, name: str) -> Sources:
             fuzzy += [out for out in scope.aliases if out.name == name or may_be(out.name, name)]
         if found:
             return merged(found + fuzzy)
-        scope = scope.parent
+        scope = scope.outer()
     return merged(fuzzy) if fuzzy else None
+
+
+def plain_of(level: Scope, items: list[Item] | None, name: str) -> Plain:
+    """The columns of tables that a name is, where no other may be meant: of `items`, or of the innermost level."""
+    scope: Scope | None = level
+    while scope is not None:
+        outs = list(scope.outs) if items is None else [out for item in items for out in item.outs]
+        if isinstance(scope, Level) and scope is not level:
+            outs += scope.aliases
+        exact = [out for out in outs if out.name == name]
+        if any(may_be(out.name, name) for out in outs) or len(exact) > 1:
+            return COMPUTED
+        if exact:
+            return exact[0].plain
+        scope = None if items is not None else scope.outer()
+    return COMPUTED
 
 
 def is_there(level: Scope, name: str) -> bool:
@@ -55,7 +71,7 @@ def is_there(level: Scope, name: str) -> bool:
         outs = [*scope.outs, *scope.aliases] if isinstance(scope, Level) else scope.outs
         if any(out.name == name or may_be(out.name, name) for out in outs):
             return True
-        scope = scope.parent
+        scope = scope.outer()
     return False
 
 
@@ -71,7 +87,7 @@ def items_of(level: Scope, table: str, schema: str = "") -> list[Item]:
     exact: Item | None = None
     like: Item | None = None
     scope: Scope | None = level
-    while scope is not None and exact is None:
+    while scope is not None:
         for item in scope.items:
             if schema and folded(item.schema) != folded(schema):
                 continue
@@ -79,5 +95,7 @@ def items_of(level: Scope, table: str, schema: str = "") -> list[Item]:
                 exact = item
             elif folded(item.name) == folded(table) and like is None:
                 like = item
-        scope = scope.parent
+        if exact is not None:
+            break
+        scope = scope.outer()
     return [item for item in (exact, like) if item is not None]

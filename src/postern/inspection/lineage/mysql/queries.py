@@ -20,10 +20,11 @@ from postern.inspection.lineage.scope import (
     Out,
     Part,
     Scope,
-    Sources,
     TooMuch,
     Work,
+    either,
     merged,
+    only,
     renamed,
     union,
 )
@@ -131,19 +132,22 @@ class Queries:
     def _clauses(self, node: exp.Expr, scope: Level, ctes: Ctes) -> None:
         """What only filters or sorts is not in the answer; what it puts into variables is in them."""
         clauses = [node.args.get(name) for name in _CLAUSES]
-        clauses += [join.args.get("on") for join in node.args.get("joins") or ()]
+        clauses += [join.args.get("on") for join in _joins(node)]
         level = Level(scope.parent, scope.items, [*scope.outs, *scope.aliases], scope.windows)
         for clause in clauses:
-            if isinstance(clause, exp.Expr) and _puts(clause):
+            if isinstance(clause, exp.Expr) and (self.expressions.filters.wanted or _puts(clause)):
                 for child in clause.iter_expressions() if _is_clause(clause) else (clause,):
-                    self.expressions.of(child, level, ctes)
+                    self.expressions.filters.add(self.expressions.of(child, level, ctes))
 
     def _values(self, values: exp.Values, parent: Scope | None, ctes: Ctes) -> list[Out]:
         scope = Level(parent)
         found: list[Out] = []
         for row in values.expressions:
             cells = row.expressions if isinstance(row, exp.Tuple | exp.Anonymous) else [row]
-            fresh = [Out(None, self.expressions.of(cell, scope, ctes)) for cell in cells]
+            fresh = [
+                Out(None, self.expressions.of(cell, scope, ctes), plain=self.expressions.plain(cell, scope))
+                for cell in cells
+            ]
             found = _both(found, fresh) if found else fresh
         return found
 
@@ -156,7 +160,8 @@ class Queries:
                 outs = [out for item in items for out in item.outs]
                 return [Out(None, merged(outs), many=True)] if items else [UNKNOWN]
             return [out for out in items[0].outs if not out.hidden]
-        return [Out(self._name(value), self.expressions.of(value, scope, ctes))]
+        sources = self.expressions.of(value, scope, ctes)
+        return [Out(self._name(value), sources, plain=self.expressions.plain(value, scope))]
 
     def _name(self, value: exp.Expr) -> str | None:
         """None where it may be any: a column without a name of its own is called as the text says."""
@@ -209,6 +214,7 @@ class Queries:
             # What its columns are called is known, and all are made of the same.
             document = table.this
             found = self.expressions.of(document.this, scope.with_parts(left), ctes)
+            self.expressions.filters.add(found)  # how many rows it gives
             return self._named(table, [Out(None, found, many=True)])
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
             return Part((), (UNKNOWN,))
@@ -262,25 +268,47 @@ def _join(left: Part, right: Part, join: exp.Join) -> Part:
         return Part(items, left.outs + right.outs)
     if join.args.get("side") == "RIGHT":
         left, right = right, left
-    common = [Out(name, union([_side(left, name), _side(right, name)])) for name in names]
+    common = [_common(left, right, name) for name in names]
     rest = [out for out in left.outs + right.outs if out.name not in names]
     return Part(items, (*common, *rest))
 
 
-def _side(part: Part, name: str) -> Sources:
-    """Of a column that a join merges, one side's."""
-    return merged([out for out in part.outs if out.name == name] or [out for out in part.outs if out.name is None])
+def _common(left: Part, right: Part, name: str) -> Out:
+    """A column that a join merges: it shows one side's value, or the other's."""
+    one, other = _side(left, name), _side(right, name)
+    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+
+
+def _side(part: Part, name: str) -> Out:
+    exact = [out for out in part.outs if out.name == name]
+    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 
 
 def _both(left: list[Out], right: list[Out]) -> list[Out]:
     """A set operation: the names of the left side, and what both are made of."""
     if any(out.many for out in (*left, *right)) or len(left) != len(right):
         return [Out(None, merged([*left, *right]), many=True)]
-    return [Out(a.name, union([a.sources, b.sources])) for a, b in zip_longest(left, right, fillvalue=UNKNOWN)]
+    return [
+        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
+    ]
 
 
 def _is_clause(node: exp.Expr) -> bool:
     return isinstance(node, exp.Where | exp.Having | exp.Group | exp.Order | exp.Limit | exp.Offset)
+
+
+def _joins(node: exp.Expr) -> Iterator[exp.Join]:
+    """Those of a query, and those in brackets behind FROM."""
+    waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, exp.Join):
+            yield found
+        if isinstance(found, exp.From | exp.Join | exp.Table) or (
+            isinstance(found, exp.Subquery) and isinstance(found.this, exp.Table)
+        ):
+            waiting += [found.this, *(found.args.get("joins") or ())]
 
 
 def _puts(clause: exp.Expr) -> bool:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
-from postern.inspection.lineage.answers import Outs, one_of, spread
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.mysql.catalogue import State
 from postern.inspection.lineage.mysql.lineage import MySqlLineage
 from postern.inspection.lineage.mysql.names import column_name
 from postern.inspection.lineage.mysql.statements import Read
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Sources, merged, union
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
 from postern.inspection.sql.mysql_texts import Texts, Variable, bounded
 from postern.interception.events import Column
 
@@ -69,15 +69,15 @@ class MySqlSessionLineage:
                 if text is None:
                     self.missed()
 
-    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Sources, ...] | None:
+    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Of the answer to a statement. None when nothing can be said of any of its columns."""
         outs = self._answered(statement, columns)
         if not columns:
-            return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
+            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
         found = None if outs is None else spread(outs, len(columns))
         if found is None:
             return (None,) * len(columns)
-        return tuple(self._both(column, sources) for column, sources in zip(columns, found, strict=True))
+        return tuple(origin_of(self._both(column, out)) for column, out in zip(columns, found, strict=True))
 
     def tags(self, column: ColumnRef) -> frozenset[str]:
         relation = self._schema.relations.get((column.schema, column.table))
@@ -179,20 +179,20 @@ class MySqlSessionLineage:
                 found += [] if inner.outs is None and not inner.handler else self._meanings(inner)
         return found
 
-    def _both(self, column: Column, sources: Sources) -> Sources:
+    def _both(self, column: Column, out: Out) -> Out:
         """The target's word counts beside the statement's."""
-        if column.origin is None or sources is None:
-            return sources
+        if column.origin is None or out.sources is None:
+            return out
         schema, table, name = column.origin
         catalogue = self._lineage.catalogue(self._schema)
-        found: list[Sources] = [sources]
+        found: list[Sources] = [out.sources]
         keys = catalogue.spelled(schema, table) if table else []
         if table and not keys and catalogue.spelled("", table):
-            return None  # a table of that name where the snapshot has none
+            return Out(None, None)  # a table of that name where the snapshot has none
         for key in keys:
-            outs = [out for out in catalogue.outs(catalogue.schema.relations[key]) if out.name == column_name(name)]
+            outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
             found.append(merged(outs) if outs or not schema else None)
-        return union(found)
+        return Out(None, union(found), plain=out.plain)
 
 
 def _compared(name: str) -> str:

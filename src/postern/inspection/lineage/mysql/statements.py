@@ -15,7 +15,19 @@ from postern.inspection.lineage.mysql.expressions import Variables
 from postern.inspection.lineage.mysql.names import Level
 from postern.inspection.lineage.mysql.queries import Queries
 from postern.inspection.lineage.mysql.spelling import LAST, Spelled, spelled
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Item, Out, Part, Sources, Work, merged, union
+from postern.inspection.lineage.scope import (
+    COMPUTED,
+    NOTHING,
+    UNKNOWN,
+    Ctes,
+    Item,
+    Out,
+    Part,
+    Sources,
+    Work,
+    merged,
+    union,
+)
 from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.calls import called_at
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
@@ -220,7 +232,17 @@ class Statements:
         if not isinstance(returning, exp.Returning):
             return []
         fresh = union(written)
-        outs = tuple(Out(out.name, union([out.sources, fresh]), out.many, out.hidden) for out in scope.outs)
+        # What a client has just written is its own choice, as a constant is.
+        outs = tuple(
+            Out(
+                out.name,
+                union([out.sources, fresh]),
+                out.many,
+                out.hidden,
+                out.plain if isinstance(tree, exp.Delete) else COMPUTED,
+            )
+            for out in scope.outs
+        )
         items = tuple(Item(item.name, outs, item.schema) for item in scope.items)
         after = Level()
         after.add(Part(items, outs))
