@@ -31,7 +31,7 @@ class ConnectionOptions(Body):
     """The fields that no request must have."""
 
     read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "managed_by", "status", "default_database", "guardrails_advisory"}
+        {"id", "managed_by", "status", "default_database", "guardrails_advisory", "warnings"}
     )
 
     subtype: str | None = Field(None, description="Left out or null: stays as it is")
@@ -47,7 +47,9 @@ class ConnectionOptions(Body):
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
     tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
-    redact_enabled: bool | None = None
+    redact_enabled: bool | None = Field(
+        None, description="Masks `redact_types`, or the usual types if none are given; types alone set it to true"
+    )
     redact_types: list[str] | None = None
     resource_name: str | None = None
     reviewers: list[str] | None = None
@@ -136,6 +138,7 @@ class ConnectionAnswer(Answer):
         description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
     )
     tags: list[str]
+    warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
     def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
