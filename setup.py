@@ -58,6 +58,7 @@ HOT = [
     "protocols/terminal/lines.py",
     "protocols/terminal/messages.py",
     "protocols/terminal/output.py",
+    "protocols/terminal/rendering.py",
     "protocols/terminal/wire.py",
     "protocols/texts.py",
     "recording/recorder.py",

@@ -281,13 +281,14 @@ class TerminalWire(Wire):
                 return
             held = self._held[kind]
             if self.wants.output or held.data:
-                self._print(kind, held.take(payload))
+                self._print(kind, held.take(payload), ends=False)
             elif payload:
                 self._downward.append(m.frame(kind, payload))
 
-    def _print(self, kind: int, data: bytes) -> None:
+    def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
+        """`ends`: the row that the cursor is in is not waited for any longer."""
         if data:
-            self._downward.append(Printed(max(self._exchange, 1), kind, data))
+            self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
 
     def _end_output(self) -> None:
         """Behind all that was held back of it."""
@@ -335,6 +336,8 @@ class TerminalWire(Wire):
         answer: it goes too, and the run has failed."""
         message = refused(refusal, terminal=self._terminal)
         if not self._whole:
+            assert isinstance(event, Printed)
+            event.withheld()
             return message
         self._cutting = self._exited = True
         self._code = m.REFUSED
@@ -359,7 +362,7 @@ class TerminalWire(Wire):
 
     def _let_out(self) -> None:
         for kind, held in self._held.items():
-            self._print(kind, held.rest())
+            self._print(kind, held.rest(), ends=True)
 
     @property
     def exit_code(self) -> int | None:
