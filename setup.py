@@ -50,6 +50,7 @@ HOT = [
     "protocols/postgres/types.py",
     "protocols/postgres/wire.py",
     "protocols/terminal/files/copying.py",
+    "protocols/terminal/files/detection.py",
     "protocols/terminal/files/hashing.py",
     "protocols/terminal/files/sftp.py",
     "protocols/terminal/files/sftp_messages.py",
