@@ -134,4 +134,7 @@ def warn_of(connection: Connection) -> None:
     for warning in connection.get("warnings", ()):
         click.echo(f"Warning: {name}: {warning}.", err=True)
     if connection.get("guardrails_advisory"):
-        click.echo("postern: input rules of guard rails are advice here: a shell has other ways to say it.", err=True)
+        click.echo(
+            "postern: guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
+            err=True,
+        )

@@ -127,7 +127,7 @@ class ConnectionAnswer(Answer):
     force_approve_groups: list[str]
     guardrail_rules: list[str]
     guardrails_advisory: bool = Field(
-        description="Its guard rails' input rules are advice: what a shell makes of a line cannot be known"
+        description="Its guardrails are advisory: a shell has other ways to say it, and a program can encode output"
     )
     tracker_issue_template_id: str | None
     redact_enabled: bool
