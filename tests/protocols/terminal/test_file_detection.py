@@ -6,7 +6,7 @@ import pytest
 from tests.protocols.terminal.test_wire_terminal import Told, out
 
 from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.files.detection import Beginning
+from postern.protocols.terminal.files.detection import ProtocolDetector
 
 NARROW = {"whole": False, "terminal": False, "files": False}
 SPOKEN = {
@@ -64,8 +64,8 @@ def test_where_file_transfer_is_allowed_nothing_is_ended(how: str) -> None:
     assert told.shown() == SPOKEN[how]
 
 
-def test_a_beginning_keeps_little() -> None:
-    beginning = Beginning()
+def test_detector_keeps_few_bytes() -> None:
+    detector = ProtocolDetector()
     for _ in range(1_000):
-        assert beginning.protocol(b"C" + b"0" * 1_000) == ""
-    assert len(beginning._data) <= 4_096
+        assert detector.protocol(b"C" + b"0" * 1_000) == ""
+    assert len(detector._data) <= 4_096

@@ -17,7 +17,7 @@ from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Refusal, Shown
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import HOLD
-from postern.protocols.terminal.rendering import Row, is_plain, render
+from postern.protocols.terminal.rendering import TerminalRow, is_plain, render
 
 WORD = "topsecret"
 MAIL = b"ann@example.com"
@@ -100,8 +100,8 @@ INVISIBLE = (
 )
 
 
-def shown(data: bytes, row: Row | None = None) -> str:
-    return "\n".join(line.shown for line in render(data, row or Row()))
+def shown(data: bytes, row: TerminalRow | None = None) -> str:
+    return "\n".join(line.shown for line in render(data, row or TerminalRow()))
 
 
 def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardRails:
@@ -168,7 +168,7 @@ def test_bytes_without_a_hit_reach_client_and_recording_as_they_are(data: bytes,
 @given(st.text("ab\x1b[]0;m1\r\n\b\t\x9bHKP\u0301\u4e2d\x07\\", max_size=80), st.lists(st.integers(1, 20), max_size=8))
 @settings(max_examples=300, deadline=None)
 def test_lines_hold_every_byte(text: str, cuts: list[int]) -> None:
-    row, data = Row(), text.encode("utf-8", "surrogateescape")
+    row, data = TerminalRow(), text.encode("utf-8", "surrogateescape")
     for cut in [*cuts, len(data)]:
         piece, data = data[:cut], data[cut:]
         assert b"".join(line.data for line in render(piece, row)) == piece
@@ -242,7 +242,7 @@ def test_a_terminal_that_was_quiet_begins_a_row() -> None:
     [b"plain\n", b"two\r\nlines\r\n", b"a\ttab\n", "grüße, 中文, é\n".encode(), b"no line end"],
 )
 def test_ordinary_text_needs_no_rendering(data: bytes) -> None:
-    assert is_plain(data, Row())
+    assert is_plain(data, TerminalRow())
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_ordinary_text_needs_no_rendering(data: bytes) -> None:
     ],
 )
 def test_hostile_sequences_stay_within_bounds(data: bytes) -> None:
-    row = Row()
+    row = TerminalRow()
     for start in range(0, len(data), 8_192):
         lines = render(data[start : start + 8_192], row)
         assert sum(len(line.shown) for line in lines) <= 70 * 8_192

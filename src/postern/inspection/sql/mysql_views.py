@@ -29,7 +29,7 @@ JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ViewReach:
     """What reading a relation does. `untraced` says why `objects` may not be all that it touches."""
 
     effects: frozenset[Effect] = frozenset()
@@ -39,12 +39,12 @@ class Reach:
 
 
 @dataclass
-class Views:
+class ViewResolver:
     """The relations of one snapshot. Each view is judged once, when a statement first names it."""
 
     schema: TargetSchema
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
-    _reached: dict[Key, Reach] = field(default_factory=dict)
+    _reached: dict[Key, ViewReach] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for relation in self.schema.relations.values():
@@ -60,7 +60,7 @@ class Views:
         found = self._by_name.get(folded(name.name), [])
         return [one for one in found if not wanted or folded(one.schema) == wanted]
 
-    def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> Reach:
+    def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> ViewReach:
         """Return what reading it does. `within` are the views whose definitions led here, the outermost first."""
         key = (relation.schema, relation.name)
         found = self._reached.get(key)
@@ -69,14 +69,14 @@ class Views:
         if not relation.definition:
             return _NOTHING
         if key in within or len(within) >= _DEEPEST:
-            return Reach(untraced=f"views lead too deep at {'.'.join(key)}")
+            return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
         found = self._judged(relation, judge(relation.definition, self.schema, (*within, key)))
         # What was judged on the way down may have been cut off there.
         if not within or not found.untraced:
             self._reached[key] = found
         return found
 
-    def _judged(self, relation: Relation, statements: Sequence[Statement]) -> Reach:
+    def _judged(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
         effects = frozenset(effect for one in statements for effect in one.effects)
         objects = frozenset(touched for one in statements for touched in one.objects)
         untraced = next((one.untraced for one in statements if one.untraced), "")
@@ -84,22 +84,22 @@ class Views:
         text = folded(relation.definition)
         if any(function in text for function in self._functions):
             reason = f"the view {name} calls a function, and what that does is not known"
-            return Reach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
+            return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
         if Effect.UNKNOWN in effects or not statements:
             untraced = untraced or (
                 f"what the view {name} reads is not known; if its definition is hidden, grant SHOW VIEW on it to the "
                 "connection's user"
             )
-        return Reach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
+        return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
 
 
-_NOTHING: Final = Reach()
+_NOTHING: Final = ViewReach()
 
 
 @lru_cache(maxsize=16)
-def views_of(schema: TargetSchema) -> Views:
+def views_of(schema: TargetSchema) -> ViewResolver:
     """Return the views of a snapshot, which is known by its identity."""
-    return Views(schema)
+    return ViewResolver(schema)
 
 
 def follow_views(

@@ -12,7 +12,7 @@ from typing import Final
 from postern.interception.events import Channel, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.rendering import Line, Row, is_plain, render
+from postern.protocols.terminal.rendering import TerminalLine, TerminalRow, is_plain, render
 
 HOLD: Final = 8 * 1024  # bytes
 _KEPT: Final = 256  # bytes behind a cut, so that what begins there is judged with what follows
@@ -29,7 +29,7 @@ class Printed(Output):
     """Bytes of one channel: lines, as a rule. `row` is the row of text that they begin in, which those behind them go
     on with, unless this `ends` it. Pieces of one channel are rendered in their order."""
 
-    def __init__(self, exchange: int, kind: int, data: bytes, row: Row, *, ends: bool) -> None:
+    def __init__(self, exchange: int, kind: int, data: bytes, row: TerminalRow, *, ends: bool) -> None:
         self.exchange = exchange
         self.channel = CHANNELS[kind]
         self._kind = kind
@@ -37,7 +37,7 @@ class Printed(Output):
         self._row = row
         self._began = row  # as it was before this piece, once it is rendered
         self._ends = ends
-        self._lines: list[Line] = []
+        self._lines: list[TerminalLine] = []
         self._overwritten: list[int] = []  # lines of which `linear` is judged as well
 
     def texts(self) -> list[bytes]:
@@ -57,7 +57,7 @@ class Printed(Output):
             self._row.become(self._began)
         self._lines = render(self._data, self._row)
         if self._ends:
-            self._row.become(Row())
+            self._row.become(TerminalRow())
         shown = "\n".join([line.shown for line in self._lines])
         self._overwritten = [place for place, line in enumerate(self._lines) if line.linear]
         texts = [shown, *[self._lines[place].linear for place in self._overwritten]]
@@ -72,7 +72,7 @@ class Printed(Output):
             if text != self._lines[place].linear.encode("utf-8", "surrogateescape")
         }
         self._data = _replaced(self._lines, texts[0], changed)
-        self._row.become(Row())  # what follows stands behind a row that is not the program's any more
+        self._row.become(TerminalRow())  # what follows stands behind a row that is not the program's any more
 
     def withheld(self) -> None:
         """The client does not get it: what follows goes on in the row before it."""
@@ -83,7 +83,7 @@ class Printed(Output):
         return m.frames(self._kind, self._data)
 
 
-def _replaced(lines: list[Line], shown: bytes, overwritten: set[int]) -> bytes:
+def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
     """The lines as they came, but for those of which the text is another one now: they are sent as text. `overwritten`
     are lines whose text is right only as they end."""
     texts: list[bytes] = []
@@ -110,7 +110,7 @@ class Held:
 
     def __init__(self) -> None:
         self.data = b""
-        self.row = Row()
+        self.row = TerminalRow()
 
     def take(self, data: bytes) -> bytes:
         """What can be judged now, `data` included."""

@@ -64,7 +64,7 @@ _COMBINED: Final = re.compile(f"[{_COMBINING}]")
 _MARKED: Final = re.compile(f"([ -~])[{_COMBINING}]+")
 
 
-class Row:
+class TerminalRow:
     """The row that the cursor is in. It outlives a piece of output that does not end with a line end."""
 
     def __init__(self) -> None:
@@ -75,12 +75,12 @@ class Row:
         self.saved = 0
         self.addressed = ""  # the row that an absolute address named last
 
-    def copy(self) -> Row:
-        other = Row()
+    def copy(self) -> TerminalRow:
+        other = TerminalRow()
         other.become(self)
         return other
 
-    def become(self, other: Row) -> None:
+    def become(self, other: TerminalRow) -> None:
         self.cells = other.cells[:]
         self.cursor = other.cursor
         self.pending = other.pending
@@ -97,7 +97,7 @@ class Row:
         return "".join(self.cells)
 
 
-class Line:
+class TerminalLine:
     """A line of output: `data` as it came, what a terminal shows of it when it ends, and `linear`, the characters in
     the order in which they came, where some of them were overwritten or erased. `continues` a row that began before."""
 
@@ -113,7 +113,7 @@ class Line:
         return b"\r\n" if self.data.endswith(b"\r\n") else b"\n" if self.data.endswith(b"\n") else b""
 
 
-def is_plain(data: bytes, row: Row) -> bool:
+def is_plain(data: bytes, row: TerminalRow) -> bool:
     """Whether a terminal shows exactly these bytes."""
     if not row.is_fresh:
         return False
@@ -130,9 +130,9 @@ def is_plain(data: bytes, row: Row) -> bool:
     return not others or _SPECIAL.search(others.decode("utf-8", "surrogateescape")) is None
 
 
-def render(data: bytes, row: Row) -> list[Line]:
+def render(data: bytes, row: TerminalRow) -> list[TerminalLine]:
     """Return the lines of `data`, which begins in `row`; leaves in `row` what the next piece begins in."""
-    lines: list[Line] = []
+    lines: list[TerminalLine] = []
     for part in data.splitlines(keepends=True) if b"\r" not in data else _split(data):
         continues = not row.is_fresh
         text = (row.pending.encode("utf-8", "surrogateescape") + part).decode("utf-8", "surrogateescape")
@@ -153,17 +153,17 @@ def _split(data: bytes) -> list[bytes]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def _line(data: bytes, text: str, row: Row, *, continues: bool) -> Line:
+def _line(data: bytes, text: str, row: TerminalRow, *, continues: bool) -> TerminalLine:
     plain = _INVISIBLE.sub("", text)
     if row.is_fresh and plain.endswith("\n") and _MOVING.search(plain) is None:
-        return Line(data, _composed(plain.rstrip("\r\n")), "", continues=continues)
+        return TerminalLine(data, _composed(plain.rstrip("\r\n")), "", continues=continues)
     painter = _Painter(row)
     painter.paint(text)
     shown = painter.rows
     if not data.endswith(b"\n"):
         shown = [*shown, _narrowed(row.text)]
     linear = "".join(painter.linear) if painter.is_lossy else ""
-    return Line(data, _composed("\n".join(shown)), _composed(linear), continues=continues)
+    return TerminalLine(data, _composed("\n".join(shown)), _composed(linear), continues=continues)
 
 
 def _composed(text: str) -> str:
@@ -176,7 +176,7 @@ def _composed(text: str) -> str:
 class _Painter:
     """Applies output to a row. `rows` are those that ended."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: TerminalRow) -> None:
         self._row = row
         self.rows: list[str] = []
         self.linear: list[str] = []

@@ -16,7 +16,7 @@ from postern.interception.events import Completed, Operation, Output, Resized, R
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.files.detection import Beginning
+from postern.protocols.terminal.files.detection import ProtocolDetector
 from postern.protocols.terminal.lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
 
@@ -59,8 +59,8 @@ class TerminalWire(Wire):
         files: bool = True,
     ) -> None:
         self.wants = Wants()
-        self._asked = None if files else Beginning()
-        self._answered = None if files else Beginning()
+        self._asked = None if files else ProtocolDetector()
+        self._answered = None if files else ProtocolDetector()
         self._opaque = opaque
         self._passed = 0  # bytes of input, where it is opaque
         self._arguments = arguments

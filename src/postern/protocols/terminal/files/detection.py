@@ -23,7 +23,7 @@ _PACKET: Final = 9  # bytes by which those that are no lines are known
 _LONGEST: Final = 4 * 1024
 
 
-class Beginning:
+class ProtocolDetector:
     """The first bytes of one direction of a program."""
 
     def __init__(self) -> None:
