@@ -112,7 +112,7 @@ def test_personal_data_come_masked(gateway: Gateway) -> None:
         assert not re.search(r"\b4242 ?4242|\b4111 ?1111|\b3782", shown)
     session = newest_session(gateway, verb="connect")
     printed = gateway.run("sessions", "show", session["id"], "--output").stdout
-    assert "EMAIL_ADDRESS=" in printed
+    assert "customer data=" in printed  # masked values are counted by the rule that names the column
     assert "@example" not in printed
 
 
