@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, insert
 from tests.api.conftest import Api, message
 
+from postern.services.access import masked_types
 from postern.store.ports import Topic
 from postern.store.schema import connections
 from postern.store.sql.rows import connection_values
@@ -50,6 +51,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "status": "online",
         "default_database": "shop",
         "secret": SHOWN,
+        "warnings": [],
     }
     again = await api.as_admin.put("/connections/shop", json=shown | {"secret": None})
     assert again.json() == shown, "what an answer said is a valid request"
@@ -287,6 +289,59 @@ async def test_patch_changes_only_what_is_given(api: Api) -> None:
     assert patched.status_code == 200
     assert patched.json() == made | {"access_mode_exec": "disabled", "redact_enabled": True}
     assert (await api.as_admin.patch("/connections/shop", json={})).json() == patched.json()
+
+
+TYPES = {"redact_types": ["EMAIL_ADDRESS"]}
+OFF = {"redact_enabled": False}
+ON = {"redact_enabled": True}
+UNSAID = {"redact_enabled": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "before", "given", "enabled", "warned"),
+    [
+        ("POST", None, {}, False, False),
+        ("POST", None, TYPES, True, False),
+        ("POST", None, TYPES | UNSAID, True, False),
+        ("POST", None, TYPES | ON, True, False),
+        ("POST", None, TYPES | OFF, False, True),
+        ("POST", None, {"redact_types": []}, False, False),
+        ("PUT", {}, TYPES, True, False),
+        ("PUT", {}, TYPES | UNSAID, True, False),
+        ("PUT", {}, TYPES | OFF, False, True),
+        ("PUT", TYPES, {}, False, False),
+        ("PUT", ON, TYPES, True, False),
+        ("PATCH", {}, TYPES, True, False),
+        ("PATCH", {}, TYPES | UNSAID, True, False),
+        ("PATCH", TYPES | OFF, TYPES, True, False),
+        ("PATCH", TYPES | OFF, {"tags": ["x"]}, False, True),
+        ("PATCH", TYPES, OFF, False, True),
+        ("PATCH", TYPES, TYPES | OFF, False, True),
+        ("PATCH", TYPES | OFF, ON, True, False),
+        ("PATCH", TYPES, {"redact_types": []}, True, False),
+        ("PATCH", TYPES | OFF, {"redact_types": []}, False, False),
+    ],
+)
+async def test_types_switch_masking_on_unless_the_write_disables_it(
+    api: Api, method: str, before: dict[str, Any] | None, given: dict[str, Any], enabled: bool, warned: bool
+) -> None:
+    if before is None:
+        answer = await api.as_admin.post("/connections", json=api.connection_body() | given)
+    else:
+        await api.make_connection(**before)
+        body = given if method == "PATCH" else api.connection_body() | given
+        answer = await api.as_admin.request(method, "/connections/shop", json=body)
+    assert answer.status_code in (200, 201)
+    found = await api.world.stores.connections.get(api.world.org_id, "shop")
+    assert found is not None
+    assert (found.redact_enabled, masked_types(found) != frozenset()) == (enabled, enabled)
+    assert [text.partition(",")[0] for text in answer.json()["warnings"]] == ["redact_types is set"] * warned
+    assert (await api.as_admin.get("/connections/shop")).json() == answer.json()
+
+
+async def test_types_are_refused_where_masking_cannot_be_enforced(api: Api) -> None:
+    answer = await api.as_admin.post("/connections", json=api.connection_body(subtype="mysql") | TYPES)
+    assert message(answer, 422).startswith("redact_enabled: cannot be enforced")
 
 
 async def test_a_managed_connection_is_immutable(api: Api) -> None:

@@ -241,20 +241,22 @@ async def test_one_that_is_in_use_does_not_vanish_in_silence(api: Api) -> None:
     assert (await api.as_admin.delete(f"/guardrails/{free['id']}")).status_code == 204
 
 
-async def test_on_a_shell_it_is_said_that_input_rules_are_advice(api: Api) -> None:
+async def test_on_a_shell_it_is_said_that_rules_are_advisory(api: Api) -> None:
     shell = await api.make_connection("shell", type="custom", subtype="", command=["bash"])
     assert shell["guardrails_advisory"] is False
     rules = {"rules": [{"type": "deny_words_list", "words": ["rm -rf"]}]}
     body: dict[str, Any] = {"name": "care", "connection_ids": [shell["id"]], "input": rules}
     made = (await api.as_admin.post("/guardrails", json=body)).json()
-    assert "advice on shell" in made["notices"][0]
+    assert "advisory on shell" in made["notices"][0]
     path = f"/guardrails/{made['id']}"
     assert (await api.as_admin.get(path)).json() == made
     assert (await api.as_admin.put(path, json=made)).json()["notices"] == made["notices"], "it reads back as it is"
     assert (await api.as_admin.get("/connections/shell")).json()["guardrails_advisory"] is True
     assert "notices" not in (await api.as_admin.get("/guardrails")).json()["data"][0]
     only_output = (await api.as_admin.put(path, json=body | {"input": None, "output": rules})).json()
-    assert "notices" not in only_output
+    [notice] = only_output["notices"]
+    assert "output rules on shell" in notice
+    assert "base64" in notice
     shop = await api.make_connection("shop", guardrail_rules=[made["id"]])
     assert shop["guardrails_advisory"] is False
 

@@ -68,6 +68,52 @@ def test_single_fields_are_set_and_emptied(known: Served) -> None:
     assert (shown["connection_tags"], shown["resource_name"]) == ({"team": "a"}, "2024")
 
 
+def written(way: str, name: str, tmp_path: Path, fields: dict[str, Any]) -> tuple[str, ...]:
+    """Return the command that writes the fields of redaction to a connection in one of the ways there are."""
+    settings = [part for key, value in fields.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+    if way == "update":
+        return ("connections", "update", name, *settings)
+    path = tmp_path / "connection.json"
+    if way == "apply":
+        path.write_text(json.dumps({"name": name, "subtype": "postgres", "agent": "edge"} | fields))
+        return ("connections", "apply", "-f", str(path))
+    agent = "edge"
+    if way == "create":
+        types = [part for one in fields["redact_types"] for part in ("--redact", one)]
+        return ("connections", "create", name, "--agent", agent, *types)
+    raise AssertionError(way)
+
+
+TYPES = {"redact_types": ["EMAIL_ADDRESS"]}
+
+
+@pytest.mark.parametrize(
+    ("way", "name", "fields", "enabled"),
+    [
+        ("create", "new", TYPES, True),
+        ("update", "shop", TYPES, True),
+        ("update", "shop", TYPES | {"redact_enabled": True}, True),
+        ("update", "shop", TYPES | {"redact_enabled": False}, False),
+        ("apply", "new", TYPES, True),
+        ("apply", "new", TYPES | {"redact_enabled": False}, False),
+        ("apply", "shop", TYPES, True),
+        ("apply", "shop", TYPES | {"redact_enabled": False}, False),
+        ("apply", "typed", TYPES, True),
+        ("apply", "typed", {"redact_types": ["US_SSN"], "redact_enabled": False}, False),
+    ],
+)
+def test_every_way_to_write_types_masks_or_warns(
+    known: Served, tmp_path: Path, way: str, name: str, fields: dict[str, Any], enabled: bool
+) -> None:
+    edge = known.run(known.world.stores.agents.get(known.world.org_id, "edge"))
+    known.run(known.world.add_connection("typed", agent=edge, redact_types=("EMAIL_ADDRESS",)))  # as older versions did
+    done = known.cli(*written(way, name, tmp_path, fields))
+    assert done.exit_code == 0, done.stderr
+    assert known.json("connections", "show", name)["redact_enabled"] is enabled
+    assert ("so these types are not masked" in done.stderr) is not enabled
+    assert ("so these types are not masked" in known.cli("connections", "show", name).stdout) is not enabled
+
+
 def test_secrets_are_set_one_by_one(known: Served) -> None:
     known.ok("connections", "update", "shop", "--env", "PASS=hunter2", "--unset-env", "DB")
     assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:PASS": "aHVudGVyMg=="}

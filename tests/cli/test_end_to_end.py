@@ -106,13 +106,13 @@ def test_personal_data_come_masked(gateway: Gateway) -> None:
             "select email, phone, card, ssn, iban, host(ip), notes::text from customers"
         ).fetchall()
         assert len(rows) == 500
-        assert {row[0] for row in rows} == {"****@****"}
+        assert {row[0] for row in rows} == {"****"}
         shown = " ".join(str(value) for row in rows for value in row)
         assert not re.search(r"@example|\b555[- ]01\d\d|\d{3}-\d{2}-\d{4}|TEST\d|192\.0\.2|2001:db8", shown)
         assert not re.search(r"\b4242 ?4242|\b4111 ?1111|\b3782", shown)
     session = newest_session(gateway, verb="connect")
     printed = gateway.run("sessions", "show", session["id"], "--output").stdout
-    assert "EMAIL_ADDRESS=" in printed
+    assert "customer data=" in printed  # masked values are counted by the rule that names the column
     assert "@example" not in printed
 
 
@@ -175,9 +175,9 @@ def test_a_connection_that_does_not_work_says_why(gateway: Gateway) -> None:
 def test_exec_prints_results_as_json_and_csv(gateway: Gateway) -> None:
     script = "select 1 as one, null as nothing, '' as empty; select email from customers where id = 1"
     done = gateway.run("exec", "shop-demo", "-i", script, "--format", "csv")  # what runs it here makes CRLF a newline
-    assert (done.returncode, done.stdout) == (0, 'one,nothing,empty\n1,,""\n\nemail\n****@****\n'), done.stderr
+    assert (done.returncode, done.stdout) == (0, 'one,nothing,empty\n1,,""\n\nemail\n****\n'), done.stderr
     one, two = json.loads(gateway.run("exec", "shop-demo", "-i", script, "--format", "json").stdout)
-    assert (one["rows"], two["rows"], two["tag"]) == ([["1", None, ""]], [["****@****"]], "SELECT 1")
+    assert (one["rows"], two["rows"], two["tag"]) == ([["1", None, ""]], [["****"]], "SELECT 1")
     failed = gateway.run("exec", "shop-demo", "-i", "select 1;\nselect 2 frm x y", "--format", "csv")
     assert failed.returncode == 1
     assert "syntax error" in failed.stderr

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pymysql
@@ -110,6 +111,25 @@ def test_a_statement_hidden_in_a_comment_of_this_server_alone(client: Any) -> No
 
 def test_a_prepared_statement_is_judged_when_it_is_prepared(client: Any) -> None:
     assert "where" in refused(lambda: ask(client, "prepare p from 'delete from people'") or ask(client, "execute p"))
+
+
+def test_a_rule_about_a_table_denies_views_that_read_it(gateway: Gateway, maria: MariaDbServer, people: None) -> None:
+    for text in (
+        "create or replace table shop.salaries (id int, amount int)",
+        "create or replace view shop.pay as select amount from shop.salaries",
+        "create or replace view shop.pay_of_pay as select * from shop.pay",
+    ):
+        run(maria, text)
+    connection = mysql_connection(gateway, "my-vault", maria)
+    rule = Rule(RuleType.DENY_STATEMENTS, objects=("shop.salaries",), name="no salaries")
+    fields = GuardRailFields(name="vault", input=(rule,), connection_ids=(str(connection.id),))
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    with connect(gateway, gateway.credential("my-vault")) as client:
+        for text in ("select * from pay_of_pay", "select * from salaries", "prepare p from 'select * from pay'"):
+            assert "no salaries" in refused(partial(ask, client, text))
+        assert ask(client, "select count(*) from people") == [(1000,)]
+        run(maria, "create or replace view shop.pay_now as select amount from shop.salaries")
+        assert "nobody knows what pay_now is" in refused(lambda: ask(client, "select * from pay_now"))
 
 
 def test_an_answer_that_is_refused_is_not_shown(gateway: Gateway, client: Any) -> None:

@@ -304,6 +304,12 @@ def test_files_and_ports_have_switches_of_their_own(
         assert done.returncode != 0
         assert b"file transfer" in done.stderr
     assert not (tmp_path / "to").exists()
+    (tmp_path / "tool").symlink_to("/usr/bin/scp")
+    for wrapped in ("env scp -f", "sh -c 'exec scp -f \"$0\"'", "S=sc; ${S}p -f", f"{tmp_path}/tool -f"):
+        done = clients.run(issued, f"{wrapped} {tmp_path}/file", stdin=b"\0" * 3)
+        assert b"file transfer" in done.stderr, wrapped
+        assert done.returncode != 0
+    assert clients.run(issued, f"cat {tmp_path}/file; echo done").stdout == b"done\n"
     assert b"forwarding" in clients.run(issued, "-W", f"127.0.0.1:{target.port}").stderr
     server(gateway, "wide", target, access_forward_local=Toggle.ENABLED)
     done = clients.run(gateway.credential("wide"), "-W", f"127.0.0.1:{target.port}")

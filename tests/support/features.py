@@ -41,11 +41,11 @@ def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, revi
 # are tried by tests/e2e/test_features.py; where they differ, this is the one place that says so.
 HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
-    "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, *[ENFORCED] * 4),
-    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, ENFORCED, ENFORCED, ENFORCED, _BOTH),
+    "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, ENFORCED),
+    "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
-    "SSH: commands": _cells(ENFORCED, _BOTH, ENFORCED, ENFORCED, ENFORCED, _BOTH),
-    "SSH: shells": _cells(ENFORCED, ADVISORY, ENFORCED, ENFORCED, ENFORCED, _BOTH),
+    "SSH: commands": _cells(ENFORCED, _BOTH, _BOTH, _BOTH, ENFORCED, _BOTH),
+    "SSH: shells": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
     "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, "", "", ENFORCED, _BOTH),
     "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, "", "", ENFORCED, _BOTH),
     "MongoDB, SQL Server, Oracle": _cells(NOT_YET, REFUSED, REFUSED, REFUSED, NOT_YET, NOT_YET),

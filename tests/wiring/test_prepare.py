@@ -15,6 +15,7 @@ from tests.support.world import CLIENT, logged_in
 from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
+from postern.domain.masking import Strictness
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unauthenticated, Unavailable
@@ -72,6 +73,8 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
         assert found.connection.redact_types == ()  # the default ones
         policy = await app.services.access.policy_for(found.connection)
         assert [rule.name for rule in policy.guardrails] == [demo_shop.GUARDRAIL]
+        [rule] = policy.masking
+        assert (rule.name, rule.columns, rule.strictness) == (demo_shop.MASKING, demo_shop.COLUMNS, Strictness.STRICT)
         username = first["psql"].split("//")[1].split(":")[0]
         grant = await app.services.access.find_grant(username)
         assert grant is not None

@@ -11,7 +11,7 @@ import click
 from postern.cli import unserved
 from postern.cli.json_files import parsed
 from postern.client.client import Client
-from postern.client.shapes import Row
+from postern.client.shapes import Connection, Row
 from postern.domain.text import one_line
 from postern.errors import NotFound, PosternError
 
@@ -98,17 +98,43 @@ def applied(api: Client, wanted: Row) -> Row:
             new = {"type": "database", **MODES, **given}
             if "agent_id" not in new:
                 new["agent_id"] = api.agents.default()
-            unserved.warn(api, api.connections.create(new))
+            created = api.connections.create(new)
+            unserved.warn(api, created)
+            warn_of(created)
             return {"name": name, "action": "created"}
-        changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
+        changes = _differences(current, given)
         if not changes:
             return {"name": name, "action": "unchanged"}
         changed = api.connections.update(name, changes)
         if not changes.keys().isdisjoint(("command", "agent_id")):
             unserved.warn(api, changed)
+        warn_of(changed)
         after: Row = dict(changed)
         # Values of a secret are shown to nobody, so whether these were the same is not known here.
         told = any((given.get("secret") or {}).values())
         return {"name": name, "action": "changed" if told or after != current else "unchanged"}
     except PosternError as error:
         raise type(error)(f"{name}: {error.message}", field=error.field) from None
+
+
+def _differences(current: Row, given: Row) -> Row:
+    """Return the fields to send. The gateway derives `redact_enabled` from types that come without it, so the two are
+    always sent together."""
+    if given.get("redact_types") and given.get("redact_enabled") is None:
+        given = {**given, "redact_enabled": True}
+    changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
+    if "redact_types" in changes and "redact_enabled" in given:
+        changes["redact_enabled"] = given["redact_enabled"]
+    return changes
+
+
+def warn_of(connection: Connection) -> None:
+    """Print to standard error what the connection's settings do not achieve."""
+    name = one_line(connection["name"])
+    for warning in connection.get("warnings", ()):
+        click.echo(f"Warning: {name}: {warning}.", err=True)
+    if connection.get("guardrails_advisory"):
+        click.echo(
+            "postern: guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
+            err=True,
+        )

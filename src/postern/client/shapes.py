@@ -31,6 +31,7 @@ class Connection(TypedDict):
     redact_types: list[str] | None
     guardrail_rules: list[str] | None
     guardrails_advisory: bool
+    warnings: list[str]
 
 
 class Credential(TypedDict):

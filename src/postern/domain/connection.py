@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from postern.domain.reference import Reference
@@ -177,6 +178,11 @@ def _is_base64(value: str, *, of_text: bool) -> bool:
     return "\0" not in text  # no environment variable can hold it
 
 
+INEFFECTIVE_TYPES: Final = (
+    "redact_types is set, but redact_enabled is false, so these types are not masked; set redact_enabled to true"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """Every field of spec 2.1. `secret` maps `envvar:NAME` or `filesystem:NAME` to base64 or a Reference's text."""
@@ -236,6 +242,13 @@ class Connection:
         """Whether it has guard rails whose input rules cannot hold against somebody who tries: what a shell makes of a
         line cannot be known."""
         return self.protocol in TEXTUAL and bool(self.guardrail_rules)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Settings that have no effect, as sentences for whoever reads or writes the connection."""
+        if self.redact_types and not self.redact_enabled:
+            return (INEFFECTIVE_TYPES,)
+        return ()
 
     def allows(self, extra: Extra) -> bool:
         """Whether its own switch is on; who may use the connection at all is another question."""

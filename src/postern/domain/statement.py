@@ -48,6 +48,7 @@ class Statement:
     in words for people. `scans` are the tables (and views) of the target's own all of whose rows may be in its answer,
     or in what it writes: no condition that names a column, no limit on the number of rows and no aggregate that makes
     one value of them stands between, in any query on the way. Of an EXPLAIN, only where it runs what it explains.
+    `untraced` says why `objects` may not be all that it touches, such as a view of which nobody knows what it reads.
     """
 
     tag: str
@@ -56,3 +57,4 @@ class Statement:
     without_where: bool = False
     reason: str = ""
     scans: frozenset[ObjectName] = frozenset()
+    untraced: str = ""

@@ -251,6 +251,15 @@ class Output(Event):
     def replace(self, texts: list[bytes]) -> None:
         raise NotImplementedError
 
+    def rendered(self) -> list[bytes]:
+        """What the client's terminal shows of it, where that is more than `texts`; after `replace`, of what is left.
+        Empty for what is no terminal's."""
+        return []
+
+    def replace_rendered(self, texts: list[bytes]) -> None:
+        """Takes as many texts as `rendered` gave, in that order; what has changed is sent as this text."""
+        raise NotImplementedError
+
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
         raise NotImplementedError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.connection import (
@@ -36,7 +37,8 @@ MAX_LABEL = 128  # characters
 class ConnectionFields:
     """What a writer sets (spec 2.1). None for `secret`, `guardrail_rules` and `subtype` keeps what is there: the
     first is shown to nobody, the second is also written from the guard rails' side, and a connection without its
-    subtype would lose every protection. A key of `secret` whose value is None keeps the value stored under it."""
+    subtype would lose every protection. A key of `secret` whose value is None keeps the value stored under it. None for
+    `redact_enabled` means that masking is on if and only if `redact_types` names types."""
 
     name: str
     type: ConnectionType
@@ -56,7 +58,7 @@ class ConnectionFields:
     force_approve_groups: tuple[str, ...] = ()
     guardrail_rules: tuple[str, ...] | None = None
     issue_template_id: str | None = None
-    redact_enabled: bool = False
+    redact_enabled: bool | None = None
     redact_types: tuple[str, ...] = ()
     resource_name: str = ""
     reviewers: tuple[str, ...] = ()
@@ -68,6 +70,14 @@ class ConnectionFields:
 def fields_of(connection: Connection) -> ConnectionFields:
     """What sets it to what it is."""
     return ConnectionFields(**{spec.name: getattr(connection, spec.name) for spec in fields(ConnectionFields)})
+
+
+def patched(connection: Connection, changes: Mapping[str, Any]) -> ConnectionFields:
+    """Return the connection's fields with `changes` applied. Types that are set without `redact_enabled` switch masking
+    on: a list of types that masks nothing would be taken for protection."""
+    if changes.get("redact_types"):
+        changes = {"redact_enabled": None, **changes}
+    return replace(fields_of(connection), **changes)
 
 
 class FieldChecks:
@@ -101,6 +111,8 @@ class FieldChecks:
         for kept in ("subtype", "secret", "guardrail_rules"):
             if values[kept] is None:
                 values[kept] = getattr(current, kept)
+        if given.redact_enabled is None:
+            values["redact_enabled"] = bool(given.redact_types)
         values["secret"] = _kept_values(current.secret, values["secret"])
         for groups in ("reviewers", "force_approve_groups"):
             values[groups] = printable_groups(values[groups], groups)

@@ -14,7 +14,7 @@ from postern.domain.principal import Principal
 from postern.domain.resource import TagUse
 from postern.errors import Conflict, Invalid, Malformed, NotFound
 from postern.services.access_control import AccessControl
-from postern.services.connection_fields import ConnectionFields, FieldChecks, fields_of, withdraw
+from postern.services.connection_fields import ConnectionFields, FieldChecks, patched, withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals, Topic
@@ -87,7 +87,7 @@ class Connections:
     async def patch(self, principal: Principal, name_or_id: str, changes: Mapping[str, Any]) -> ConnectionView:
         """`changes` maps names of ConnectionFields to values; the rest stays. Raises as `replace`."""
         current = await self._changeable(principal, name_or_id)
-        return await self._save(principal, current, replace(fields_of(current), **changes))
+        return await self._save(principal, current, patched(current, changes))
 
     async def remove(self, principal: Principal, name_or_id: str) -> None:
         """With its credentials; its live sessions are ended. Raises Denied, NotFound, Malformed."""

@@ -151,7 +151,7 @@ def _declared(base: Connection, given: Declaration) -> ConnectionFields:
         subtype=given.subtype,
         command=given.command,
         reviewers=given.reviewers,
-        redact_enabled=bool(given.redact_types),
+        redact_enabled=None,
         redact_types=given.redact_types,
         connection_tags=dict(given.connection_tags),
         secret={"envvar:DB": Secret(encoded)} if given.default_database else {},

@@ -20,8 +20,12 @@ MAX_DESCRIPTION = 10_000
 _NAMED = 5  # connections that an error names
 
 ADVISORY = (
-    "input rules are advice on {connections}: what a shell or a program makes of a line cannot be known, and at a "
-    "terminal its keys have arrived before it is judged. Output rules hold there"
+    "input rules are advisory on {connections}: what a shell or a program makes of a line cannot be known, and at a "
+    "terminal its keys have arrived before it is judged"
+)
+ADVISORY_OUTPUT = (
+    "output rules on {connections} judge the text that a terminal shows: what a program encodes (base64, compression) "
+    "passes them"
 )
 
 
@@ -111,7 +115,8 @@ class GuardRails:
     async def advice(self, guardrail: GuardRail) -> list[str]:
         """What whoever writes it should know of where it applies."""
         shells = [one.name for one in await self._connections_of(guardrail) if one.protocol in TEXTUAL]
-        return [ADVISORY.format(connections=", ".join(shells))] if shells and guardrail.input else []
+        told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
+        return [text.format(connections=", ".join(shells)) for rules, text in told if shells and rules]
 
     async def _connections_of(self, guardrail: GuardRail) -> list[Connection]:
         if not guardrail.connection_ids:

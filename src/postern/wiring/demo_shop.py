@@ -1,4 +1,9 @@
-"""The demo's connection and the guard rail on it: what an administrator would set up, and may change afterwards."""
+"""The demo's connection, its guardrail and its masking rule: what an administrator would set up and may change later.
+
+Personal data is masked in two ways. The connection's types find values by what they look like, in any text. The rule
+names columns, which are followed through the statement, so that `email::bytea` and `replace(email, '@', ' at ')` are
+masked as well.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,14 @@ from postern.services.agents import EMBEDDED
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields, fields_of
 from postern.services.guardrails import GuardRailFields
+from postern.services.masking_rules import MaskingRuleFields
 
 NAME = "shop-demo"
 GUARDRAIL = "no destructive statements"
+MASKING = "customer data"
+COLUMNS = tuple(
+    f"customers.{column}" for column in ("email", "phone", "other_phones", "card", "ssn", "iban", "ip", "notes")
+)
 
 # Any text up to the end of the statement in which the word WHERE does not begin. RE2 has no look-ahead,
 # so it is spelt out letter by letter.
@@ -35,7 +45,7 @@ RULES = {
 
 
 async def make(services: Services, setter: Principal, target: Target) -> None:
-    """Makes what is missing of the connection and its guard rail."""
+    """Create what is missing of the connection, its guardrail and its masking rule."""
     guardrail = await _guardrail(services, setter)
     agent = await services.agents.get(setter, EMBEDDED)
     connection = ConnectionFields(
@@ -53,9 +63,11 @@ async def make(services: Services, setter: Principal, target: Target) -> None:
         secret=_secret(target),
     )
     try:
-        await services.connections.create(setter, connection)
+        created = await services.connections.create(setter, connection)
     except Conflict:
         await follow(services, setter, target)
+    else:
+        await _mask_columns(services, setter, str(created.connection.id))
 
 
 async def follow(services: Services, setter: Principal, target: Target) -> None:
@@ -80,6 +92,18 @@ async def _guardrail(services: Services, setter: Principal) -> GuardRail:
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
     description = "Refuses what empties or removes whole tables. Rules on text have limits: see the README."
     return await services.guardrails.create(setter, GuardRailFields(GUARDRAIL, description, input=rules))
+
+
+async def _mask_columns(services: Services, setter: Principal, connection_id: str) -> None:
+    """Create the masking rule, unless there is one of that name."""
+    seen = 0
+    while found := (await services.masking_rules.find(setter, Page(offset=seen))).items:
+        if any(one.name == MASKING for one in found):
+            return
+        seen += len(found)
+    description = "Hides customers' personal data by column, through aliases, casts, functions and views."
+    fields = MaskingRuleFields(MASKING, description, columns=COLUMNS, connection_ids=(connection_id,))
+    await services.masking_rules.create(setter, fields)
 
 
 def _secret(target: Target) -> dict[str, Secret]:

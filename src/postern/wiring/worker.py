@@ -15,7 +15,7 @@ import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
 from postern.agent.files import SecretFiles
-from postern.domain.connection import TEXTUAL
+from postern.domain.connection import TEXTUAL, Extra
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason, Verb
@@ -141,9 +141,18 @@ def wire(settings: Settings, kills: Kills, permit: Permit, start: Start, paramet
             max_message=settings.max_statement,
             most_output=settings.script_output_limit if is_script else 0,
             opaque=channel is not None and not channel.kind.is_program,
+            files=not _denies_files(permit, start),
         )
     encoding = parameters.get("client_encoding", "UTF8")
     return PostgresWire(max_message=settings.max_statement, client_encoding=encoding, parameters=parameters)
+
+
+def _denies_files(permit: Permit, start: Start) -> bool:
+    """Whether a program of an SSH client, without a terminal, must not copy files."""
+    channel = start.channel
+    if channel is None or not channel.kind.is_program or start.terminal is not None:
+        return False
+    return not permit.connection.allows(Extra.FILE_TRANSFER)
 
 
 class SpoolRecording:

@@ -13,6 +13,7 @@ from postern.domain.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
+from postern.inspection.guardrails.trial import try_input
 from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.inspection.sql.parser import unknown
@@ -389,3 +390,31 @@ class TestPreparedNames:
         assert self.passes(rails, session, "prepare p as select 1")
         assert not self.passes(rails, session, "prepare p as delete from t where id = 1")
         assert not self.passes(rails, session, "execute p"), "whoever is unsure stays on the safe side"
+
+
+@pytest.mark.parametrize("parser", [PostgresParser, MySqlParser])
+def test_rule_about_a_table_denies_tables_when_the_catalogue_could_not_be_read(
+    session: SessionView, parser: type[PostgresParser | MySqlParser]
+) -> None:
+    """Any of them may be a view that reads it."""
+
+    def denies(text: str, rule: Rule, target: TargetSchema | None = None) -> bool:
+        return GuardRails((rail(rule),), parser(), lambda: target).see(Operation(1, text), session) is not FORWARD
+
+    hr = statements(objects=("hr.salary",))
+    assert denies("select * from app.other", hr)
+    assert denies("delete from app.other where id = 1", statements(Effect.WRITE, objects=("hr.salary",)))
+    assert not denies("select * from app.other", statements(Effect.WRITE, objects=("hr.salary",)))
+    assert not denies("select * from app.other", statements(objects=("hr.salary",), unknown=Unknown.ALLOW))
+    assert not denies("select 1", hr)
+    assert not denies("select * from information_schema.tables", hr)
+    assert not denies("select * from app.other", statements(Effect.WRITE))
+    known = TargetSchema({("app", "other"): Relation("app", "other", ("a",))})
+    assert not denies("select * from app.other", hr, known)
+
+
+def test_trying_a_rule_on_text_needs_no_catalogue() -> None:
+    for parser in (PostgresParser(), MySqlParser()):
+        made = rail(statements(objects=("hr.salary",)))
+        assert try_input(made, "select * from app.other", parser).outcome is None
+        assert try_input(made, "select * from hr.salary", parser).outcome is Action.DENY

@@ -231,10 +231,55 @@ def test_only_what_clients_of_scp_and_rsync_run_is_taken_for_a_copy(command: str
     assert copies(command) == found
 
 
+_WRAPPED = """
+env {}
+env -i A=b {}
+nice -n 5 {}
+nohup {}
+command {}
+exec {}
+sudo -u x {}
+time {}
+busybox {}
+(cd /; {})
+sh -c '{}'
+bash -c "exec {}"
+/bin/sh -c 'env {}'
+true && {}
+true;{}
+`{}`
+$({})
+eval {}
+xargs {}
+timeout 5 {}
+perl -e 'exec "{}"'
+\\{}
+stdbuf -o0 {}
+{ {}; }
+if true; then {}; fi
+echo x | {}
+"""
+
+
+@pytest.mark.parametrize("wrapped", [" {}", *_WRAPPED.strip().splitlines()])
 @pytest.mark.parametrize("command", ["scp -tf x", "/usr/bin/rsync --server --daemon .", "/lib/sftp-server -R"])
-def test_whatever_runs_such_a_program_moves_files(command: str) -> None:
+def test_whatever_runs_such_a_program_moves_files(command: str, wrapped: str) -> None:
+    assert moves_files(wrapped.replace("{}", command))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["s\\cp -f x", "'scp' -f x", 's"c"p -tv x', "S=scp; $S -f x", "scp\t-f\tx", "rsy''nc --server ."],
+)
+def test_quotes_and_variables_do_not_hide_the_program(command: str) -> None:
     assert moves_files(command)
-    assert not moves_files(f"echo {command}")
+
+
+@pytest.mark.parametrize(
+    "command", ["which scp", "ls -l /usr/bin/scp", "man rsync", "rm -f a", "tail -f log", "pgrep rsync"]
+)
+def test_commands_that_only_name_the_program_move_no_files(command: str) -> None:
+    assert not moves_files(command)
 
 
 def test_a_real_scp_writes_what_goes_by(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ _CLEARED = ("access_max_duration", "tracker_issue_template_id")
 class ConnectionOptions(Body):
     """The fields that no request must have."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "guardrails_advisory"})
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "guardrails_advisory", "warnings"})
 
     subtype: str | None = Field(
         None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_NAMES, None]}
@@ -50,7 +50,9 @@ class ConnectionOptions(Body):
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
     tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
-    redact_enabled: bool | None = None
+    redact_enabled: bool | None = Field(
+        None, description="Masks `redact_types`, or the usual types if none are given; types alone set it to true"
+    )
     redact_types: list[str] | None = None
     resource_name: str | None = None
     reviewers: list[str] | None = None
@@ -128,7 +130,7 @@ class ConnectionAnswer(Answer):
     force_approve_groups: list[str]
     guardrail_rules: list[str]
     guardrails_advisory: bool = Field(
-        description="Its guard rails' input rules are advice: what a shell makes of a line cannot be known"
+        description="Its guardrails are advisory: a shell has other ways to say it, and a program can encode output"
     )
     tracker_issue_template_id: str | None
     redact_enabled: bool
@@ -139,6 +141,7 @@ class ConnectionAnswer(Answer):
         description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
     )
     tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
+    warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
     def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:

@@ -8,7 +8,7 @@ import click
 
 from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
-from postern.cli.connection_files import MODES, applied, settings, several, without
+from postern.cli.connection_files import MODES, applied, settings, several, warn_of, without
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
@@ -92,11 +92,6 @@ def show(name: str, as_json: bool) -> None:
         as_json,
         lambda one: fields([*((key, _shown(key, value)) for key, value in one.items()), ("masking_rules", rules)]),
     )
-
-
-def _advise(one: Connection) -> None:
-    if one.get("guardrails_advisory"):
-        click.echo("postern: input rules of guard rails are advice here: a shell has other ways to say it.", err=True)
 
 
 def _masking_rules(api: Client, connection_id: str) -> list[str]:
@@ -218,7 +213,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         created = api.connections.create(body)
         unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
-    _advise(created)
+    warn_of(created)
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +229,6 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         **ssh_switches.taken(given),
         "secret": secret,
         "connection_tags": pairs("--tag", given["tags"]),
-        "redact_enabled": bool(given["redact_types"]),
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
@@ -302,7 +296,7 @@ def update(
         if agent is not None or "command" in body:
             unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
-    _advise(changed)
+    warn_of(changed)
 
 
 @connections.command("host-keys")

@@ -192,9 +192,10 @@ class GuardRails:
             texts = event.texts()
         if not texts:
             return FORWARD
+        seen = texts if isinstance(event, Rows) else [*texts, *event.rendered()]
         worst: Finding | None = None
         for one in rules.output:
-            worst = worse(worst, one.judge(texts))
+            worst = worse(worst, one.judge(seen))
         if worst is not None and worst.action is Action.DENY:
             return _refuse(worst, self._help(session))
         masked: Verdict = FORWARD

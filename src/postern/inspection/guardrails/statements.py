@@ -71,6 +71,8 @@ class StatementRule:
             return statement.reason or _NOT_TOLD
         if not self._guarded or (self._rule.effects and not statement.effects & self._rule.effects):
             return ""
+        if statement.untraced and self._rule.type is RuleType.DENY_STATEMENTS and target is not UNASKED:
+            return statement.untraced
         of_scan = self._rule.type is RuleType.DENY_FULL_SCANS
         touched = self._first(statement.scans if of_scan else statement.objects, target, sure=False)
         if touched is None:
@@ -152,6 +154,11 @@ def worse(one: Finding | None, other: Finding | None) -> Finding | None:
 
 
 _RANK: Final = {Action.DENY: 0, Action.REVIEW: 1, Action.MASK: 2, Action.WARN: 3}
+
+
+# In the place of a snapshot where no target was asked for one: a rule is tried, or recorded statements are read again.
+# Rules about objects then judge the names that statements have, and not what views read.
+UNASKED: Final = TargetSchema()
 
 
 def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str], ...]) -> TargetSchema | None:

@@ -125,13 +125,19 @@ class Masker:
 
     def mask_output(self, output: Output, texts: list[bytes]) -> Finding | None:
         self._begin()
-        if not texts or self._rules.judge(texts) is None:
-            return None
         kind = Kind.OPAQUE if output.channel is Channel.FUNCTION else Kind.TEXT
-        new = self._replaced(texts, kind, is_line=output.channel is Channel.COPY)
-        if isinstance(new, Finding):
-            return new
-        output.replace(new)
+        shown = output.rendered()
+        if shown and self._rules.judge(shown) is not None:
+            new = self._replaced(shown, kind, is_line=False)
+            if isinstance(new, Finding):
+                return new
+            output.replace_rendered(new)
+            texts = output.texts()
+        if texts and self._rules.judge(texts) is not None:
+            new = self._replaced(texts, kind, is_line=output.channel is Channel.COPY)
+            if isinstance(new, Finding):
+                return new
+            output.replace(new)
         return None
 
     def _replaced(self, texts: list[bytes], kind: Kind, *, is_line: bool) -> list[bytes] | Finding:

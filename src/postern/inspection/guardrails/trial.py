@@ -7,7 +7,7 @@ from postern.domain.statement import Statement
 from postern.domain.trial import Answered, Asked, Hit, Trial
 from postern.inspection.guardrails.findings import Culprit, Finding, named
 from postern.inspection.guardrails.interceptor import BY_NAME, Rules, judge_text, with_values
-from postern.inspection.guardrails.statements import StatementRule, StatementRules, worse
+from postern.inspection.guardrails.statements import UNASKED, StatementRule, StatementRules, worse
 from postern.inspection.guardrails.texts import patterns_of
 from postern.inspection.patterns import Lookup
 from postern.inspection.sql.parser import Parser, SessionParser
@@ -20,7 +20,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
     spellings = readings(text.encode("utf-8", "replace"))
     rules = named(rail, rail.input)
     about_statements = [one for one in rules if one[1].judges_statements]
-    reader = StatementRules(about_statements, parser) if about_statements else None
+    reader = StatementRules(about_statements, parser, UNASKED) if about_statements else None
     for culprit, rule in rules:
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
@@ -49,7 +49,7 @@ def _of_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: s
     one = StatementRule(culprit, rule)
     worst: Finding | None = None
     for statement in reader.parse(text, one.harmless):
-        worst = worse(worst, one.judge(statement, None))
+        worst = worse(worst, one.judge(statement, UNASKED))
     return worst
 
 
@@ -84,7 +84,7 @@ class Trier:
     `try_input`."""
 
     def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
-        self._rules = Rules((rail,), parser, None)
+        self._rules = Rules((rail,), parser, UNASKED)
 
     def session(self, names: SessionParser | None) -> SessionTrier:
         """`names` follows what the session prepares."""

@@ -162,6 +162,10 @@ class Masking:
             return refusal
         if not isinstance(event, Output):
             return None
+        # As a terminal shows it first: between escape sequences a search in bytes finds only a part of a value.
+        shown = event.rendered()
+        if shown and (found := self._mask_texts(event.channel, shown, hits)) is not None:
+            event.replace_rendered(found)
         texts = event.texts()
         if not texts:
             return None

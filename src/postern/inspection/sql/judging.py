@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import TargetSchema
+from postern.domain.target_schema import Key, TargetSchema
 from postern.inspection.sql.calls import Functions, calls_in
 from postern.inspection.sql.sqlglot_tree import Facts, Grammar, facts_of
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, keys
@@ -22,6 +22,7 @@ class Draft:
     without_where: bool = False
     reason: str = ""
     scans: set[ObjectName] = field(default_factory=set)
+    untraced: str = ""
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -40,16 +41,19 @@ class Draft:
             self.without_where,
             self.reason,
             frozenset(self.scans),
+            self.untraced,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What is known of the dialect and of the target while one text is judged."""
+    """What is known of the dialect and of the target while one text is judged. `within` are the views whose definitions
+    led to this text, the outermost first."""
 
     grammar: Grammar
     functions: Functions
     schema: TargetSchema | None
+    within: tuple[Key, ...] = ()
 
     def calls(self, draft: Draft, tokens: Sequence[Token]) -> None:
         """Adds what the functions do that are called."""

@@ -7,16 +7,17 @@ in that mode refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import TargetSchema
+from postern.domain.target_schema import Key, TargetSchema
 from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.mysql_readings import Reading, readings
 from postern.inspection.sql.mysql_texts import connection_charset
+from postern.inspection.sql.mysql_views import follow_views, views_of
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.tokens import (
     Kind,
@@ -44,10 +45,13 @@ class MySqlParser:
 
 
 def judge_text(
-    text: str, schema: TargetSchema | None, one: Callable[[list[Token], Judging], Statement] | None = None
+    text: str,
+    schema: TargetSchema | None,
+    one: Callable[[list[Token], Judging], Statement] | None = None,
+    within: tuple[Key, ...] = (),
 ) -> tuple[Statement, ...]:
     """By every reading. `one` judges each statement, in their order, in the place of `judge`."""
-    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
+    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
     try:
         found: list[Statement] = []
         for reading in readings(text):
@@ -107,7 +111,20 @@ def judge(tokens: list[Token], judging: Judging) -> Statement:
     else:
         _plain(draft, tokens, judging)
     judging.mentioned(draft, tokens)
+    if first[0] in _READING or {token.key for token in tokens} & words.CREATES_CODE:
+        _follow_known_views(draft, judging)
     return draft.done()
+
+
+# Statements without a tree that read or write the relations they name, or keep code that does.
+_READING = frozenset({"LOAD", "LOCK", "HANDLER", "CHECKSUM"})
+
+
+def _follow_known_views(draft: Draft, judging: Judging) -> None:
+    """Some of the names may be columns or aliases, so those that are no relation say nothing."""
+    if judging.schema is not None and judging.schema.relations:
+        known = views_of(judging.schema)
+        _follow_views(draft, [name for name in draft.objects if known.named(name)], judging)
 
 
 QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
@@ -121,8 +138,23 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     if verb == "WITH":
         draft.unknown("what follows its WITH is not known")
         return draft.done()
-    judging.query(draft, plain, "INSERT" if verb == "REPLACE" else verb)
+    _judge_query(draft, plain, "INSERT" if verb == "REPLACE" else verb, judging)
     return draft.done()
+
+
+def _judge_query(draft: Draft, tokens: list[Token], verb: str, judging: Judging) -> None:
+    """Add what the query does, and what the views in it do."""
+    facts = judging.query(draft, tokens, verb)
+    if facts is not None:
+        _follow_views(draft, facts.read, judging)
+
+
+def _follow_views(draft: Draft, read: Iterable[ObjectName], judging: Judging) -> None:
+    follow_views(draft, read, judging.schema, judging.within, _judge_definition)
+
+
+def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, ...]) -> tuple[Statement, ...]:
+    return judge_text(definition, schema, within=within)
 
 
 def without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
@@ -212,6 +244,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     said = _query(inner, verb, judging)
     draft.objects |= said.objects
     draft.reason = said.reason
+    draft.untraced = said.untraced
     draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
     draft.without_where = said.without_where and runs
     draft.scans |= said.scans if runs else set()
@@ -285,6 +318,7 @@ def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kin
     draft.effects |= said.effects | {Effect.WRITE} if kind == "TABLE" else said.effects - {Effect.READ}
     draft.scans |= said.scans if kind == "TABLE" else set()
     draft.reason = said.reason
+    draft.untraced = said.untraced
 
 
 def creates_block(tokens: Sequence[Token]) -> bool:
@@ -300,6 +334,7 @@ def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
     draft = Draft(tokens[0].key, {Effect.DDL})
     draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
     judging.mentioned(draft, tokens)
+    _follow_known_views(draft, judging)
     ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
     if goes_on and not ends:
         draft.unknown("it holds code, of which it is not known where it ends")
@@ -346,7 +381,7 @@ def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judgin
         draft.unknown("its query is not understood")
         return len(tokens)
     end = closing(tokens, place - 1)
-    judging.query(draft, tokens[place:end], "SELECT")
+    _judge_query(draft, tokens[place:end], "SELECT", judging)
     return end
 
 
@@ -385,7 +420,7 @@ def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
     elif first == "HANDLER":
         judging.named(draft, tokens, 1)
     elif first == "DO" and any(token.key == "SELECT" for token in tokens):
-        judging.query(draft, [word("SELECT"), *tokens[1:]], "SELECT")
+        _judge_query(draft, [word("SELECT"), *tokens[1:]], "SELECT", judging)
     elif first in ("LOCK", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "ANALYZE") and len(tokens) > 2:
         judging.named(draft, tokens, 2)
     elif first in ("GRANT", "REVOKE"):

@@ -242,4 +242,5 @@ class MySqlPreparedStatements:
             scans=scans,
             without_where=any(one.without_where for one in prepared),
             reason=draft.reason or next((one.reason for one in prepared if one.reason), ""),
+            untraced=next((one.untraced for one in prepared if one.untraced), found.untraced),
         )

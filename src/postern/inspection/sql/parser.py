@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
+
+NO_CATALOGUE: Final = (
+    "the target's catalogue could not be read, so it is not known which tables its views read; "
+    "the gateway's log says why"
+)
 
 
 class Parser(Protocol):

@@ -48,6 +48,7 @@ class Facts:
     scans: frozenset[ObjectName] = frozenset()
     derived: frozenset[str] = field(default=frozenset())  # names of CTEs and of queries in the place of a table
     sources: frozenset[str] = field(default=frozenset())  # names and aliases that may qualify a column, in capitals
+    read: frozenset[ObjectName] = frozenset()  # `objects` that stand as tables of their own, not for one by its alias
 
 
 _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
@@ -87,7 +88,8 @@ def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.E
 def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
     """Of the tree, see there."""
     tree, nodes = tree_of(tokens, verb, grammar)
-    named = dict(_tables(nodes, grammar))
+    tables = [(node, name) for node, name in _tables(nodes, grammar)]
+    named = {id(node): name for node, name in tables}
     return Facts(
         _effects(nodes),
         frozenset(named.values()),
@@ -96,6 +98,7 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
         scans_of(tree, named),
         frozenset(node.alias for node in nodes if isinstance(node, exp.Subquery | exp.CTE) and node.alias),
         frozenset(_sources(nodes)),
+        frozenset(name for node, name in tables if not _stands_for_another(node)),
     )
 
 
@@ -188,8 +191,8 @@ def folded(name: str, quoted: bool, grammar: Grammar) -> str:
     return name if quoted else name.upper() if grammar.upper else name.lower()
 
 
-def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[int, ObjectName]]:
-    """With the identities of their nodes."""
+def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[exp.Table, ObjectName]]:
+    """With their nodes."""
     ctes = _Ctes()
     for node in nodes:
         if not isinstance(node, exp.Table) or ctes.has(node):
@@ -198,7 +201,15 @@ def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[int, 
         if isinstance(name, exp.Dot):  # server.database.schema.table
             name, schema = name.expression, name.this
         if isinstance(name, exp.Identifier):
-            yield id(node), ObjectName(ObjectKind.TABLE, _identifier(name, grammar), _identifier(schema, grammar))
+            yield node, ObjectName(ObjectKind.TABLE, _identifier(name, grammar), _identifier(schema, grammar))
+
+
+def _stands_for_another(table: exp.Table) -> bool:
+    """Whether it is a table, or an alias, that the same statement lists as well: `DELETE o FROM orders AS o`, and the
+    names behind FOR UPDATE OF."""
+    if isinstance(table.parent, exp.Delete):
+        return table.arg_key == "tables" or (table.arg_key == "this" and bool(table.parent.args.get("using")))
+    return isinstance(table.parent, exp.Lock)
 
 
 def _identifier(name: object, grammar: Grammar) -> str:

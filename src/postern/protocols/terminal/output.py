@@ -12,6 +12,7 @@ from typing import Final
 from postern.interception.events import Channel, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.rendering import TerminalLine, TerminalRow, is_plain, render
 
 HOLD: Final = 8 * 1024  # bytes
 _KEPT: Final = 256  # bytes behind a cut, so that what begins there is judged with what follows
@@ -19,17 +20,25 @@ _CLEAR: Final = 6  # bytes around a cut that hold no digit: numbers are written 
 _DIGITS: Final = frozenset(b"0123456789")
 _BLANKS: Final = frozenset(b" \t\0")
 
+_OVERWRITE: Final = b"\r\x1b[K"  # of a row that began in an earlier piece
+
 CHANNELS: Final = {m.STDOUT: Channel.STDOUT, m.STDERR: Channel.STDERR}
 
 
 class Printed(Output):
-    """Bytes of one channel: lines, as a rule."""
+    """Bytes of one channel: lines, as a rule. `row` is the row of text that they begin in, which those behind them go
+    on with, unless this `ends` it. Pieces of one channel are rendered in their order."""
 
-    def __init__(self, exchange: int, kind: int, data: bytes) -> None:
+    def __init__(self, exchange: int, kind: int, data: bytes, row: TerminalRow, *, ends: bool) -> None:
         self.exchange = exchange
         self.channel = CHANNELS[kind]
         self._kind = kind
         self._data = data
+        self._row = row
+        self._began = row  # as it was before this piece, once it is rendered
+        self._ends = ends
+        self._lines: list[TerminalLine] = []
+        self._overwritten: list[int] = []  # lines of which `linear` is judged as well
 
     def texts(self) -> list[bytes]:
         return [self._data]
@@ -39,15 +48,69 @@ class Printed(Output):
             raise ValueError(f"{len(texts)} texts given for one piece of output")
         self._data = texts[0]
 
+    def rendered(self) -> list[bytes]:
+        if self._began is self._row:
+            if is_plain(self._data, self._row):
+                return []
+            self._began = self._row.copy()
+        else:
+            self._row.become(self._began)
+        self._lines = render(self._data, self._row)
+        if self._ends:
+            self._row.become(TerminalRow())
+        shown = "\n".join([line.shown for line in self._lines])
+        self._overwritten = [place for place, line in enumerate(self._lines) if line.linear]
+        texts = [shown, *[self._lines[place].linear for place in self._overwritten]]
+        return [text.encode("utf-8", "surrogateescape") for text in texts]
+
+    def replace_rendered(self, texts: list[bytes]) -> None:
+        if len(texts) != 1 + len(self._overwritten):
+            raise ValueError(f"{len(texts)} texts given for {1 + len(self._overwritten)} of output")
+        changed = {
+            place
+            for place, text in zip(self._overwritten, texts[1:], strict=True)
+            if text != self._lines[place].linear.encode("utf-8", "surrogateescape")
+        }
+        self._data = _replaced(self._lines, texts[0], changed)
+        self._row.become(TerminalRow())  # what follows stands behind a row that is not the program's any more
+
+    def withheld(self) -> None:
+        """The client does not get it: what follows goes on in the row before it."""
+        if self._began is not self._row:
+            self._row.become(self._began)
+
     def encode(self) -> bytes:
         return m.frames(self._kind, self._data)
 
 
+def _replaced(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
+    """The lines as they came, but for those of which the text is another one now: they are sent as text. `overwritten`
+    are lines whose text is right only as they end."""
+    texts: list[bytes] = []
+    rest = shown
+    for line in lines:
+        count = line.shown.count("\n") + 1
+        parts = rest.split(b"\n", count)
+        texts.append(b"\n".join(parts[:count]))
+        rest = parts[count] if len(parts) > count else b""
+    if rest or shown.count(b"\n") != sum(line.shown.count("\n") + 1 for line in lines) - 1:
+        return shown + lines[-1].end  # a value went over line ends
+    made: list[bytes] = []
+    for place, (line, text) in enumerate(zip(lines, texts, strict=True)):
+        if place not in overwritten and text == line.shown.encode("utf-8", "surrogateescape"):
+            made.append(line.data)
+        else:
+            text = text.replace(b"\n", line.end) if line.end else text
+            made.append((_OVERWRITE if line.continues else b"") + text + line.end)
+    return b"".join(made)
+
+
 class Held:
-    """One channel: what came and was not given yet."""
+    """One channel: what came and was not given yet, and the row of text that the cursor is in."""
 
     def __init__(self) -> None:
         self.data = b""
+        self.row = TerminalRow()
 
     def take(self, data: bytes) -> bytes:
         """What can be judged now, `data` included."""

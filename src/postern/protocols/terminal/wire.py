@@ -16,6 +16,7 @@ from postern.interception.events import Completed, Operation, Output, Resized, R
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Side, Wants, Wire
 from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.files.detection import ProtocolDetector
 from postern.protocols.terminal.lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
 
@@ -41,7 +42,9 @@ class TerminalWire(Wire):
     begins. A command that prints more than `most_output` is ended; 0 is no limit. Sizes in bytes.
 
     `opaque`: neither what comes nor what is shown is text, but whatever somebody forwards. Only what it
-    begins with is judged; where anything must be hidden of what is shown it is refused, since that cannot be done."""
+    begins with is judged; where anything must be hidden of what is shown it is refused, since that cannot be done.
+
+    Unless `files`, a program that speaks a protocol of file transfer is ended as soon as it or its client says so."""
 
     def __init__(
         self,
@@ -53,8 +56,11 @@ class TerminalWire(Wire):
         max_message: int = 32 << 20,
         most_output: int = 0,
         opaque: bool = False,
+        files: bool = True,
     ) -> None:
         self.wants = Wants()
+        self._asked = None if files else ProtocolDetector()
+        self._answered = None if files else ProtocolDetector()
         self._opaque = opaque
         self._passed = 0  # bytes of input, where it is opaque
         self._arguments = arguments
@@ -137,6 +143,8 @@ class TerminalWire(Wire):
                 raise ProtocolViolation("a command was started a second time")
             self._begin()
         elif kind == m.STDIN:
+            if self._asked is not None and self._refuse_files(self._asked.protocol(payload)):
+                return
             if self._opaque:
                 self._passed += len(payload)
                 self._upward.append(m.frames(m.STDIN, payload))
@@ -270,6 +278,8 @@ class TerminalWire(Wire):
             if self._cutting or self._exited:
                 continue
             self._printed += len(payload)
+            if self._answered is not None and kind == m.STDOUT and self._refuse_files(self._answered.protocol(payload)):
+                return
             if self._opaque and self.wants.output:  # since a moment ago: it was refused otherwise
                 self._downward.append(said(f"{_OPAQUE}. {_OPAQUE_HINT}", terminal=self._terminal))
                 self._close(m.ENDED)
@@ -281,13 +291,26 @@ class TerminalWire(Wire):
                 return
             held = self._held[kind]
             if self.wants.output or held.data:
-                self._print(kind, held.take(payload))
+                self._print(kind, held.take(payload), ends=False)
             elif payload:
                 self._downward.append(m.frame(kind, payload))
 
-    def _print(self, kind: int, data: bytes) -> None:
+    def _refuse_files(self, protocol: str) -> bool:
+        """Ends the program that speaks this; whether there is one."""
+        if not protocol:
+            return False
+        error = f"this program speaks {protocol}, and file transfer is disabled on this connection"
+        hint = "ask an administrator (access_file_transfer)"
+        self._downward.append(said(f"{error}; {hint}", terminal=self._terminal))
+        self._downward.append(Completed(max(self._exchange, 1), tag="refused", error=error))
+        self._upward.clear()
+        self._close(m.REFUSED)
+        return True
+
+    def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
+        """`ends`: the row that the cursor is in is not waited for any longer."""
         if data:
-            self._downward.append(Printed(max(self._exchange, 1), kind, data))
+            self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
 
     def _end_output(self) -> None:
         """Behind all that was held back of it."""
@@ -335,6 +358,8 @@ class TerminalWire(Wire):
         answer: it goes too, and the run has failed."""
         message = refused(refusal, terminal=self._terminal)
         if not self._whole:
+            assert isinstance(event, Printed)
+            event.withheld()
             return message
         self._cutting = self._exited = True
         self._code = m.REFUSED
@@ -359,7 +384,7 @@ class TerminalWire(Wire):
 
     def _let_out(self) -> None:
         for kind, held in self._held.items():
-            self._print(kind, held.rest())
+            self._print(kind, held.rest(), ends=True)
 
     @property
     def exit_code(self) -> int | None:

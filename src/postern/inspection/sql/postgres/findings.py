@@ -23,6 +23,7 @@ class Findings:
     executes: str | None = None
     encodes: bool = False
     scans: frozenset[ObjectName] = frozenset()
+    untraced: str = ""
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -40,13 +41,16 @@ class Findings:
         self.objects |= other.objects
         self.without_where |= other.without_where
         self.encodes |= other.encodes
+        self.untraced = self.untraced or other.untraced
         for reason in other.reasons:
             self.unknown(reason)
 
     def statement(self) -> Statement:
         effects = frozenset(self.effects or {Effect.UNKNOWN})
         reason = "; ".join(self.reasons) if Effect.UNKNOWN in effects else ""
-        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason, self.scans)
+        return Statement(
+            self.tag, effects, frozenset(self.objects), self.without_where, reason, self.scans, self.untraced
+        )
 
 
 def untold(name: str) -> str:

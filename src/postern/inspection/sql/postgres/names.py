@@ -113,6 +113,11 @@ class Names:
         relation = self.schema.relations.get(key)
         return () if relation is None else relation.parents
 
+    @property
+    def has_catalogue(self) -> bool:
+        """Whether tables and views are known at all."""
+        return bool(self.schema.relations)
+
     def relation_known(self, parts: list[str]) -> bool:
         """Whether reading it runs nothing but what `relations` tell of."""
         return not self.schema.relations or is_of_system(parts) or bool(self.relations(parts))

@@ -130,4 +130,5 @@ def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
         without_where=any(one.without_where for one in prepared),
         scans=scans,
         reason=next((one.reason for one in prepared if one.reason), ""),
+        untraced=next((one.untraced for one in prepared if one.untraced), execute.untraced),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from postern.domain.statement import EVERYTHING, Effect, ObjectKind
+from postern.inspection.sql.parser import NO_CATALOGUE
 from postern.inspection.sql.postgres.catalogue import KEPT_RELATIONS
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names, is_of_system
@@ -105,6 +106,8 @@ class Walk:
                 self.found.effects.add(Effect.ADMIN)
             if parts[-1] in _STATISTICS:
                 self.found.objects.add(EVERYTHING)
+        elif not self.known.has_catalogue:
+            self.found.untraced = NO_CATALOGUE
         if not self.known.relation_known(parts):
             self.found.unknown(f"nobody knows what {'.'.join(parts)} is")
         for one in self.known.relations(parts):

@@ -30,12 +30,26 @@ _RSYNC_VALUED: Final = re.compile(
     "copy-dest|groupmap|iconv|info|link-dest|log-format|max-alloc|max-delete|max-size|min-size|modify-window|"
     "partial-dir|skip-compress|suffix|temp-dir|timeout|usermap)"
 )
+_QUOTES: Final = re.compile(r"\\\n|[\\'\"]")
+_BETWEEN: Final = re.compile(r"[\s;|&()<>{}`$=,]+")
+_SCP_MODE: Final = re.compile(r"-[0-9A-Za-z]*[tf][0-9A-Za-z]*")
+_SERVERS: Final = frozenset({"sftp-server", "internal-sftp"})
 _PROGRAMS: Final = frozenset({"rsync", "scp", "sftp-server"})
 
 
 def moves_files(command: str) -> bool:
-    """Whether it runs a program that copies files, in whatever way. Only as far as one sees it from outside."""
-    return program(command) in _PROGRAMS
+    """Whether it runs a program that copies files, as far as its text tells: by its name, or anywhere in the command
+    with the options that make it speak to a client (`env scp -f x`, `sudo rsync --server`, `S=scp; $S -t x`). What the
+    text does not tell, `detection` finds in what the program says."""
+    if program(command) in _PROGRAMS:
+        return True
+    words = [word for word in _BETWEEN.split(_QUOTES.sub("", command)) if word]
+    names = {word.rpartition("/")[2] for word in words}
+    if names & _SERVERS:
+        return True
+    if "scp" in names and any(_SCP_MODE.fullmatch(word) for word in words):
+        return True
+    return "rsync" in names and "--server" in words
 
 
 def program(command: str) -> str:

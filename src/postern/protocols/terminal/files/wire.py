@@ -16,6 +16,7 @@ from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Side, Wants, Wire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import Held, Printed, refused, said, warned
+from postern.protocols.terminal.rendering import TerminalRow
 
 CANNOT_MASK: Final = Refuse(
     "files",
@@ -158,7 +159,7 @@ class FileWire(Wire):
 
     def _print(self, data: bytes) -> None:
         if data:
-            self._downward.append(Printed(1, m.STDERR, data))
+            self._downward.append(Printed(1, m.STDERR, data, TerminalRow(), ends=True))
 
     def _end(self, code: int, name: str = "") -> None:
         self._downward.append(m.exit_frame(code, name))
