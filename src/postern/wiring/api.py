@@ -123,7 +123,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            announce_ready()
+            announce_ready(asyncio.get_running_loop())
 
     def stop(self) -> None:
         self.should_exit = True

@@ -60,7 +60,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             loop.add_signal_handler(number, _cancel, work)
         try:
             async with telling(settings, meters, app.database, "archivist"):
-                announce_ready()
+                announce_ready(asyncio.get_running_loop())
                 await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
             _cancel(work)

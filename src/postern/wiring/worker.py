@@ -366,7 +366,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
 
         def serves() -> None:
             leftovers.start()
-            announce_ready()
+            announce_ready(asyncio.get_running_loop())
 
         await signals.start()
         try:
