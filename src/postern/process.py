@@ -76,7 +76,7 @@ def announce_ready(loop: AbstractEventLoop | None = None) -> None:
         return
     faulthandler.register(DUMP_STACKS, all_threads=True, chain=False)
     os.set_blocking(pipe, False)
-    _send_heartbeats(loop, pipe)
+    loop.call_later(HEARTBEAT_EVERY, _send_heartbeats, loop, pipe)
 
 
 def _send_heartbeats(loop: AbstractEventLoop, pipe: int) -> None:

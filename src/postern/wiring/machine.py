@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from postern import __version__
+from postern.descriptors import INHERITED, inherited_limit, raise_limit
 from postern.domain.login import LoginMethod
 from postern.errors import Misconfigured
 from postern.gateway.children import ChildSpec
@@ -43,8 +44,9 @@ def run(settings: Settings, environ: Mapping[str, str]) -> None:
         raise Misconfigured(
             f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
         )
+    raise_limit()
     with locked(settings.home):
-        asyncio.run(_run(settle(settings), environ))
+        asyncio.run(_run(settle(settings), {**environ, INHERITED: str(inherited_limit())}))
 
 
 async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
