@@ -107,7 +107,7 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
     assert (code, set(found)) == (
         0,
-        {"key", "control port", "certificate", "accepted", "tunnel port", "clock", "policy"},
+        {"key", "control port", "certificate", "accepted", "tunnel port", "clock", "policy", "open files"},
     )
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"], POSTERN_AGENT_POLICY=str(policy))
     assert (code, "policy!" in found) == (1, True)
