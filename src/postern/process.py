@@ -26,6 +26,7 @@ DUMP_STACKS = signal.SIGUSR2
 PARENT_PID = "POSTERN_PARENT_PID"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # Loaded before any fork: between fork and exec a child must not load libraries.
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
 
@@ -56,6 +57,13 @@ def dying_with_us(by: signal.Signals) -> Callable[[], None]:
     must: a change of user clears the wish. Use it from a process's main thread and where no other thread runs."""
     us = os.getpid()
     return lambda: die_with_parent(us, by)
+
+
+def release_memory() -> None:
+    """Give memory that is free in this process back to the system. glibc keeps what threads have freed: after a burst
+    of work that is all that the burst took. Does nothing with other C libraries."""
+    if _trim is not None:
+        _trim(0)
 
 
 def announce_ready(loop: AbstractEventLoop | None = None) -> None:
