@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -43,8 +42,7 @@ def save_git_by_ssh(host: str, allowed: tuple[str, ...]) -> object:
 
 def tracker(kind: TrackerKind) -> Save:
     def save(host: str, allowed: tuple[str, ...]) -> object:
-        at = datetime.now(UTC)
-        settings = TrackerSettings(kind, f"https://{host}", "ann@example.com", Secret("token"), "", True, "refuse", at)
+        settings = TrackerSettings(kind, f"https://{host}", "ann@example.com", Secret("token"))
         return tracker_of(settings, tuple(ip_network(text) for text in allowed))
 
     return save

@@ -210,7 +210,7 @@ class Gateway:
         name: str,
         *,
         file_limit: int | None = None,
-        descriptors: tuple[int, int] | None = None,
+        descriptors: Any = None,
         **settings: object,
     ) -> WorkerProcess:
         """A further worker. It shares the port of the others, unless `postgres_port` says otherwise."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name, is_plain
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
@@ -199,12 +200,16 @@ class Provisioning:
         current = account.principal
         if not 1 <= len(given.user_name) <= 255 or any(ord(character) < 32 for character in given.user_name):
             raise Invalid("userName: must have 1 to 255 characters and no control characters", field="userName")
+        if not is_plain(given.user_name):
+            raise Invalid(
+                "userName: it has characters that look like others (full-width, ligatures, invisible)", field="userName"
+            )
         same = await self._principals.find(current.org_id, PrincipalFilter(user_name=given.user_name), Page(limit=2))
         if any(other.principal.id != current.id for other in same.items):
             raise Conflict(f"userName: {given.user_name!r} is taken already", field="userName")
         principal = replace(
             current,
-            email=checked_email(given.email) if given.email else given.user_name.lower(),
+            email=checked_email(given.email) if given.email else fold_name(given.user_name),
             name=checked_name(given.name or given.user_name),
             status=_status(account, given.active),
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.domain.secret import Secret
@@ -126,7 +127,7 @@ class Users:
         require_admin(principal, "change users")
         account = await self.get(principal, key)
         current = account.principal
-        if fields.email is not None and fields.email.lower() != current.email:
+        if fields.email is not None and fold_name(fields.email) != current.email:
             raise Invalid("email: cannot be changed", field="email")
         if fields.password is not None:
             require_person(principal, "set passwords")
@@ -188,15 +189,17 @@ class Users:
 
 
 def checked_email(email: str) -> str:
-    """In lower case, as addresses are compared.
-
-    Raises Invalid, also for one that only folding makes ASCII: it would reach the account of another (the Kelvin sign
-    is a k in lower case).
-    """
-    lowered = unicodedata.normalize("NFC", email).lower()
-    if len(lowered) > 320 or not _EMAIL.fullmatch(lowered) or (lowered.isascii() and not email.isascii()):
+    """Return it as addresses are compared. Raises Invalid, also for one that looks like another one."""
+    folded = fold_name(email)
+    if email and not folded:
+        raise Invalid(
+            f"email: {email!r} has characters that look like others (full-width, ligatures, invisible); write it with "
+            "plain ones",
+            field="email",
+        )
+    if len(folded) > 320 or not _EMAIL.fullmatch(folded):
         raise Invalid(f"email: {email!r} is not an e-mail address", field="email")
-    return lowered
+    return folded
 
 
 def checked_name(name: str) -> str:
