@@ -232,7 +232,9 @@ class Provisioning:
 
 
 def _known_by(account: Account) -> tuple[str | None, ...]:
-    return account.principal.email, account.user_name, account.external_id
+    """By what a login finds this account. An external id binds the first login of one that is invited."""
+    email, is_invited = account.principal.email, account.principal.status is PrincipalStatus.INVITED
+    return email, fold_name(account.user_name or email), account.external_id if is_invited else None
 
 
 def _status(account: Account, active: bool) -> PrincipalStatus:
