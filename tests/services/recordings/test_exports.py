@@ -162,6 +162,6 @@ async def test_batches_change_neither_order_nor_content_and_an_unreadable_segmen
         assert names == list(whole)
         assert all(tar.extractfile(name).read() == whole[name] for name in names)  # type: ignore[union-attr]
     assert (await proven(records, services, path)).is_good
-    remove_segment(tmp_path)
+    remove_segment(records.folder)
     with tarfile.open(await exported(records, services, tmp_path)) as tar:
         assert len([name for name in tar.getnames() if name.startswith("segments/")]) == 11
