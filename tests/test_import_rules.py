@@ -19,8 +19,9 @@ MAY: dict[str, set[str]] = {
     "domain": {"errors"},
     "settings": {"domain", "errors"},
     "process": set(),
+    "descriptors": {"errors"},
     "logs": {"domain", "errors"},
-    "metrics": {"domain", "errors"},
+    "metrics": {"domain", "errors", "descriptors"},
     "demo": {"domain", "errors", "settings", "process"},
     "interception": {"domain", "errors"},
     "protocols": {"interception", "domain", "errors"},
@@ -36,16 +37,16 @@ MAY: dict[str, set[str]] = {
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports", "process"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
-                "store.ports", "process"},
+                "store.ports", "process", "descriptors"},
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",
-              "integrations.secrets"},
+              "integrations.secrets", "descriptors"},
     # The control service's messages, generated: both of its ends speak them.
     "api": {"services", "proof.checkpoints", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
-    "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
+    "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
             "protocols.terminal.messages"},
-    "wiring": ROOMS | {"errors", "settings", "process", "logs"},
+    "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
 

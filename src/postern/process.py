@@ -1,5 +1,5 @@
-"""What a child process owes its supervisor: to die with it, and to say when it is ready; and what a process that has
-secrets owes itself.
+"""What a child process does for its supervisor: it dies with it, says when it is ready, and sends a heartbeat. And how
+a process with secrets protects itself.
 
 Linux sends a chosen signal to a child whose parent is gone (`PR_SET_PDEATHSIG`), so that even
 `kill -9` of the supervisor leaves nothing behind. On other systems this module does nothing of that kind.
@@ -8,15 +8,25 @@ Linux sends a chosen signal to a child whose parent is gone (`PR_SET_PDEATHSIG`)
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-READY_FD = "POSTERN_READY_FD"  # names the pipe on which a supervisor waits for one line
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+READY_FD = "POSTERN_READY_FD"  # names the pipe on which a supervisor waits for one line, then for heartbeats
+HEARTBEAT_EVERY = 1.0  # seconds
+# Makes a process write the stack of each of its threads to standard error. SIGABRT would do that, too, but it leaves a
+# core file with every secret where the machine allows core files.
+DUMP_STACKS = signal.SIGUSR2
 PARENT_PID = "POSTERN_PARENT_PID"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # Loaded before any fork: between fork and exec a child must not load libraries.
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
 
@@ -49,13 +59,40 @@ def dying_with_us(by: signal.Signals) -> Callable[[], None]:
     return lambda: die_with_parent(us, by)
 
 
-def announce_ready() -> None:
-    """Tells the supervisor that this process serves now. Does nothing without one, or when said already."""
+def release_memory() -> None:
+    """Give memory that is free in this process back to the system. glibc keeps what threads have freed: after a burst
+    of work that is all that the burst took. Does nothing with other C libraries."""
+    if _trim is not None:
+        _trim(0)
+
+
+def announce_ready(loop: AbstractEventLoop | None = None) -> None:
+    """Tell the supervisor that this process serves now. Does nothing without a supervisor, or when called again.
+
+    With `loop`, that event loop sends a heartbeat from now on: the supervisor replaces a process whose loop hangs.
+    """
     descriptor = os.environ.pop(READY_FD, None)
     if descriptor is None:
         return
+    pipe = int(descriptor)
     try:
-        os.write(int(descriptor), b"ready\n")
-        os.close(int(descriptor))
+        os.write(pipe, b"ready\n")
+    except OSError:  # the supervisor has gone; a signal tells this process so
+        loop = None
+    if loop is None:
+        os.close(pipe)
+        return
+    faulthandler.register(DUMP_STACKS, all_threads=True, chain=False)
+    os.set_blocking(pipe, False)
+    loop.call_later(HEARTBEAT_EVERY, _send_heartbeats, loop, pipe)
+
+
+def _send_heartbeats(loop: AbstractEventLoop, pipe: int) -> None:
+    try:
+        os.write(pipe, b".")
+    except BlockingIOError:
+        pass  # the supervisor is stopped, and the pipe is full of heartbeats
     except OSError:
-        return  # the supervisor does not listen any more; its end is told to us by a signal
+        os.close(pipe)
+        return
+    loop.call_later(HEARTBEAT_EVERY, _send_heartbeats, loop, pipe)

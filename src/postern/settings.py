@@ -85,6 +85,9 @@ class Settings:
     gateway_commands: bool = _setting(
         False, "whether the gateway's own agent runs commands of connections: they can read what the gateway can"
     )
+    watchdog_timeout: float = _setting(
+        60.0, "seconds without a heartbeat after which a process that hangs is replaced; 0 for never"
+    )
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and one of the API for a request's head"
     )

@@ -25,6 +25,7 @@ from postern.agent.ending import processes
 from postern.agent.policy import ANYTHING, NO_COMMANDS
 from postern.agent.process import CommandTransport
 from postern.agent.secrets import Resolved
+from postern.descriptors import INHERITED
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unavailable
 from postern.protocols.terminal import messages as m
@@ -178,6 +179,19 @@ def test_only_what_every_program_needs_is_passed_on_of_the_environment(go: Go) -
         found = dict(line.split("=", 1) for line in command.client.text().splitlines())
         assert found.keys() - {"LC_CTYPE"} == {"PATH", "LANG", "MODE", "TOKEN", "POSTERN_SESSION_ID"}
         assert (found["MODE"], found["TOKEN"]) == ("dry", "of the connection")
+
+    go(work)
+
+
+def test_command_gets_the_limit_of_open_files_from_before_it_was_raised(
+    go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(INHERITED, "777")
+
+    async def work() -> None:
+        command = await run("bash", "-c", "ulimit -Sn")
+        await command.ended()
+        assert command.client.text() == "777\n"
 
     go(work)
 

@@ -18,17 +18,20 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_channels import Reader, order_of, secrets_of
 from tests.support.sshds import Sshd, sshd
 
+from postern import descriptors
 from postern.agent import files
 from postern.agent.files import SecretFiles
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
+from postern.descriptors import Descriptors
 from postern.domain.secret import Secret
+from postern.errors import TooMany
 from postern.protocols.asking import TargetRefused
 from postern.protocols.terminal import messages as m
 from postern.relay.orders import DIAL, error_of
 from postern.relay.target import Channel, ChannelKind, Start
-from postern.transport.mux import Refused
+from postern.transport.messages import Refused
 
 MEGABYTE = os.urandom(1 << 20)
 
@@ -150,3 +153,12 @@ async def test_a_refused_login_is_told_as_such(tunnel: Tunnel, server: Sshd) -> 
     assert isinstance(error, TargetRefused)
     assert error.refuses_login
     assert tunnel.orders.running == 0
+
+
+async def test_agent_near_its_limit_of_open_files_says_so(tunnel: Tunnel, server: Sshd) -> None:
+    tunnel.orders._descriptors = Descriptors(reserve=descriptors.limit())
+    with pytest.raises(Refused) as raised:
+        await tunnel.dial(server, "true")
+    error = error_of(raised.value)
+    assert isinstance(error, TooMany)
+    assert "limit of open files" in error.message

@@ -257,7 +257,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/machineidentities/{name}/credentials/{connection}/rotate"):  "403 403 403 200 403 403 200 404",
     ("GET", "/metrics"):                                                    "403 403 200 200 403 200 200 403",
     ("GET", "/orgs"):                                                       "200 200 200 200 200 200 200 200",
-    ("POST", "/orgs"):                                                      "403 403 403 201 403 403 201 403",
+    ("POST", "/orgs"):                                                      "403 403 403 201 403 403 403 403",
     ("PUT", "/orgs/features"):                                              "403 403 403 204 403 403 204 204",
     ("GET", "/orgs/self"):                                                  "200 200 200 200 200 200 200 200",
     ("PUT", "/orgs/self"):                                                  "403 403 403 200 403 403 200 200",

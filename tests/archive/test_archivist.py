@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import threading
@@ -18,11 +19,13 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import delete, update
 from tests.support.promises import until
+from tests.support.proofs import segment_bytes
 from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, events_of, new_session
 from tests.support.world import START, World
 
 from postern.archive import archivist as module
 from postern.archive import plan
+from postern.archive import survey as survey_module
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.archive.survey import survey
@@ -541,3 +544,17 @@ async def test_what_was_purged_is_not_stored_once_more(
     assert (done.stored, done.set_aside) == (0, 1)
     assert [one.path().exists() for one in (made, unknown, whole)] == [False, True, False]
     assert blobs.puts == []
+
+
+def test_statements_of_a_segment_are_kept_up_to_what_the_search_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one more, by which the search knows that there were others. All bytes are hashed all the same."""
+    key = uuid4()
+    source = segment_bytes(key, 1, is_last=True, texts=[f"select {number:04}" for number in range(1000)])
+    whole = survey(io.BytesIO(source), key, 1)
+    assert len(whole.texts) == 1000
+    monkeypatch.setattr(survey_module, "MOST_TEXT", 1200)
+    cut = survey(io.BytesIO(source), key, 1)
+    assert cut.texts == whole.texts[:101]
+    assert replace(cut, texts=whole.texts) == whole

@@ -23,7 +23,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.running import Gateway, started
 
-from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, sockets
+from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, open_files, sockets
 from postern.cli.doctor.finding import State, ok
 from postern.cli.doctor.sockets import Place
 from postern.cli.main import cli
@@ -31,6 +31,7 @@ from postern.cli.profile import Profile
 from postern.client.http import Http
 from postern.settings import Settings
 from postern.transport import certificates
+from postern.wiring import checks as wiring_checks
 from postern.wiring import masters
 
 
@@ -71,6 +72,29 @@ def test_a_whole_set_up_is_well(running: Gateway) -> None:
     assert "is of this version" in found["store"]["what"]
 
 
+def test_open_files_of_a_running_gateway_are_shown(running: Gateway) -> None:
+    _, found = asked(running, "--gateway")
+    assert re.fullmatch(r"\w+ has \d+ of \d+ open, more of its limit than the others", found["open files"]["what"])
+
+
+@pytest.mark.parametrize(("hard", "name"), [(1024, "open files!"), (1 << 20, "open files")])
+def test_low_limit_of_open_files_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hard: int, name: str
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, hard))
+    found = finding.run({"open files": lambda: open_files.check_hard_limit("the gateway is started")})
+    assert (found[0].state is State.OK) == (name == "open files")
+    assert str(hard) in found[0].what
+
+
+def test_process_near_its_limit_of_open_files_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring_checks, "open_files", lambda _: {"api": (50, 20_000), "w1": (19_000, 20_000)})
+    found = of_gateway._open_files(Settings(home=tmp_path), running=True)
+    assert [one.state for one in found] == [State.WARNING]
+    assert "w1 has 19000 of 20000 open" in found[0].what
+    assert "LimitNOFILE" in found[0].do
+
+
 def test_it_is_readable(running: Gateway) -> None:
     result = running.run("doctor")
     assert result.stdout.startswith("ok     profile")
@@ -83,7 +107,7 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
     assert (code, set(found)) == (
         0,
-        {"key", "control port", "certificate", "accepted", "tunnel port", "clock", "policy"},
+        {"key", "control port", "certificate", "accepted", "tunnel port", "clock", "policy", "open files"},
     )
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"], POSTERN_AGENT_POLICY=str(policy))
     assert (code, "policy!" in found) == (1, True)
@@ -97,7 +121,7 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
 def test_an_agent_that_declares_its_connection_is_asked_for_none(running: Gateway) -> None:
     made = json.loads(running.run("admin", "agents", "create", "web", "--mode", "embedded", "--json").stdout)
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
-    assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "policy"})
+    assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "policy", "open files"})
     assert "postern run" in found["key"]["what"]
     assert "waits for what `postern run` declares" in found["accepted"]["what"]
     assert running.run("admin", "agents", "renew-key", "web", "--yes").returncode == 0

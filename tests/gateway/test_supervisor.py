@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -60,7 +61,7 @@ async def test_a_crashed_child_is_started_again_and_said_so(tmp_path: Path, capl
     assert len(pids(told)) == 2
     said = [message for message in caplog.messages if "SIGKILL" in message]
     assert len(said) == 1
-    assert said[0].startswith("w1 was ended by signal SIGKILL; it is started again in 0.")
+    assert said[0] == "w1 was ended by signal SIGKILL; it is started again now"
     await supervisor.stop()
     assert not any(alive(pid) for pid in pids(told))
 
@@ -79,7 +80,8 @@ async def test_a_child_that_keeps_crashing_is_tried_less_and_less(
 
 
 def test_back_off_doubles_with_jitter_up_to_a_limit() -> None:
-    for crashes, longest in ((0, 0.4), (1, 0.8), (3, 3.2), (10, 30.0), (5000, 30.0)):
+    assert back_off(0) == 0
+    for crashes, longest in ((1, 0.4), (2, 0.8), (4, 3.2), (10, 30.0), (5000, 30.0)):
         delays = {back_off(crashes) for _ in range(50)}
         assert all(longest / 2 <= delay <= longest for delay in delays)
         assert len(delays) > 1
@@ -217,3 +219,124 @@ async def test_a_child_is_not_handed_what_is_not_its_business(tmp_path: Path) ->
     assert await child.process.wait() == 0
     assert "OTHER" in told.read_text()
     assert "OUR_MASTER" not in told.read_text()
+
+
+# A child with an event loop. `{then}` is what that does once it serves.
+LOOPING = """
+import asyncio, os, signal, sys, time
+from postern.process import announce_ready, die_with_parent
+die_with_parent()
+async def main():
+    with open(sys.argv[1], "a") as file: file.write(f"{{os.getpid()}}\\n")
+    announce_ready(asyncio.get_running_loop())
+    {then}
+    await asyncio.sleep(60)
+def hang_here(): time.sleep(60)
+asyncio.run(main())
+"""
+FIRST = "if len(open(sys.argv[1]).readlines()) == 1: "  # only the first such process, not its replacement
+
+
+def heart(path: Path, then: str = "pass") -> ChildSpec:
+    return child(LOOPING.format(then=then), path, heartbeat=True)
+
+
+async def watched(spec: ChildSpec, watchdog_timeout: float = 2.5) -> Supervisor:
+    supervisor = Supervisor(ENVIRONMENT, watchdog_timeout=watchdog_timeout)
+    await supervisor.start(spec)
+    return supervisor
+
+
+async def test_stopped_child_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    supervisor = await watched(heart(tmp_path / "pids"))
+    [first] = pids(tmp_path / "pids")
+    os.kill(first, signal.SIGSTOP)
+    await until(lambda: "w1 runs again" in caplog.messages)
+    assert not alive(first)
+    assert any(f"w1 (pid {first}) hangs" in message for message in caplog.messages)
+    await supervisor.stop()
+
+
+async def test_child_with_blocked_event_loop_writes_its_stacks_and_is_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.INFO)
+    supervisor = await watched(heart(tmp_path / "pids", FIRST + "hang_here()"))
+    await until(lambda: "w1 runs again" in caplog.messages)
+    first, second = pids(tmp_path / "pids")
+    assert not alive(first)
+    assert alive(second)
+    assert "in hang_here" in capfd.readouterr().err
+    await supervisor.stop()
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "t = time.monotonic()\n    while time.monotonic() - t < 5: await asyncio.sleep(0)",
+        "time.sleep(1.5); await asyncio.sleep(1.1); time.sleep(1.5); await asyncio.sleep(1.1); time.sleep(1.5)",
+    ],
+    ids=["busy", "slow"],
+)
+async def test_busy_child_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture, then: str) -> None:
+    supervisor = await watched(heart(tmp_path / "pids", then), watchdog_timeout=3.0)
+    await asyncio.sleep(5.5)
+    assert len(pids(tmp_path / "pids")) == 1
+    assert not caplog.messages
+    await supervisor.stop()
+
+
+async def test_child_without_heartbeat_is_not_watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The demo database has no event loop."""
+    supervisor = Supervisor(ENVIRONMENT, watchdog_timeout=0.5)
+    await supervisor.start(child(SERVE, tmp_path / "pids"))
+    await asyncio.sleep(1.5)
+    assert len(pids(tmp_path / "pids")) == 1
+    await supervisor.stop()
+
+
+async def delays(tmp_path: Path, caplog: pytest.LogCaptureFixture, crashes: int) -> list[str]:
+    """What the log says about each restart of a child that is killed as soon as it serves."""
+    caplog.set_level(logging.INFO)
+    told = tmp_path / "pids"
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(SERVE, told))
+    for number in range(1, crashes + 1):
+        os.kill(pids(told)[-1], signal.SIGKILL)
+        await until(lambda number=number: caplog.messages.count("w1 runs again") == number)  # type: ignore[misc]
+    await supervisor.stop()
+    return [message.rpartition("again ")[2] for message in caplog.messages if "it is started again" in message]
+
+
+async def test_child_that_crashes_at_once_is_backed_off_from(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first, second, third = await delays(tmp_path, caplog, 3)
+    assert first == "now"
+    assert 0.2 <= float(second.split()[1]) <= 0.4
+    assert 0.4 <= float(third.split()[1]) <= 0.8
+
+
+async def test_child_that_ran_well_is_started_again_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STEADY_AFTER", 0.0)
+    assert await delays(tmp_path, caplog, 3) == ["now", "now", "now"]
+
+
+async def test_time_that_a_child_takes_to_start_is_not_service(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that never becomes ready does not count as one that ran well, however long that takes."""
+    monkeypatch.setattr(module, "STEADY_AFTER", 0.6)
+    told = tmp_path / "pids"
+    stuck = SERVE.replace("with open", "if os.path.exists(sys.argv[1]): time.sleep(0.9); sys.exit(7)\nwith open")
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(stuck, told))
+    os.kill(pids(told)[0], signal.SIGKILL)
+
+    def waits() -> list[str]:
+        return [message.rpartition("again ")[2] for message in caplog.messages if "it is started again" in message]
+
+    await until(lambda: len(waits()) >= 3)
+    assert [wait != "now" for wait in waits()[1:3]] == [True, True]
+    await supervisor.stop()

@@ -65,9 +65,18 @@ def running(direct: psycopg.Connection, text: str) -> int:
 
 
 class WorkerProcess:
-    """One relay worker. `environment` comes on top of the gateway's; `file_limit` bounds its files, in bytes."""
+    """One relay worker. `environment` comes on top of the gateway's; `file_limit` bounds its files, in bytes;
+    `descriptors` are its soft and hard limit of open files."""
 
-    def __init__(self, name: str, settings: Settings, *, file_limit: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        file_limit: int | None = None,
+        descriptors: tuple[int, int] | None = None,
+    ) -> None:
+        self._descriptors = descriptors
         self.name = name
         self.settings = settings
         self._file_limit = file_limit
@@ -87,7 +96,7 @@ class WorkerProcess:
                 stderr=log,
                 pass_fds=[writing],
                 start_new_session=True,
-                preexec_fn=self._limit if self._file_limit else None,
+                preexec_fn=self._limit if self._file_limit or self._descriptors else None,
             )
         os.close(writing)
         ready, _, _ = select.select([reading], [], [], timeout)
@@ -98,7 +107,10 @@ class WorkerProcess:
             raise RuntimeError(f"worker {self.name} did not start:\n{self.log()}")
 
     def _limit(self) -> None:
-        assert self._file_limit is not None
+        if self._descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._descriptors)
+        if self._file_limit is None:
+            return
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (self._file_limit, self._file_limit))
 
@@ -193,10 +205,19 @@ class Gateway:
 
     # Workers
 
-    def add_worker(self, name: str, *, file_limit: int | None = None, **settings: object) -> WorkerProcess:
+    def add_worker(
+        self,
+        name: str,
+        *,
+        file_limit: int | None = None,
+        descriptors: Any = None,
+        **settings: object,
+    ) -> WorkerProcess:
         """A further worker. It shares the port of the others, unless `postgres_port` says otherwise."""
         changed = {f"POSTERN_{key.upper()}": str(value) for key, value in settings.items()}
-        worker = WorkerProcess(name, load({**self.settings.environment(), **changed}), file_limit=file_limit)
+        worker = WorkerProcess(
+            name, load({**self.settings.environment(), **changed}), file_limit=file_limit, descriptors=descriptors
+        )
         worker.start()
         self.workers[name] = worker
         return worker

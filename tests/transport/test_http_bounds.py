@@ -34,7 +34,7 @@ async def _flood(_request: Request) -> Response:
 
 
 @asynccontextmanager
-async def serving(**limits: float) -> AsyncIterator[int]:
+async def serving(**limits: object) -> AsyncIterator[int]:
     """Its port."""
     app = Starlette(routes=[Route("/echo", _echo, methods=["POST", "GET"]), Route("/flood", _flood)])
     listening = socket.create_server(("127.0.0.1", 0))
@@ -158,3 +158,22 @@ async def test_requests_one_after_the_other_are_served_on_one_connection() -> No
             assert answer.startswith(b"HTTP/1.1 200 ")
             await asyncio.sleep(0.4)  # longer than a head may take: between two requests that time does not run
         writer.close()
+
+
+@pytest.mark.parametrize("request_", [b"GET /echo HTTP/1.1\r\nHost: a\r\n\r\n", HEAD + b"abcd"])
+async def test_connection_without_room_is_answered_with_503_and_those_before_go_on(request_: bytes) -> None:
+    room = [True, False]
+    async with serving(has_room=lambda: room.pop(0)) as port:
+        reader, writer = await connect(port)
+        writer.write(b"GET /echo HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        refused, asking = await connect(port)
+        asking.write(request_)
+        answer = await rest(refused)
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 10" in head
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert b"open files" in body
+        writer.write(b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b"HTTP/1.1 200 " in await rest(reader)

@@ -1,19 +1,21 @@
 """Becomes the command, after what only the new process itself can do. Run as a program of its own: a fork of the agent,
 which has threads, could not safely run code of ours.
 
-    python -I -S launcher.py PARENT TERMINAL ARGV…        PARENT: the agent's pid; TERMINAL: 1 when stdin is one
+    python -I -S launcher.py PARENT TERMINAL FILES ARGV…        PARENT: the agent's pid; TERMINAL: 1 when stdin is one;
+                                                                FILES: how many files the command may have open
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, terminal: bool, argv: list[str]) -> None:
+def main(parent: int, terminal: bool, files: int, argv: list[str]) -> None:
     if sys.platform == "linux":
         import ctypes  # nothing else here needs it
 
@@ -25,6 +27,8 @@ def main(parent: int, terminal: bool, argv: list[str]) -> None:
         import termios
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files if hard == resource.RLIM_INFINITY else min(files, hard), hard))
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or changed them
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -35,4 +39,4 @@ def main(parent: int, terminal: bool, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2] == "1", sys.argv[3:])
+    main(int(sys.argv[1]), sys.argv[2] == "1", int(sys.argv[3]), sys.argv[4:])

@@ -26,6 +26,7 @@ from pathlib import Path
 from postern.agent import ending
 from postern.agent.feed import Feed
 from postern.agent.framed import FramedTransport
+from postern.descriptors import inherited_limit
 from postern.errors import ProtocolViolation
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Terminal
@@ -132,7 +133,16 @@ class CommandTransport(FramedTransport):
 
     def _argv(self) -> list[str]:
         terminal = "1" if self._program.terminal else "0"
-        return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), terminal, *self._program.argv]
+        return [
+            sys.executable,
+            "-I",
+            "-S",
+            str(_LAUNCHER),
+            str(os.getpid()),
+            terminal,
+            str(inherited_limit()),
+            *self._program.argv,
+        ]
 
     def _with_pipes(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

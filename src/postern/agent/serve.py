@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Protocol
 
+from postern.descriptors import PER_SESSION, Descriptors
 from postern.domain.hook import HookOutcome
 from postern.domain.text import one_line
 from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
@@ -39,6 +40,7 @@ class Orders:
     def __init__(self, reach: Reaching, tracer: Tracer = NO_TRACER) -> None:
         self._reach = reach
         self._tracer = tracer
+        self._descriptors = Descriptors()
         self.running = 0
         self.idle = asyncio.Event()  # nothing is running
         self.idle.set()
@@ -66,6 +68,7 @@ class Orders:
     async def _dial(self, order: Order) -> Target:
         """The gateway's trace is gone on with: who may give orders may say that, too."""
         facts = {"postern.session.id": str(order.session_id), "postern.connection": order.connection}
+        self._descriptors.require(PER_SESSION)
         with within(self._tracer.start("agent.dial", SpanKind.SERVER, facts, parent=order.trace)):
             return await self._reach.dial(order)
 

@@ -18,6 +18,7 @@ from postern.domain.lists import (
     COUNT_CAP,
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    MAX_LONG_OFFSET,
     MAX_OFFSET,
     Count,
     Listed,
@@ -55,6 +56,12 @@ async def long_page_of(
 ) -> Page:
     if cursor is not None and page.offset:
         raise Invalid("cursor: takes the place of offset; give one of both", field="cursor")
+    if page.offset > MAX_LONG_OFFSET:
+        raise Invalid(
+            f"offset: at most {MAX_LONG_OFFSET:,} in this list; read on with `cursor`, which is `next_cursor` of the "
+            "page before, or filter by date",
+            field="offset",
+        )
     after = None if cursor is None else position_of(cursor)
     return Page(page.limit, page.offset, after, count or (Count.CAPPED if after is None else Count.NONE))
 

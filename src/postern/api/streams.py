@@ -15,7 +15,7 @@ from postern.domain.connection import TEXTUAL
 from postern.domain.recorded import INPUT, SIZE, Missing, Moment, Place
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Invalid
-from postern.services.recordings.reading import Part, Window, part
+from postern.services.recordings.reading import MOST_BYTES, MOST_ITEMS, Part, Window, part, too_much
 from postern.services.sessions import Sessions
 
 KINDS = ("i", "o", "e")
@@ -36,6 +36,8 @@ def event_stream(
     sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str], window: Window
 ) -> Stream:
     """Raises NotFound without a recording, Invalid when there is too much for one answer."""
+    if window.is_whole and _is_too_much(session, form, kinds):
+        raise too_much()
     if form is None:
         found = _moments(sessions, session, kinds, window)
         return Stream([_triple(moment) for moment in found.items], None, found.next)
@@ -47,6 +49,16 @@ def event_stream(
     joined = b"".join(moment.content for moment in found.items)
     text = joined.decode(errors="replace") if form is StreamFormat.UTF8 else base64.b64encode(joined).decode()
     return Stream([text], len(text.encode()), found.next)
+
+
+def _is_too_much(session: Session, form: StreamFormat | None, kinds: frozenset[str]) -> bool:
+    """Whether the session's row says so already: reading as much as fits takes seconds. A recording that is larger than
+    one answer is refused also where its text would be shorter than its bytes. Statements alone are counted."""
+    wants_output = form is not StreamFormat.RAW_QUERIES and not kinds.isdisjoint(KINDS[1:])
+    if wants_output and (session.event_size or 0) > MOST_BYTES:
+        return True
+    wants_input = form is StreamFormat.RAW_QUERIES or (form is None and INPUT in kinds)
+    return wants_input and int(session.metrics.get("operations", 0)) > MOST_ITEMS
 
 
 def never_recorded(session: Session) -> bool:

@@ -20,6 +20,8 @@ from postern.store.ports import Piece
 
 _BUFFER = 256 * 1024
 _PIECE = 65_536
+# Bytes of statements that are kept of a segment for the search, which takes 1 MiB of a whole session.
+MOST_TEXT = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Survey:
 
 
 def survey(source: Path | BinaryIO, session: UUID, number: int) -> Survey:
-    """Of a segment that should be this one. Decompresses once, in memory that does not grow with output. Blocks.
+    """Of a segment that should be this one. Decompresses once, in memory that does not grow with it. Blocks.
 
     Raises OSError, and what reading `source` raises; damage raises nothing.
     """
@@ -64,6 +66,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
     header = reader.header
     damage = "" if (header.session, header.segment) == (session, number) else "its header names another segment"
     texts: list[Piece] = []
+    room = MOST_TEXT
     refused = 0
     first: int | None = None
     last = 0
@@ -72,7 +75,9 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
         if first is None:
             first = last
         if isinstance(event, Operation):
-            texts.append(piece_of(micros, event))
+            if room >= 0:  # one more than fits, so that the search knows that it was cut
+                texts.append(piece_of(micros, event))
+                room -= len(texts[-1][1].encode("utf-8", "replace")) + 1
         elif isinstance(event, Refusal):
             refused += 1
     _drain(hashed)

@@ -14,6 +14,7 @@ Item = TypeVar("Item", covariant=True)
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 MAX_OFFSET = 1_000_000
 COUNT_CAP = 10_000
+MAX_LONG_OFFSET = 10_000  # of lists that may be too long to count: each row that is left out is read all the same
 
 
 class Count(StrEnum):

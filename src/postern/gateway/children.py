@@ -1,9 +1,10 @@
-"""One child process of the supervisor: started, waited for until it serves, stopped."""
+"""One child process of the supervisor: it is started, watched by its heartbeat, and stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -11,19 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from postern.errors import Unavailable
-from postern.process import PARENT_PID, READY_FD
+from postern.process import DUMP_STACKS, PARENT_PID, READY_FD
+
+log = logging.getLogger(__name__)
+
+DUMP_TIME = 1.0  # seconds that a hung child has to write its stacks before it is killed
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """`arguments` follow `python`. `outlives` says that the others need it until they have stopped, `without` which
-    variables of the environment are not its business."""
+    variables of the environment are not its business. `heartbeat` says that its event loop sends heartbeats once it is
+    ready."""
 
     name: str
     arguments: tuple[str, ...]
     ready_timeout: float = 90.0  # seconds; generous, as a machine that boots or is busy starts programs slowly
     outlives: bool = False
     without: frozenset[str] = frozenset()
+    heartbeat: bool = False
 
 
 class Child:
@@ -33,6 +40,7 @@ class Child:
         self.spec = spec
         self.process = process
         self._ready = ready
+        self._heartbeats = 0
 
     @classmethod
     async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
@@ -69,6 +77,47 @@ class Child:
                 await self.process.wait()
                 raise Unavailable(f"{self.spec.name} {self.ending()} before it was ready; what it said is above")
         raise Unavailable(f"{self.spec.name} was not ready after {self.spec.ready_timeout:g} s")
+
+    async def wait_end(self, watchdog_timeout: float) -> None:
+        """Return once the process has ended. Kill it when its event loop sends no heartbeat for that many seconds.
+
+        0 means: never. What counts is the supervisor's own waking time, so a machine that was suspended, or a process
+        group that was stopped and continued, costs no child its life.
+        """
+        if not self.spec.heartbeat or not watchdog_timeout:
+            await self.process.wait()
+            return
+        counting = asyncio.create_task(self._count_heartbeats())
+        ended = asyncio.ensure_future(self.process.wait())
+        tick, silent = min(1.0, watchdog_timeout / 4), 0.0
+        try:
+            while True:
+                before = self._heartbeats
+                if (await asyncio.wait((ended,), timeout=tick))[0]:
+                    return
+                silent = silent + tick if self._heartbeats == before else 0.0
+                if silent >= watchdog_timeout:
+                    await self._kill_hung(silent)
+                    await ended
+        finally:
+            counting.cancel()
+            ended.cancel()
+
+    async def _count_heartbeats(self) -> None:
+        while beats := await self._ready.read(1024):
+            self._heartbeats += len(beats)
+
+    async def _kill_hung(self, silent: float) -> None:
+        log.error(
+            "%s (pid %d) hangs: its event loop has sent no heartbeat for %.0f s; it writes its stacks below, if it "
+            "still can, and is killed",
+            self.spec.name,
+            self.process.pid,
+            silent,
+        )
+        self._send(DUMP_STACKS)
+        await asyncio.sleep(DUMP_TIME)
+        self.kill()
 
     def ending(self) -> str:
         """How it ended, in words; only once it did."""

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Protocol
 from uuid import UUID
 
+from postern.descriptors import no_room
 from postern.domain.agent import SECRET_PREFIX, Agent
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, TooMany
@@ -165,6 +166,8 @@ class TunnelDoor:
         carry = self._carry_of(incoming.request)
         fields = fields_of(incoming.request)
         since = self._links.changes
+        if not self._logins.has_room():
+            raise no_room()
         caller = await self._authentication.caller(bearer, address=address)
         standing = partial(self._authentication.standing, caller, address=address)
         wanted = Wanted(caller.principal, caller.means, connection, since, standing, reason, duration, fields)

@@ -6,12 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
+from postern.descriptors import PER_SESSION, Descriptors
 from postern.domain.connection import Connection
 from postern.domain.masking import InfoType
 from postern.domain.permit import Permit
@@ -83,6 +84,7 @@ class Parts:
     tracer: Tracer = NO_TRACER
     violations: Violations | None = None
     hooks: SessionHooks | None = None
+    descriptors: Descriptors = field(default_factory=Descriptors)
 
 
 @dataclass(slots=True)
@@ -127,7 +129,8 @@ class Engine:
 
     async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
         """And what the target's catalogue says, where the permit's policy asks for it. Raises what dialling raises, and
-        EndedEarly."""
+        EndedEarly, TooMany."""
+        self._parts.descriptors.require(PER_SESSION)
         began = time.monotonic()
         dialling = self.links.dialling(opening, permit, since=since)
         with dialling, part("session.dial", SpanKind.CLIENT):
@@ -163,6 +166,7 @@ class Engine:
         `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly,
         Unavailable and what `Issues.open` does; a session whose target could not be had is closed as failed.
         """
+        self._parts.descriptors.require(PER_SESSION)
         sessions = self._sessions
         if permit.session_id is not None:
             with self.links.opening(permit.session_id) as opening:

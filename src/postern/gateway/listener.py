@@ -9,13 +9,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
-from postern.errors import ProtocolViolation
+from postern.descriptors import PER_SESSION, Descriptors, no_room
+from postern.errors import PosternError, ProtocolViolation
 from postern.relay.handshake import StreamHandshake
 from postern.services.identity.tries import neighbourhood
 
 log = logging.getLogger(__name__)
 
 Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
+Reject = Callable[[StreamHandshake, PosternError], Awaitable[None]]
+
+REJECTION_TIMEOUT = 5.0  # seconds that a client has to be told why it is rejected, and to leave
+_WARN_EVERY = 10.0  # seconds between two warnings about rejected clients
 
 
 class Places:
@@ -35,6 +40,10 @@ class Places:
         self._taken[place] += 1
         return True
 
+    @property
+    def taken(self) -> int:
+        return self._taken.total()
+
     def leave(self, address: str) -> None:
         place = neighbourhood(address)
         self._taken[place] -= 1
@@ -48,9 +57,17 @@ class Logins:
 
     Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address. One that
     waits for people, which it tells by `stream.on_held`, is not of them any more: who holds it has bounds of its own.
+
+    Without room in `descriptors` a client is not logged in: its protocol's `reject` tells it so.
     """
 
-    def __init__(self, *, timeout: float, most: int, most_per_address: int) -> None:
+    def __init__(
+        self, *, timeout: float, most: int, most_per_address: int, descriptors: Descriptors | None = None
+    ) -> None:
+        self._descriptors = descriptors or Descriptors()
+        self._rejections: set[asyncio.Task[None]] = set()
+        self._unwarned = 0
+        self._warned_at = float("-inf")
         self._timeout = timeout
         self._places = Places(most=most, most_per_address=most_per_address)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,9 +75,12 @@ class Logins:
         self.begun = 0
         self.succeeded = 0
 
-    def start(self, stream: StreamHandshake, serve: Serve) -> None:
+    def start(self, stream: StreamHandshake, serve: Serve, reject: Reject | None = None) -> None:
         self.begun += 1
         address = stream.peer
+        if not self.has_room():
+            self._start_rejection(stream, reject)
+            return
         if not self._places.take(address):
             log.warning("too many clients at login; the one from %s is turned away", address)
             stream.close()
@@ -68,6 +88,44 @@ class Logins:
         task = asyncio.get_running_loop().create_task(self._run(stream, serve, address))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def has_room(self) -> bool:
+        """Return whether one more client and its session find descriptors, after all that are logging in now."""
+        return self._descriptors.has_room(PER_SESSION * (self._places.taken + 1))
+
+    def _start_rejection(self, stream: StreamHandshake, reject: Reject | None) -> None:
+        self._warn(stream.peer)
+        if reject is None or len(self._rejections) >= self._descriptors.reserve // 4:
+            stream.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._reject(stream, reject))
+        self._rejections.add(task)
+        task.add_done_callback(self._rejections.discard)
+
+    async def _reject(self, stream: StreamHandshake, reject: Reject) -> None:
+        try:
+            async with asyncio.timeout(REJECTION_TIMEOUT):
+                await reject(stream, no_room())
+                await stream.linger()
+        except (TimeoutError, ConnectionError, PosternError) as error:
+            log.debug("client %s was not told why it is rejected: %s", stream.peer, error)
+        except Exception:
+            log.exception("client %s could not be rejected", stream.peer)
+        finally:
+            stream.close()
+
+    def _warn(self, address: str) -> None:
+        """Once in a while: a flood of clients must not become a flood of lines."""
+        self._unwarned += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._warned_at >= _WARN_EVERY:
+            log.warning(
+                "the limit of open files is reached: %d clients were rejected, the last one from %s; raise the hard "
+                "limit (LimitNOFILE=, ulimit -Hn)",
+                self._unwarned,
+                address,
+            )
+            self._unwarned, self._warned_at = 0, now
 
     async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
         rest: Awaitable[None] | None = None
@@ -113,7 +171,7 @@ class Logins:
 
     async def stop(self, grace: float) -> None:
         """Ends logins at once; sessions, whose links were ended before, have `grace` seconds to be closed."""
-        for task in self._tasks - self._logged_in:
+        for task in (self._tasks - self._logged_in) | self._rejections:
             task.cancel()
         if self._logged_in:
             await asyncio.wait(self._logged_in, timeout=grace)

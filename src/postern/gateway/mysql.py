@@ -54,6 +54,12 @@ class MysqlGate:
             return None
         return await self._fronts.by_credential(_Client(stream, client, thread, startup, since), grant)
 
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client on the MySQL port why it cannot log in, in place of the greeting."""
+        self._fronts.engine.turned_away(error)
+        text, hint = told(stream, error)
+        login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
+
     async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
         """A client behind the tunnel, of whom no password is asked."""
         thread, client = self._login(stream)

@@ -49,6 +49,12 @@ class PostgresGate:
             return None
         return await self._fronts.by_credential(_Client(stream, startup, since), grant)
 
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client on the PostgreSQL port why it cannot log in. It listens only once it has said what it wants,
+        and may want TLS first. A cancel request is served: it needs nothing more."""
+        if await self._greet(stream, False) is not None:
+            self._turned_away(stream, error)
+
     async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
         """A client behind the tunnel. It may take its time with its first message."""
         try:

@@ -1,4 +1,4 @@
-"""Starts the processes of one machine, watches them, starts a crashed one again, and stops all of them.
+"""Starts the processes of one machine, watches them, replaces one that crashes or hangs, and stops all of them.
 
 The supervisor does nothing else: no client's byte and no API request passes through it, so it has nothing
 to crash on. Children die with it, even by `kill -9` (postern.process).
@@ -19,15 +19,17 @@ from postern.gateway.children import Child, ChildSpec
 log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.4, 30.0  # seconds before a crashed child is started again
-STEADY_AFTER = 60.0  # seconds after which a child counts as healthy and its next crash as its first
+STEADY_AFTER = 60.0  # seconds of service after which a child counts as healthy: it is started again at once
 PATIENCE = 5.0  # seconds that children have to stop; those that outlive the others have the same again, less one
 
 
 class Supervisor:
-    """Use inside `run`, which brings the signals and the end."""
+    """Use inside `run`, which brings the signals and the end. A child that sends no heartbeat for `watchdog_timeout`
+    seconds is replaced; 0 means: never."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *, watchdog_timeout: float = 0.0) -> None:
         self._environment = environment
+        self._watchdog_timeout = watchdog_timeout
         self._children: dict[str, Child] = {}
         self._watchers: list[asyncio.Task[None]] = []
 
@@ -84,29 +86,38 @@ class Supervisor:
         return child
 
     async def _watch(self, spec: ChildSpec) -> None:
-        crashes, since = 0, time.monotonic()
+        crashes = 0
+        ready_at: float | None = time.monotonic()
         while True:
-            await self._children[spec.name].process.wait()
-            if time.monotonic() - since > STEADY_AFTER:
+            child = self._children[spec.name]
+            await child.wait_end(self._watchdog_timeout)
+            if ready_at is not None and time.monotonic() - ready_at > STEADY_AFTER:
                 crashes = 0
             delay = back_off(crashes)
             crashes += 1
-            log.error("%s %s; it is started again in %.1f s", spec.name, self._children[spec.name].ending(), delay)
+            when = f"in {delay:.1f} s" if delay else "now"
+            log.error("%s %s; it is started again %s", spec.name, child.ending(), when)
             await asyncio.sleep(delay)
-            since = time.monotonic()
+            ready_at = None
             try:
                 await self._spawn(spec)
             except Unavailable as error:
                 log.error("%s", error.message)
                 await self._children[spec.name].stop(PATIENCE)
             else:
+                ready_at = time.monotonic()
                 log.info("%s runs again", spec.name)
 
 
 def back_off(crashes: int) -> float:
-    """Seconds to wait after `crashes` earlier ones in a row: doubling, with jitter so that children do not march in
-    step, and never more than LONGEST_DELAY."""
-    return float(min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(crashes, 20)) * random.uniform(0.5, 1.0))  # noqa: S311
+    """Return the seconds to wait after `crashes` earlier ones in a row.
+
+    None after the first. Then they double, with jitter so that children do not march in step, up to LONGEST_DELAY.
+    """
+    if not crashes:
+        return 0.0
+    longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(crashes - 1, 20))
+    return float(longest * random.uniform(0.5, 1.0))  # noqa: S311
 
 
 async def run(supervisor: Supervisor, body: Callable[[Supervisor], Awaitable[None]]) -> None:

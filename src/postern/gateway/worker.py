@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from postern.domain.server import Endpoint, Listener
+from postern.errors import PosternError
 from postern.gateway.door import TunnelDoor
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
@@ -43,6 +44,9 @@ class Gate(Protocol):
     """Logs native clients of one protocol in."""
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client in its own protocol why it cannot log in."""
 
 
 class Worker:
@@ -104,7 +108,9 @@ class Worker:
         settings = self._settings
         for name, listener in self._native.items():
             await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
-        tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
+        tunnel = await websocket.serve(
+            self._door.opened, settings.host, settings.tunnel_port, self._context, has_room=self._logins.has_room
+        )
         await self._presence.start()
         await self._executions.take_waiting()
         work = (
@@ -144,7 +150,7 @@ class Worker:
         """Beyond loopback nobody gets in without TLS."""
         stream = _Accepted(self._context, certificate=self._certificate)
         serve = functools.partial(gate.native, require_tls=not endpoint.is_loopback)
-        stream.accepted = lambda: self._logins.start(stream, serve)
+        stream.accepted = lambda: self._logins.start(stream, serve, gate.reject)
         return stream
 
     async def _wanted(self, name: str) -> Listener:

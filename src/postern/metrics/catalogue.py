@@ -83,6 +83,9 @@ METRICS: dict[str, Metric] = {
     "process_cpu_seconds": Metric("counter", "Processor time, of user and system."),
     "process_resident_memory_bytes": Metric("gauge", "Memory that is resident."),
     "process_open_fds": Metric("gauge", "Open files."),
+    "postern_descriptor_rejections": Metric(
+        "counter", "Clients rejected since a process was near its limit of open files."
+    ),
     "process_max_fds": Metric("gauge", "Open files at most."),
     "process_start_time_seconds": Metric("gauge", "When it began, in seconds since 1970."),
     "postern_build_info": Metric("gauge", "1; the version is a label.", ("version",)),

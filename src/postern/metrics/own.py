@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 
+from postern import descriptors
 from postern.metrics.meters import Meters
 
 _BEGAN = time.time()  # near enough: this is imported while the process starts
@@ -14,8 +14,8 @@ _BEGAN = time.time()  # near enough: this is imported while the process starts
 def of_process(meters: Meters) -> None:
     meters.sample("process_cpu_seconds", _cpu)
     meters.sample("process_resident_memory_bytes", _resident)
-    meters.sample("process_open_fds", _open_files)
-    meters.sample("process_max_fds", lambda: float(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    meters.sample("process_open_fds", lambda: float(descriptors.count_open()))
+    meters.sample("process_max_fds", lambda: float(descriptors.limit()))
     meters.sample("process_start_time_seconds", lambda: _BEGAN)
 
 
@@ -30,10 +30,3 @@ def _resident() -> float:
             return float(int(stream.read().split()[1]) * resource.getpagesize())
     except OSError:  # not Linux: the most that it ever was, in KiB
         return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
-
-
-def _open_files() -> float:
-    try:
-        return float(len(os.listdir("/proc/self/fd")))
-    except OSError:
-        return 0.0

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar, cast
 
 from cryptography import x509
@@ -173,6 +174,17 @@ class StreamHandshake(asyncio.Protocol):
             transport.resume_reading()
         self.on_heard = _nothing
         return rest
+
+    async def linger(self) -> None:
+        """Send what was written, end this side, and return once the peer has closed its own.
+
+        A connection that is closed while the peer still sends is reset, and the peer may lose what it was told.
+        """
+        if self._lost is None and self._stream().can_write_eof():
+            self._stream().write_eof()
+        with suppress(ConnectionError):
+            while True:
+                await self.read(max(1, self.buffered))
 
     def close(self) -> None:
         """After what was written has been sent."""

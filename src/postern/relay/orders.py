@@ -20,7 +20,7 @@ from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.domain.tracing import TRACEPARENT, current, parent_of
-from postern.errors import Denied, PosternError, ProtocolViolation, Unavailable
+from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
 from postern.protocols.asking import TargetRefused
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 from postern.transport.mux import Refused
@@ -161,6 +161,8 @@ def error_of(refused: Refused) -> PosternError:
         return TargetRefused(refused.message, details.get("sqlstate", ""), details.get("hint", ""))
     if refused.code == "ProtocolViolation":
         return ProtocolViolation(refused.message)
+    if refused.code == "TooMany":
+        return TooMany(refused.message)
     if refused.code == "Denied":
         return Denied(refused.message)
     return Unavailable(refused.message)

@@ -11,6 +11,7 @@ from postern.domain.access import Decision, explain
 from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection, check_tags
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name
 from postern.domain.principal import Account, Principal, PrincipalKind
 from postern.domain.session import Verb
 from postern.errors import Denied, Invalid, NotFound
@@ -131,7 +132,7 @@ class AccessRules:
         own = await self._principals.get(principal.org_id, principal.id)
         if own is None:
             raise NotFound("this account was deleted")
-        if whose is None or whose in (principal.subject, str(principal.id)) or whose.lower() == principal.email:
+        if whose is None or whose in (principal.subject, str(principal.id)) or fold_name(whose) == principal.email:
             return own
         if not principal.sees_all:
             raise Denied("only administrators and auditors may ask what others may use")

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name
 from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalKind
 from postern.domain.ssh_key import MOST_KEYS, SshKey, check_key_name, public_key
@@ -146,7 +147,7 @@ def is_called(account: Account, user: str) -> bool:
     keeps one from being let in by another name than was meant."""
     principal = account.principal
     email = principal.email
-    return user == principal.subject or user.lower() in (email, email.rpartition("@")[0])
+    return user == principal.subject or fold_name(user) in (email, email.rpartition("@")[0])
 
 
 def _noted(key: SshKey) -> dict[str, object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -26,6 +27,13 @@ _LATE = (
 )
 
 
+_NO_ROOM_BODY = b'{"message":"the gateway is at its limit of open files; try again later"}\n'
+_NO_ROOM = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 10\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_NO_ROOM_BODY), _NO_ROOM_BODY)
+)
+
+
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
     """Seconds for head, body and reading on; and how many connections may have a request that is not whole."""
@@ -35,6 +43,7 @@ class HttpLimits:
     reading: float = 60.0
     most: int = 1_000
     most_per_address: int = 200
+    has_room: Callable[[], bool] = lambda: True  # for one more connection; without it the answer is 503
 
 
 class _Missing(Enum):
@@ -76,13 +85,21 @@ class BoundedHttp(H11Protocol):
     _missing: _Missing | None = None
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
+    _rejected = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        self._rejected = not self.unfinished.limits.has_room()
         self._wait_for(_Missing.HEAD)
 
     def data_received(self, data: bytes) -> None:
+        if self._rejected:  # only now: a connection that is closed before its request is read is reset
+            if not self.transport.is_closing():
+                self._wait_for(None)
+                self.transport.write(_NO_ROOM)
+                self.transport.close()
+            return
         super().data_received(data)
         self._look()
 

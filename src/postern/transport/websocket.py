@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import formatdate
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -45,6 +46,8 @@ _CHUNK = 512 * 1024
 # Bytes that the kernel keeps and has not sent. What waits longer waits here, where small frames pass large ones.
 _UNSENT = 256 * 1024
 _HIGH, _LOW = 128 * 1024, 32 * 1024
+
+_NO_ROOM = b"the gateway is at its limit of open files and takes no more tunnels now; try again later\n"
 
 _BINARY, _CONTINUATION = WSMsgType.BINARY, WSMsgType.CONTINUATION
 
@@ -234,11 +237,22 @@ def _hush_strangers() -> None:
 
 
 async def serve(
-    opened: Callable[[WebSocketTransport, str], None], host: str, port: int, context: ssl.SSLContext
+    opened: Callable[[WebSocketTransport, str], None],
+    host: str,
+    port: int,
+    context: ssl.SSLContext,
+    *,
+    has_room: Callable[[], bool] = lambda: True,
 ) -> asyncio.Server:
-    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business."""
+    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business. Without room the
+    answer is 503."""
 
     def upgrade(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
+        if not has_room():
+            answer = WSUpgradeResponse.create_error_response(
+                HTTPStatus.SERVICE_UNAVAILABLE, _NO_ROOM, [("Retry-After", "10")]
+            )
+            return WSUpgradeResponseWithListener(answer, None)
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
         if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer" or not token.strip():
             return None

@@ -24,6 +24,7 @@ from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders, Reaching
 from postern.agent.tunnels import Tunnels
 from postern.client.control import attend
+from postern.descriptors import raise_limit
 from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.control import Drain, Welcome
 from postern.domain.declaration import Declaration
@@ -58,6 +59,7 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 
 def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
     """Until it is told to stop. Raises what `attend` does."""
+    raise_limit()
     hide_from_own_user()  # the commands that it runs are of this user, too
     with tracing(os.environ, "agent") as tracer:
         uvloop.run(_serve(key, Orders(reach, tracer), grace, declaration))

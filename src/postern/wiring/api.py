@@ -15,9 +15,11 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
+from postern import descriptors
 from postern.api.app import create_app
 from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
+from postern.descriptors import Descriptors
 from postern.domain.server import Endpoint
 from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
@@ -63,6 +65,7 @@ def build_control(settings: Settings, app: App) -> ControlServer:
         certificate=material.certificate.read_bytes(),
         key=material.key.read_bytes(),
         tunnel_url=_tunnel_url(settings),
+        most_connections=descriptors.limit() // 2,  # the rest is for the API and the store
     )
 
 
@@ -70,11 +73,12 @@ def _tunnel_url(settings: Settings) -> str:
     return f"wss://{settings.authority_of(settings.tunnel_port)}"
 
 
-def _limits(settings: Settings) -> HttpLimits:
+def _limits(settings: Settings, room: Descriptors) -> HttpLimits:
     return HttpLimits(
         head=settings.handshake_timeout,
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
+        has_room=lambda: room.has_room(1),
     )
 
 
@@ -82,13 +86,15 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
         served = build_api(settings, app)
+        room = Descriptors()
+        meters.sample("postern_descriptor_rejections", lambda: room.refused)
         served.state.meters, served.state.tracer = meters, tracer
         config = uvicorn.Config(
             served,
             host=settings.host,
             port=settings.api_port,
             loop="none",
-            http=bounded_http(_limits(settings)),
+            http=bounded_http(_limits(settings, room)),
             ws="none",
             log_config=None,
             access_log=False,
@@ -123,7 +129,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            announce_ready()
+            announce_ready(asyncio.get_running_loop())
 
     def stop(self) -> None:
         self.should_exit = True

@@ -14,7 +14,7 @@ import uvloop
 from postern.archive.archivist import Archivist, Round
 from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
-from postern.process import announce_ready
+from postern.process import announce_ready, release_memory
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
@@ -48,6 +48,8 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         def hear(done: Round) -> None:
             counted(done)
             told(done)
+            if done.stored:
+                release_memory()
 
         rounds = (
             archivist.forever(hear),
@@ -60,7 +62,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             loop.add_signal_handler(number, _cancel, work)
         try:
             async with telling(settings, meters, app.database, "archivist"):
-                announce_ready()
+                announce_ready(asyncio.get_running_loop())
                 await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
         finally:
             _cancel(work)

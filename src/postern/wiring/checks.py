@@ -18,6 +18,7 @@ from postern.client.control import attend
 from postern.domain.agent import AgentKey
 from postern.domain.control import Welcome
 from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.metrics.told import gather
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.wiring import masters, paths
@@ -63,6 +64,17 @@ def is_running(settings: Settings) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def open_files(settings: Settings) -> dict[str, tuple[int, int]]:
+    """Return how many files each process of the running gateway has open, and its limit."""
+    names = ("process_open_fds", "process_max_fds")
+    answers = asyncio.run(gather(settings.home / "run"))
+    return {
+        process: (int(told[names[0]][0][1]), int(told[names[1]][0][1]))
+        for process, told in answers.items()
+        if told is not None and all(name in told for name in names)
+    }
 
 
 def is_migrated(settings: Settings) -> bool:

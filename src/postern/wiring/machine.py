@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from postern import __version__
+from postern.descriptors import INHERITED, inherited_limit, raise_limit
 from postern.domain.login import LoginMethod
 from postern.errors import Misconfigured
 from postern.gateway.children import ChildSpec
@@ -28,20 +29,29 @@ from postern.wiring.paths import first_run_file, signals_socket
 
 log = logging.getLogger(__name__)
 
+LEAST_WATCHDOG = 5.0  # seconds: some heartbeats can always be late
+
 
 def run(settings: Settings, environ: Mapping[str, str]) -> None:
     """Blocks until SIGINT or SIGTERM. Raises Conflict, Misconfigured or Unavailable when it cannot start."""
+    if 0 < settings.watchdog_timeout < LEAST_WATCHDOG or settings.watchdog_timeout < 0:
+        raise Misconfigured(
+            f"POSTERN_WATCHDOG_TIMEOUT: {settings.watchdog_timeout:g} seconds would end processes that are only busy; "
+            f"give at least {LEAST_WATCHDOG:g}, or 0 for no watchdog",
+            field="watchdog_timeout",
+        )
     if settings.workers < 1:
         raise Misconfigured(
             f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
         )
+    raise_limit()
     with locked(settings.home):
-        asyncio.run(_run(settle(settings), environ))
+        asyncio.run(_run(settle(settings), {**environ, INHERITED: str(inherited_limit())}))
 
 
 async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
     hub = SignalHub(signals_socket(settings))
-    supervisor = Supervisor({**environ, **settings.environment()})
+    supervisor = Supervisor({**environ, **settings.environment()}, watchdog_timeout=settings.watchdog_timeout)
 
     async def body(supervisor: Supervisor) -> None:
         log.info("postern %s starts with the data folder %s", __version__, settings.home)
@@ -51,8 +61,8 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
         is_first = not first_run_file(settings).exists()
         await supervisor.run_once(_child("prepare"))
         names = [f"w{number}" for number in range(1, settings.workers + 1)]
-        workers = (_child(name, "worker", "--name", name) for name in names)
-        await supervisor.start(_child("api"), _child("archivist"), *workers)
+        served = [_child("api"), _child("archivist"), *(_child(name, "worker", "--name", name) for name in names)]
+        await supervisor.start(*(replace(spec, heartbeat=True) for spec in served))
         click.echo(_banner(settings, is_first))
         await supervisor.wait()
 

@@ -15,6 +15,7 @@ import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
 from postern.agent.files import SecretFiles
+from postern.descriptors import Descriptors
 from postern.domain.connection import TEXTUAL, Extra
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
@@ -221,6 +222,8 @@ def build_worker(
     agent = Believing(_dialers(settings, made, tunnels, owner), made.host_keys)
     violations = Violations(made.violations, meters.count)
     hooks = SessionHooks(made.hooks, agent, meters.count)
+    room = Descriptors()
+    meters.sample("postern_descriptor_rejections", lambda: room.refused)
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
@@ -230,6 +233,7 @@ def build_worker(
         tracer=tracer,
         violations=violations,
         hooks=hooks,
+        descriptors=room,
     )
     engine = _engine(settings, name, made, agent, links, parts)
     waiting = _held_logins(settings, made)
@@ -240,7 +244,7 @@ def build_worker(
     }
     carry = {name: gate.carried for name, gate in carriers.items()}
     run = CommandGate(fronts).carried
-    logins = _logins(settings)
+    logins = _logins(settings, room)
     ssh = _ssh(settings, made, fronts, logins, decoy_secret)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, carry, run, links, logins)
@@ -294,11 +298,12 @@ def _held_logins(settings: Settings, made: Services) -> HeldLogins:
     return HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
 
 
-def _logins(settings: Settings) -> Logins:
+def _logins(settings: Settings, room: Descriptors) -> Logins:
     return Logins(
         timeout=settings.handshake_timeout,
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
+        descriptors=room,
     )
 
 
@@ -375,7 +380,7 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
 
         def serves() -> None:
             leftovers.start()
-            announce_ready()
+            announce_ready(asyncio.get_running_loop())
 
         await signals.start()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import asyncssh
@@ -278,3 +278,26 @@ async def test_no_screen_is_forwarded(site: Site) -> None:
         await channel.wait_closed()
     (start,) = site.flow.started
     assert (start.terminal, start.environment) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda name: "".join(chr(ord(one) + 0xFEE0) for one in name),
+        lambda name: name + "\u00ad",
+        lambda name: "\u2060" + name,
+    ],
+    ids=["full-width", "soft hyphen", "word joiner"],
+)
+async def test_user_name_that_only_its_normal_form_makes_the_account_s_is_refused(
+    site: Site, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]
+) -> None:
+    """asyncssh would take its normal form, at either end."""
+    normal = asyncssh.saslprep.saslprep
+    assert normal(change(USER)) == USER
+    given = change(USER)
+    monkeypatch.setattr("asyncssh.connection.saslprep", lambda name: name if name == given else normal(name))
+    with pytest.raises(asyncssh.IllegalUserName, match="look like others"):
+        await site.connect(change(USER), password=PASSWORD)
+    async with await site.connect(USER, password=PASSWORD):
+        pass

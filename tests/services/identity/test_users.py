@@ -147,10 +147,9 @@ def test_folded_addresses_do_not_reach_another_account() -> None:
     """U+212A (Kelvin) and U+017F (long s) become ASCII when folded."""
     assert checked_email("ANN@Example.com") == "ann@example.com"
     assert checked_email("ÄNN@example.com") == "änn@example.com"
-    for folded in ("\u212aate@example.com", "a@exam\u212ale.com"):
+    for folded in ("\u212aate@example.com", "a@exam\u212ale.com", "\u017fam@example.com"):
         with pytest.raises(Invalid):
             checked_email(folded)
-    assert checked_email("\u017fam@example.com") != "sam@example.com"
 
 
 async def test_groups(services: Services, world: World) -> None:

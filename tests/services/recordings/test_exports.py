@@ -14,6 +14,7 @@ from postern.errors import Conflict, Invalid
 from postern.proof.findings import Report, What
 from postern.proof.reading import verify_package
 from postern.services.bundle import Services
+from postern.services.recordings import exports as module
 
 
 async def exported(
@@ -136,3 +137,31 @@ async def test_an_export_holds_the_segments_as_they_were_sealed(records: Records
         content = export.extractfile(name)
         assert content is not None
         assert zstandard.decompress(content.read()) == segment_bytes(session, 1, is_last=True)
+
+
+def remove_segment(folder: Path) -> None:
+    sorted(folder.glob("*.rec.zst"))[5].unlink()
+
+
+@pytest.mark.parametrize(("batch_bytes", "batch_segments"), [(1, 512), (2_000, 512), (1 << 20, 3), (1 << 20, 512)])
+async def test_batches_change_neither_order_nor_content_and_an_unreadable_segment_costs_itself_alone(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int, batch_segments: int
+) -> None:
+    """With one byte every segment is a large one, which goes by itself."""
+    services = records.services()
+    for count in (1, 4, 2, 5):
+        await records.recorded(count)
+    with tarfile.open(await exported(records, services, tmp_path)) as tar:
+        whole = {name: tar.extractfile(name).read() for name in tar.getnames() if name.startswith("segments/")}  # type: ignore[union-attr]
+    assert len(whole) == 12
+    monkeypatch.setattr(module, "BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr(module, "BATCH_SEGMENTS", batch_segments)
+    path = await exported(records, services, tmp_path)
+    with tarfile.open(path) as tar:
+        names = [name for name in tar.getnames() if name.startswith("segments/")]
+        assert names == list(whole)
+        assert all(tar.extractfile(name).read() == whole[name] for name in names)  # type: ignore[union-attr]
+    assert (await proven(records, services, path)).is_good
+    remove_segment(records.folder)
+    with tarfile.open(await exported(records, services, tmp_path)) as tar:
+        assert len([name for name in tar.getnames() if name.startswith("segments/")]) == 11

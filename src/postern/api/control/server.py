@@ -24,7 +24,6 @@ _MOST_CONNECTIONS = 12_000
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # a second gateway on this port is an error, and not a lottery
     ("grpc.max_concurrent_streams", 16),  # on one connection
-    ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 30_000),  # without any stream
     ("grpc.max_receive_message_length", 64 * 1024),
@@ -42,8 +41,16 @@ class ControlServer:
     """`certificate` and `key` are PEM; TLS always, also on loopback."""
 
     def __init__(
-        self, services: Services, endpoint: Endpoint, *, certificate: bytes, key: bytes, tunnel_url: str
+        self,
+        services: Services,
+        endpoint: Endpoint,
+        *,
+        certificate: bytes,
+        key: bytes,
+        tunnel_url: str,
+        most_connections: int = _MOST_CONNECTIONS,
     ) -> None:
+        self._most_connections = min(most_connections, _MOST_CONNECTIONS)
         self._endpoint = endpoint
         self._certificate = certificate
         self._key = key
@@ -57,7 +64,8 @@ class ControlServer:
 
     async def start(self) -> int:
         """The port that it listens on. Raises Misconfigured when it cannot be had, or the certificate is unusable."""
-        server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=_MOST_STREAMS)
+        options = (*_OPTIONS, ("grpc.max_allowed_incoming_connections", self._most_connections))
+        server = grpc.aio.server(options=options, maximum_concurrent_rpcs=_MOST_STREAMS)
         add_ControlServicer_to_server(self._control, server)  # type: ignore[no-untyped-call]
         add_ProxyManagerServicer_to_server(self._proxies, server)  # type: ignore[no-untyped-call]
         try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import click
 
 from postern.cli.options import load
+from postern.descriptors import raise_limit
 from postern.process import die_with_parent
 from postern.wiring import api as wiring
 
@@ -11,4 +12,5 @@ from postern.wiring import api as wiring
 def api() -> None:
     """The API, as the supervisor starts it."""
     die_with_parent()
+    raise_limit()
     wiring.run(load("api"))

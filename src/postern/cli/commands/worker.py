@@ -3,6 +3,7 @@ from __future__ import annotations
 import click
 
 from postern.cli.options import load
+from postern.descriptors import raise_limit
 from postern.process import die_with_parent
 from postern.wiring import worker as wiring
 
@@ -12,4 +13,5 @@ from postern.wiring import worker as wiring
 def worker(name: str) -> None:
     """A relay worker, as the supervisor starts it."""
     die_with_parent()
+    raise_limit()
     wiring.run_worker(load(name), name)

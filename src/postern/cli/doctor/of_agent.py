@@ -6,7 +6,7 @@ import ssl
 import time
 from collections.abc import Mapping
 
-from postern.cli.doctor import clock, sockets
+from postern.cli.doctor import clock, open_files, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
 from postern.cli.doctor.sockets import Place
 from postern.domain.agent import AgentKey, AgentMode
@@ -19,7 +19,10 @@ _TRUST = f"an agent trusts what its key names: {_NEW}"
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:
-    found: dict[str, Check] = {"policy": lambda: _policy(environ.get("POSTERN_AGENT_POLICY", ""))}
+    found: dict[str, Check] = {
+        "policy": lambda: _policy(environ.get("POSTERN_AGENT_POLICY", "")),
+        "open files": lambda: open_files.check_hard_limit("the agent is started"),
+    }
     text = environ.get("POSTERN_KEY", "")
     try:
         key = AgentKey.read(Secret(text))

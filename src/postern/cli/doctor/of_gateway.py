@@ -9,7 +9,7 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from postern.cli.doctor import sockets
+from postern.cli.doctor import open_files, sockets
 from postern.cli.doctor.finding import Check, Finding, State, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.errors import PosternError
@@ -48,6 +48,7 @@ def checks(settings: Settings) -> dict[str, Check]:
         "master key": lambda: _master(settings),
         "certificate": lambda: _certificate(settings),
         "ports": lambda: _ports(settings, running),
+        "open files": lambda: _open_files(settings, running),
         "spool": lambda: _spool(settings.home, running),
         "archivist": lambda: _archivist(settings, running),
         "blob store": lambda: _blob_store(settings),
@@ -157,6 +158,19 @@ def _is_free(host: str, port: int, name: str) -> list[Finding]:
         what = f"the {name} {port} of {host} cannot be had: {error.strerror}"
         return wrong("ports", what, "the gateway does not start", f"{_START} --{name.replace('_', '-')} OTHER")
     return ok("ports", f"{name} {port} is free")
+
+
+def _open_files(settings: Settings, running: bool) -> list[Finding]:
+    if not running:
+        return open_files.check_hard_limit("the gateway is started")
+    found = wiring.open_files(settings)
+    if not found:
+        return warning("open files", "no process says how many it has", "they may hang", "look at the gateway's log")
+    name, (count, limit) = max(found.items(), key=lambda one: one[1][0] / one[1][1])
+    what = f"{name} has {count} of {limit} open, more of its limit than the others"
+    if limit < open_files.FEW or count > open_files.MANY * limit:
+        return warning("open files", what, open_files.WHY, open_files.DO)
+    return ok("open files", what)
 
 
 def _spool(home: Path, running: bool) -> list[Finding]:

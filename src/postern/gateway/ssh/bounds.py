@@ -1,5 +1,6 @@
 """What asyncssh leaves unbounded of a connection, and what is done about it here.
 
+a user name                                  LONGEST_NAME; its normal form (SASLprep) must not be another name
 a password                                   LONGEST_PASSWORD; its normal form (SASLprep) takes seconds for a long one
 key exchanges before somebody has logged in  MOST_EARLY; they cost the client much less than us (CVE-2002-20001)
 a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
@@ -17,18 +18,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 import asyncssh
-from asyncssh.constants import MSG_CHANNEL_CLOSE
+from asyncssh.constants import MSG_CHANNEL_CLOSE, MSG_USERAUTH_REQUEST
+from asyncssh.packet import SSHPacket
+from asyncssh.saslprep import SASLPrepError, saslprep
 
 from postern.transport.ssh_bounds import EXCHANGE, MOST_REQUESTS
 from postern.transport.ssh_windows import check_opened
 
 log = logging.getLogger(__name__)
 
-LONGEST_PASSWORD = 1_000  # bytes
+LONGEST_NAME = 1_000  # bytes
+LONGEST_PASSWORD = 1_000
 MOST_EARLY = 10  # who waits for a browser may have some
 UNREAD = 30.0  # seconds
 MOST_VARIABLES, LONGEST_VARIABLE = 128, 2_000  # bytes of name and value
@@ -50,6 +55,8 @@ class Bounded(asyncssh.SSHServerConnection):
 
     def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
         check_opened(pkttype, packet)
+        if pkttype == MSG_USERAUTH_REQUEST:
+            _check_user_name(packet)
         return super().process_packet(pkttype, pktid, packet)
 
     async def _finish_userauth(self, begin_auth: bool, method: bytes, packet: Any) -> None:
@@ -94,6 +101,21 @@ class Bounded(asyncssh.SSHServerConnection):
         return BoundedChannel(
             self, self._loop, self._allow_pty, False, False, 0, 0, None, "strict", window, self._max_pktsize
         )
+
+
+def _check_user_name(packet: Any) -> None:
+    """asyncssh takes the normal form of a name (SASLprep), in which full-width letters are plain ones and invisible
+    ones are gone. Refuse a name that would become another one."""
+    raw = SSHPacket(packet.get_remaining_payload()).get_string()
+    if len(raw) > LONGEST_NAME:
+        raise asyncssh.IllegalUserName("the user name is too long")
+    try:
+        name = raw.decode()
+        is_same = saslprep(name) == unicodedata.normalize("NFC", name)
+    except (UnicodeDecodeError, SASLPrepError):
+        return  # which asyncssh refuses by itself
+    if not is_same:
+        raise asyncssh.IllegalUserName("the user name has characters that look like others; write it with plain ones")
 
 
 def end_in_time(channel: Any) -> None:

@@ -18,7 +18,7 @@ from asyncssh.kex import get_kex_algs
 
 from postern.domain.secret import Secret
 from postern.domain.ssh_key import SIGNATURES
-from postern.errors import TooMany, Unauthenticated
+from postern.errors import PosternError, TooMany, Unauthenticated
 from postern.gateway.ssh.admission import Admission
 from postern.gateway.ssh.channel import WINDOW
 from postern.gateway.ssh.server import Connection, SshServer
@@ -92,6 +92,13 @@ class SshGate:
             return None
         return self._stays(connection, wire, visit.authenticated.result())
 
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client on the SSH port why it cannot log in. A disconnect may come before keys are exchanged, in the
+        clear (RFC 4253, section 11.1), and costs no cryptography."""
+        self._engine.turned_away(error)
+        log.info("client %s was turned away: %s", stream.peer, error.message)
+        stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
+
     async def _stays(self, connection: Connection, wire: Wire, proved: Proved) -> None:
         person = proved.principal.id
         self._people[person] += 1
@@ -142,6 +149,14 @@ class SshGate:
     def _left_inside(self, person: UUID) -> None:
         self._insiders[person] -= 1
         _forget_none(self._insiders, person)
+
+
+def _disconnect(code: int, text: str) -> bytes:
+    """SSH_MSG_DISCONNECT as an unencrypted packet (RFC 4253, sections 6 and 11.1)."""
+    words = text.encode()
+    payload = bytes((1,)) + code.to_bytes(4, "big") + len(words).to_bytes(4, "big") + words + bytes(4)
+    padding = 4 + -(len(payload) + 9) % 8
+    return (1 + len(payload) + padding).to_bytes(4, "big") + bytes((padding,)) + payload + bytes(padding)
 
 
 def _available(algorithms: tuple[str, ...]) -> list[str]:

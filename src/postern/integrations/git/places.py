@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from postern.domain.addresses import Network, check_resolved, check_saved
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.messages import Policy
-from postern.integrations.identity.addresses import check_host
 
 NETWORKS, SCHEMES, FOLDERS = "POSTERN_RUNBOOK_NETWORKS", "POSTERN_RUNBOOK_SCHEMES", "POSTERN_RUNBOOK_FOLDERS"
 MAX_URL, MAX_BRANCH = 2_000, 200  # characters
@@ -92,6 +92,7 @@ def _remote(scheme: str, host: str, port: int | None, user: str, path: str, poli
         raise _invalid(f"{scheme}:// is not among the schemes that {SCHEMES} allows")
     if not _HOST.fullmatch(host) or len(host) > 253 or port == 0:
         raise _invalid("the address of the repository names no host that can be right")
+    check_saved(host, _networks(policy), NETWORKS, "git_url")
     if user and not _USER.fullmatch(user):
         raise _invalid("the address of the repository names no user that can be right")
     plain = unquote(path)
@@ -146,10 +147,13 @@ class Way:
             found = self._resolve(place.host, place.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"the address of {place.host} cannot be found: {_why(error)}") from None
-        networks = tuple(ipaddress.ip_network(text) for text in self._policy.networks)
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        check_host(place.host, addresses, networks, NETWORKS)
+        check_resolved(place.host, addresses, _networks(self._policy), NETWORKS)
         return addresses
+
+
+def _networks(policy: Policy) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(text) for text in policy.networks)
 
 
 def _why(error: Exception | None) -> str:

@@ -15,11 +15,14 @@ from urllib.parse import urlencode
 
 import httpx
 
+from postern.domain.addresses import Network, check_resolved
 from postern.errors import Unavailable
-from postern.integrations.identity.addresses import Network, check_address, checked_url
+from postern.integrations.identity.addresses import checked_url
 
 DEADLINE = 10.0  # seconds, for name, connection, request and whole answer
 LIMIT = 1024 * 1024  # bytes of an answer
+SETTING = "POSTERN_PROVIDER_NETWORKS"
+_PROVIDER = "the identity provider"
 _ADDRESSES = 2  # how many of a host are tried
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -90,8 +93,7 @@ class Fetcher:
         try:
             async with asyncio.timeout(self._deadline):
                 addresses = await self._resolve(host, port)
-                for address in addresses:
-                    check_address(address, loopback=loopback, allowed=self._allowed)
+                check_resolved(_PROVIDER, addresses, self._allowed, SETTING, loopback=loopback)
                 return await self._first(method, httpx.URL(url), host, addresses, given, content)
         except TimeoutError:
             raise Unavailable(f"the identity provider at {host} did not answer in {self._deadline:g} seconds") from None

@@ -13,9 +13,9 @@ from functools import cache
 
 import httpx
 
+from postern.domain.addresses import Network, check_resolved, is_within
 from postern.domain.sink import Sink
 from postern.errors import Denied, NotFound, TooMany, Unavailable
-from postern.integrations.identity.addresses import Network, check_host, is_within
 from postern.integrations.identity.fetch import Resolve, resolve
 
 LIMIT = 64 * 1024  # bytes of an answer
@@ -39,7 +39,7 @@ class Receivers:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"the address of {host} cannot be found: {error}") from None
-        check_host(host, found, self._allowed, SETTING)
+        check_resolved(host, found, self._allowed, SETTING)
         outside = [text for text in found if not is_within(text, self._allowed)]
         if private and outside:
             raise Unavailable(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from postern.domain.addresses import Network
 from postern.domain.sink import Delivery, Sink, SinkKind
 from postern.domain.tracing import NO_TRACER, Attributes, SpanKind, Tracer, within
-from postern.integrations.identity.addresses import Network
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.otlp import OtlpSender
 from postern.integrations.sinks.receivers import Receivers

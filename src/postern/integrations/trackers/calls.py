@@ -18,10 +18,11 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from postern.domain.addresses import Network, check_resolved
 from postern.domain.issue import Issue, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
-from postern.integrations.identity.addresses import Network, check_host, is_loopback_host
+from postern.integrations.identity.addresses import is_loopback_host
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.receivers import trust
 
@@ -117,7 +118,7 @@ class Calls:
                 found = await self._resolve(host, port)
         except (OSError, UnicodeError, TimeoutError):
             raise Unavailable(f"the address of {host} cannot be found") from None
-        check_host(host, found, self._allowed, SETTING)
+        check_resolved(host, found, self._allowed, SETTING)
         return found[:_ADDRESSES]
 
     async def _first(

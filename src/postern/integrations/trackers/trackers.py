@@ -6,14 +6,15 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+from postern.domain.addresses import Network, check_saved
 from postern.domain.issue import TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError
-from postern.integrations.identity.addresses import Network
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.trackers import github, gitlab, jira
-from postern.integrations.trackers.calls import DEADLINE, Calls, Reply, checked_base
+from postern.integrations.trackers.calls import DEADLINE, SETTING, Calls, Reply, checked_base
 from postern.integrations.trackers.github import GitHub
 from postern.integrations.trackers.gitlab import GitLab
 from postern.integrations.trackers.jira_cloud import JiraCloud
@@ -39,6 +40,7 @@ def tracker_of(
     elif settings.kind is TrackerKind.GITLAB:
         site = checked_base(settings.url)
         api = f"{site}/api/v4"
+    check_saved(urlsplit(checked_base(api)).hostname or "", allowed, SETTING, "url")
     calls = Calls(
         api,
         vendor.headers_of(settings),

@@ -196,6 +196,11 @@ class ClientLogin:
         self._line.write(m.err(self._line.sequence, code, state, text, hint))
 
 
+def reject(stream: Handshake, code: int, text: str) -> None:
+    """Write an ERR packet in place of the greeting."""
+    stream.write(m.early_err(code, text))
+
+
 @dataclass(frozen=True, slots=True)
 class TargetLogin:
     """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.

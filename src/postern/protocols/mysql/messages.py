@@ -385,6 +385,11 @@ def err(sequence: int, code: int, state: str, text: str, hint: str = "") -> byte
     return packet(sequence, b"\xff", head, said.encode("utf-8", "replace"))
 
 
+def early_err(code: int, text: str) -> bytes:
+    """An ERR packet from before the capabilities are settled. It has no SQLSTATE: clients take one for text there."""
+    return packet(0, b"\xff", packed16(code), text.encode("utf-8", "replace"))
+
+
 def parse_err(payload: bytes, codec: str = "utf-8") -> Failed:
     """Before the capabilities are settled, a server may leave the SQLSTATE out."""
     if len(payload) < 3:

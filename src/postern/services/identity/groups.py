@@ -9,7 +9,7 @@ from uuid import uuid4
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Group, Principal
 from postern.errors import Invalid, NotFound
-from postern.services.identity.users import checked_groups, require_admin
+from postern.services.identity.users import checked_groups, require_admin, require_person_for_role_name
 from postern.services.server.trail import changed as note
 from postern.store.ports import Clock, GroupStore, Signals, Topic
 
@@ -40,6 +40,7 @@ class Groups:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, "change groups")
         group = Group(uuid4(), principal.org_id, checked_group(name), self._now())
+        require_person_for_role_name(principal, group.name)
         await self._store.add(group)
         note(None, group)
         return SizedGroup(group, 0)
@@ -50,6 +51,7 @@ class Groups:
         require_admin(principal, "change groups")
         group = await self._changeable(principal, key)
         renamed = checked_group(name)
+        require_person_for_role_name(principal, renamed)
         members = await self._store.members(group)
         await self._store.rename(group, renamed, group.external_id)
         await tell_of_group(self._signals, group, members)

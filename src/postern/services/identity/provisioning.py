@@ -12,10 +12,20 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.names import fold_name, is_plain
+from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
-from postern.services.identity.users import Users, checked_email, checked_name, require_admin, require_reader
+from postern.services.identity.users import (
+    Users,
+    checked_email,
+    checked_name,
+    require_admin,
+    require_person,
+    require_person_for_role,
+    require_person_for_role_name,
+    require_reader,
+)
 from postern.services.server.trail import changed as note
 from postern.store.ports import Clock, GroupStore, PrincipalFilter, PrincipalStore, Signals, Topic
 
@@ -74,6 +84,7 @@ class Provisioning:
         user = Principal(key, principal.org_id, str(key), "", "", role_groups=principal.role_groups)
         fresh = Account(replace(user, status=PrincipalStatus.INVITED), verified=True)
         account = await self._merged(fresh, given)
+        require_person_for_role(principal, None, account.principal)
         await self._principals.add(account, self._now(), source=GroupSource.SCIM)
         made = await self.get_user(principal, key)
         note(None, made)
@@ -84,6 +95,9 @@ class Provisioning:
         require_admin(principal, _DEED)
         before = await self.get_user(principal, user_id)
         account = await self._merged(before, given)
+        require_person_for_role(principal, before.principal, account.principal)
+        if before.principal.role is not Role.STANDARD and _known_by(account) != _known_by(before):
+            require_person(principal, "change by what an administrator or auditor is known")  # and logs in
         if user_id == principal.id and not account.principal.is_active:
             raise Invalid("active: you cannot deactivate yourself", field="active")
         await self._principals.update(account, self._now())
@@ -129,6 +143,7 @@ class Provisioning:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, _DEED)
         group = Group(uuid4(), principal.org_id, checked_group(name), self._now(), _checked_id(external_id))
+        require_person_for_role_name(principal, group.name)
         await self._groups.add(group)
         try:
             await self._change_members(group, members, frozenset())
@@ -159,6 +174,8 @@ class Provisioning:
         group, renamed = before.group, checked_group(name)
         if renamed != group.name:
             check_roleless(principal, group)
+        if added or renamed != group.name:
+            require_person_for_role_name(principal, renamed)
         await self._change_members(group, added, removed)
         if (renamed, external_id) != (group.name, group.external_id):
             everybody = await self._groups.members(group)
@@ -183,12 +200,16 @@ class Provisioning:
         current = account.principal
         if not 1 <= len(given.user_name) <= 255 or any(ord(character) < 32 for character in given.user_name):
             raise Invalid("userName: must have 1 to 255 characters and no control characters", field="userName")
+        if not is_plain(given.user_name):
+            raise Invalid(
+                "userName: it has characters that look like others (full-width, ligatures, invisible)", field="userName"
+            )
         same = await self._principals.find(current.org_id, PrincipalFilter(user_name=given.user_name), Page(limit=2))
         if any(other.principal.id != current.id for other in same.items):
             raise Conflict(f"userName: {given.user_name!r} is taken already", field="userName")
         principal = replace(
             current,
-            email=checked_email(given.email) if given.email else given.user_name.lower(),
+            email=checked_email(given.email) if given.email else fold_name(given.user_name),
             name=checked_name(given.name or given.user_name),
             status=_status(account, given.active),
         )
@@ -208,6 +229,12 @@ class Provisioning:
     async def _tell(self, changed: frozenset[UUID]) -> None:
         for key in sorted(changed):
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(key))
+
+
+def _known_by(account: Account) -> tuple[str | None, ...]:
+    """By what a login finds this account. An external id binds the first login of one that is invited."""
+    email, is_invited = account.principal.email, account.principal.status is PrincipalStatus.INVITED
+    return email, fold_name(account.user_name or email), account.external_id if is_invited else None
 
 
 def _status(account: Account, active: bool) -> PrincipalStatus:

@@ -9,7 +9,13 @@ from uuid import uuid4
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Invalid, NotFound
-from postern.services.identity.users import checked_groups, checked_name, require_admin, require_reader
+from postern.services.identity.users import (
+    checked_groups,
+    checked_name,
+    require_admin,
+    require_person_for_role,
+    require_reader,
+)
 from postern.services.server.trail import changed as note
 from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
 
@@ -59,6 +65,7 @@ class ServiceAccounts:
             status=_checked(fields.status or PrincipalStatus.ACTIVE),
             role_groups=principal.role_groups,
         )
+        require_person_for_role(principal, None, made)
         try:
             await self._store.add(Account(made), self._now())
         except Conflict:
@@ -78,6 +85,9 @@ class ServiceAccounts:
             status=_checked(fields.status or current.status),
         )
         groups = None if fields.groups is None else checked_groups(fields.groups)
+        require_person_for_role(
+            principal, current, replace(changed, groups=current.groups if groups is None else groups)
+        )
         await self._store.update(replace(account, principal=changed), self._now(), groups=groups)
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(current.id))
         updated = await self._get(principal, subject)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from postern.domain.names import fold_name
 from postern.errors import TooMany
 from postern.services.identity.passwords import Throttle
 from postern.store.ports import Clock
@@ -27,7 +28,7 @@ class Tries:
     def one(self, account: str, address: str) -> Iterator[None]:
         """Around the work. It counts as a failure before that is done, so that many tries at once are not all let
         through, and is taken back when it ends well or was not made for want of room. Raises TooMany."""
-        account, address = account.casefold()[:320], neighbourhood(address)
+        account, address = (fold_name(account) or account.casefold())[:320], neighbourhood(address)
         counted = ((self._both, f"{account} {address}"), (self._address, address), (self._account, account))
         for throttle, key in counted:
             throttle.check(key)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name
 from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.accounts import Accounts
@@ -22,6 +23,7 @@ from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals,
 __all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
+_ROLES = {Role.ADMIN: "administrator", Role.AUDITOR: "auditor"}
 _GROUP = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 
 
@@ -112,6 +114,7 @@ class Users:
             status=fields.status or (PrincipalStatus.INVITED if fields.password is None else PrincipalStatus.ACTIVE),
             role_groups=principal.role_groups,
         )
+        require_person_for_role(principal, None, user)
         await self._store.add(Account(user, verified=True), self._now())
         if fields.password is not None:
             await self._accounts.set_password(user, fields.password, "password")
@@ -124,7 +127,7 @@ class Users:
         require_admin(principal, "change users")
         account = await self.get(principal, key)
         current = account.principal
-        if fields.email is not None and fields.email.lower() != current.email:
+        if fields.email is not None and fold_name(fields.email) != current.email:
             raise Invalid("email: cannot be changed", field="email")
         if fields.password is not None:
             require_person(principal, "set passwords")
@@ -138,6 +141,7 @@ class Users:
             raise Invalid("status: you cannot deactivate yourself", field="status")
         if current.id == principal.id and not changed.is_admin:
             raise Invalid(f"groups: you cannot leave the group {changed.role_groups.admin!r} yourself", field="groups")
+        require_person_for_role(principal, current, changed)
         by_hand = None if fields.groups is None else await self._by_hand(current, changed.groups)
         # What may be refused comes before anything is changed, and what is changed is told at once.
         hashed = None
@@ -185,15 +189,17 @@ class Users:
 
 
 def checked_email(email: str) -> str:
-    """In lower case, as addresses are compared.
-
-    Raises Invalid, also for one that only folding makes ASCII: it would reach the account of another (the Kelvin sign
-    is a k in lower case).
-    """
-    lowered = unicodedata.normalize("NFC", email).lower()
-    if len(lowered) > 320 or not _EMAIL.fullmatch(lowered) or (lowered.isascii() and not email.isascii()):
+    """Return it as addresses are compared. Raises Invalid, also for one that looks like another one."""
+    folded = fold_name(email)
+    if email and not folded:
+        raise Invalid(
+            f"email: {email!r} has characters that look like others (full-width, ligatures, invisible); write it with "
+            "plain ones",
+            field="email",
+        )
+    if len(folded) > 320 or not _EMAIL.fullmatch(folded):
         raise Invalid(f"email: {email!r} is not an e-mail address", field="email")
-    return lowered
+    return folded
 
 
 def checked_name(name: str) -> str:
@@ -231,6 +237,24 @@ def require_person(principal: Principal, deed: str) -> None:
     """Programs may not give themselves, or one another, a new way in. Raises Denied."""
     if principal.kind is not PrincipalKind.USER:
         raise Denied(f"an API key may not {deed}; log in as an administrator")
+
+
+def require_person_for_role(actor: Principal, before: Principal | None, after: Principal) -> None:
+    """Let only people make somebody an administrator or auditor, or bring one back. Raises Denied.
+
+    `before` is None where `after` is new. What a leaked key did would otherwise outlive its revocation: in an account
+    with the role, and with the login that the account has.
+    """
+    gained = after.role is not Role.STANDARD and (before is None or before.role is not after.role)
+    revived = before is not None and after.role is not Role.STANDARD and after.is_active and not before.is_active
+    if gained or revived:
+        require_person(actor, f"{'make' if gained else 'activate'} an {_ROLES[after.role]}")
+
+
+def require_person_for_role_name(actor: Principal, name: str) -> None:
+    """The same for giving a group, with all who are in it, the name that gives a role. Raises Denied."""
+    if name in (actor.role_groups.admin, actor.role_groups.auditor):
+        require_person(actor, f"name a group {name!r}, which gives a role")
 
 
 def _status(current: PrincipalStatus, password: Secret | None) -> PrincipalStatus:

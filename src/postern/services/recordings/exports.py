@@ -7,6 +7,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import IO
 from uuid import UUID
@@ -14,7 +15,7 @@ from uuid import UUID
 from postern.domain.ledger import LedgerKey, Recorded
 from postern.domain.principal import Principal
 from postern.domain.segment import Segment
-from postern.errors import Conflict, Invalid, Malformed, NotFound
+from postern.errors import Conflict, Invalid, Malformed, NotFound, PosternError
 from postern.proof.checkpoints import line_of
 from postern.proof.ledger import first_hash
 from postern.proof.package import Manifest, segment_name
@@ -32,6 +33,10 @@ log = logging.getLogger(__name__)
 ENTRIES, SESSIONS, CHECKPOINTS = 2000, 500, 1000  # read at a time
 _PIECE = 256 * 1024
 _IN_MEMORY = 4 * 1024 * 1024  # bytes of a segment that are not put into a file first
+# Small segments are read many at a time: one by one, most of an export's time goes into waiting for threads, and for a
+# blob store far away. Two batches are in memory at most.
+BATCH_BYTES, BATCH_SEGMENTS = 2 * 1024 * 1024, 512
+_READERS = 8  # threads that read a batch
 
 
 class Exports:
@@ -73,10 +78,8 @@ class Exports:
             if data:
                 yield data
         yield writer.flush()
-        async for recorded in self._sessions(manifest):
-            for segment in _final(recorded, manifest):
-                async for data in self._segment(segment, writer):
-                    yield data
+        async for data in self._segments(manifest, writer):
+            yield data
         yield writer.end(self._now())
 
     async def _lines(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
@@ -106,28 +109,98 @@ class Exports:
                 if entry is not None and entry <= manifest.last:
                     yield recorded
 
-    async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
-        """One that cannot be read is left out, and missed by who verifies: an export is what there is."""
+    async def _segments(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
+        """Each segment as a member of the tar. While one batch is written, the next one is read."""
         if self._copies is None:
             return
+        reading: asyncio.Task[list[_Copy]] | None = None
+        try:
+            async for batch in self._batches(manifest):
+                is_large = batch[0].stored_size > BATCH_BYTES
+                following = None if is_large else asyncio.create_task(_read_batch(self._copies, batch))
+                ready, reading = reading, following
+                if ready is not None:
+                    yield _members(await ready, writer)
+                if is_large:
+                    async for data in self._segment(batch[0], writer):
+                        yield data
+            if reading is not None:
+                yield _members(await reading, writer)
+        finally:
+            if reading is not None:
+                reading.cancel()
+
+    async def _batches(self, manifest: Manifest) -> AsyncIterator[list[Segment]]:
+        """Small segments together, as many as fit, and each large one by itself."""
+        batch: list[Segment] = []
+        size = 0
+        async for recorded in self._sessions(manifest):
+            for segment in _final(recorded, manifest):
+                if batch and (size + segment.stored_size > BATCH_BYTES or len(batch) >= BATCH_SEGMENTS):
+                    yield batch
+                    batch, size = [], 0
+                batch.append(segment)
+                size += segment.stored_size
+        if batch:
+            yield batch
+
+    async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
+        """One that cannot be read is left out, and missed by who verifies: an export is what there is."""
+        assert self._copies is not None
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
             try:
                 size, digest = await asyncio.to_thread(_keep, self._copies, segment, kept)
             except (Malformed, NotFound) as error:
-                log.warning(
-                    "the export goes on without segment %d of session %s: %s",
-                    segment.number,
-                    segment.session_id,
-                    error.message,
-                )
+                _left_out(segment, error)
                 return
-            suffix = ".rec.zst" if segment.place.endswith(".zst") else ".rec"
-            name = segment_name(segment.session_id, segment.number, suffix)
-            before, behind = writer.stream(name, size, digest)
+            before, behind = writer.stream(_name_of(segment), size, digest)
             yield before
             while data := await asyncio.to_thread(kept.read, _PIECE):
                 yield data
             yield behind
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """`data` is None where the segment cannot be read."""
+
+    segment: Segment
+    data: bytes | None
+
+
+async def _read_batch(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
+    """Read small segments, several at a time; in their order."""
+    share = -(-len(batch) // _READERS)
+    shares = [batch[start : start + share] for start in range(0, len(batch), share)]
+    read = await asyncio.gather(*(asyncio.to_thread(_read_all, copies, each) for each in shares))
+    return [copy for each in read for copy in each]
+
+
+def _read_all(copies: Copies, batch: Sequence[Segment]) -> list[_Copy]:
+    found = []
+    for segment in batch:
+        try:
+            found.append(_Copy(segment, b"".join(copies.read(segment))))
+        except (Malformed, NotFound) as error:
+            _left_out(segment, error)
+            found.append(_Copy(segment, None))
+    return found
+
+
+def _members(copies: Sequence[_Copy], writer: PackageWriter) -> bytes:
+    """Those that could be read, as members of the tar."""
+    return b"".join(writer.member(_name_of(one.segment), one.data) for one in copies if one.data is not None)
+
+
+def _name_of(segment: Segment) -> str:
+    suffix = ".rec.zst" if segment.place.endswith(".zst") else ".rec"
+    return segment_name(segment.session_id, segment.number, suffix)
+
+
+def _left_out(segment: Segment, error: PosternError) -> None:
+    log.warning(
+        "the export goes on without segment %d of session %s: %s", segment.number, segment.session_id, error.message
+    )
 
 
 def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:

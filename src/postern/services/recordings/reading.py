@@ -30,6 +30,11 @@ class Window:
     limit: int | None = None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all of the recording is wanted in one answer."""
+        return self.limit is None and not self.start and self.end == LONGEST and self.after == _BEGINNING
+
+    @property
     def since(self) -> int:
         """From where to read."""
         return max(self.start, self.after.micros)
@@ -41,6 +46,14 @@ class Part(Generic[ItemT]):
 
     items: list[ItemT]
     next: Place | None
+
+
+def too_much() -> Invalid:
+    return Invalid(
+        f"expand: this session has more than {MOST_BYTES >> 20} MiB of events, or {MOST_ITEMS}; read it page by page "
+        "with `limit` and `cursor`, a part of it with `from` and `to`, or all of it as a file with `extension`",
+        field="expand",
+    )
 
 
 def part(
@@ -60,12 +73,7 @@ def part(
         room -= size_of(item)
         if len(found) >= limit or (room < 0 and (found or window.limit is None)):
             if window.limit is None:
-                raise Invalid(
-                    f"expand: this session has more than {MOST_BYTES >> 20} MiB of events, or {MOST_ITEMS}; read it "
-                    "page by page with `limit` and `cursor`, a part of it with `from` and `to`, or all of it as a file "
-                    "with `extension`",
-                    field="expand",
-                )
+                raise too_much()
             return Part(found, last)
         found.append(item)
         last = place

@@ -14,6 +14,7 @@ from postern.domain.organisation import DEFAULT, Organisation
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.identity.users import require_person
 from postern.services.server.addresses import checked_url, is_loopback
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.operators import Operators
@@ -106,6 +107,9 @@ class AuthSettings:
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
         config = _merged(before, given)
+        if roles != current.role_groups or config not in (before, replace(before, method=LoginMethod.LOCAL)):
+            # Whoever chooses the provider says who everybody is. Back to local login is the way out of a wrong one.
+            require_person(principal, "change how this organisation logs in, but back to local login")
         if not await self._operators.include(principal):
             _check_machine(before, config)
         issuer = await self._preflight(config)

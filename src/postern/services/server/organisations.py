@@ -13,7 +13,7 @@ from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
-from postern.services.identity.users import checked_email
+from postern.services.identity.users import checked_email, require_person
 from postern.services.server.operators import Operators
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
@@ -88,6 +88,7 @@ class Organisations:
         Raises Denied, Invalid, Conflict, TooMany.
         """
         await self._operators.require(principal, "make organisations")
+        require_person(principal, "make organisations")  # with each comes a set-up link of an administrator
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)
@@ -118,6 +119,8 @@ class Organisations:
             raise Denied("only administrators may change their organisation")
         current = await self.own(principal)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
+        if roles != current.role_groups:
+            require_person(principal, "choose which groups give a role")
         wanted = replace(current, role_groups=roles)
         if given.name is not None and given.name != current.name:
             if current.name == DEFAULT:

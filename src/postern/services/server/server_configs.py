@@ -14,6 +14,7 @@ from typing import Any
 from postern.domain.principal import Principal
 from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
+from postern.services.identity.users import require_person
 from postern.services.server.addresses import checked_url
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
@@ -83,7 +84,7 @@ class ServerConfigs:
         """Raises Denied, Invalid, Conflict; then all stays as it is."""
         await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
-        after = self._merged(before, given)
+        after = self._merged(principal, before, given)
         for name, listener in after.listeners.items():
             old = before.listeners[name]
             if listener.enabled and (listener.endpoint != old.endpoint or not old.enabled):
@@ -94,7 +95,7 @@ class ServerConfigs:
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING)
         return after
 
-    def _merged(self, before: ServerConfig, given: ServerFields) -> ServerConfig:
+    def _merged(self, principal: Principal, before: ServerConfig, given: ServerFields) -> ServerConfig:
         default = self._machine.config
         nothing = ListenerFields()
         listeners = {
@@ -108,6 +109,7 @@ class ServerConfigs:
             self._check_host(public_host)
         if api_url and api_url != before.api_url:
             checked_url(api_url, "api_url", "gateway")
+            require_person(principal, "change where login pages and set-up links lead")
         return ServerConfig(listeners, public_host or default.public_host, api_url or default.api_url)
 
     def _listener(self, name: str, before: Listener, given: ListenerFields) -> Listener:

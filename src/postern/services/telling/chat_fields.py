@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from postern.domain.addresses import is_forbidden
 from postern.domain.event import EventKind
 from postern.domain.secret import Secret
 from postern.domain.sink import CHATS, Sink, SinkKind, SinkScope
 from postern.errors import Invalid
-from postern.services.server.addresses import MAX_URL, checked_url, is_forbidden, is_loopback
+from postern.services.server.addresses import MAX_URL, checked_url, is_loopback
 
 SLACK_API = "https://slack.com/api"
 MAIL_SCHEMES = ("smtps", "smtp+starttls", "smtp")

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from cryptography import x509
 
+from postern.domain.addresses import is_forbidden
 from postern.domain.event import CHOSEN, EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
@@ -30,7 +31,7 @@ from postern.domain.sink import (
 )
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
-from postern.services.server.addresses import MAX_URL, checked_url, is_forbidden
+from postern.services.server.addresses import MAX_URL, checked_url
 from postern.services.server.trail import changed
 from postern.services.telling.chat_fields import address_of as chat_address
 from postern.services.telling.chat_fields import checked_chat, checked_events, checked_scope

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
+from postern.domain.names import fold_name
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.domain.session import SessionStatus
@@ -56,7 +57,7 @@ class SqlPrincipals:
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
         return await self._one(
-            users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.email == email.lower()
+            users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.email == fold_name(email)
         )
 
     async def by_subject(self, org_id: UUID, issuer: str, subject: str) -> Account | None:
@@ -67,7 +68,7 @@ class SqlPrincipals:
         return await self._one(
             users.c.org_id == org_id,
             users.c.kind == kind,
-            or_(users.c.subject == key, users.c.email == key.lower()),
+            or_(users.c.subject == key, users.c.email == fold_name(key)),
             first=users.c.subject == key,
         )
 
@@ -267,7 +268,7 @@ def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[boo
     if wanted.status is not None:
         conditions.append(users.c.status == wanted.status)
     if wanted.email is not None:
-        conditions.append(users.c.email == wanted.email.lower())
+        conditions.append(users.c.email == fold_name(wanted.email))
     if wanted.name is not None:
         conditions.append(users.c.name == wanted.name)
     if wanted.external_id is not None:
