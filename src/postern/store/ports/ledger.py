@@ -19,7 +19,9 @@ class LedgerStore(Protocol):
         """None where there is no entry yet."""
 
     async def unopened(self, limit: int) -> list[Facts]:
-        """Sessions of any organisation that were opened and of which the ledger does not know, oldest first."""
+        """Return opened sessions of any organisation that the ledger does not know, oldest first.
+
+        A session that waits for a review, or to run, is left out: its start is not final before a worker claims it."""
 
     async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         """Sessions that are done, that the ledger knows as opened and not as closed, and whose segments are all stored;

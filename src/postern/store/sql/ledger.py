@@ -27,6 +27,13 @@ _METADATA = ("connection_tags", "event_size", "integrations_metadata", "labels",
 _MARKS = {Kind.OPENED: "opened_entry", Kind.CLOSED: "closed_entry"}
 
 
+# The worker that claims such a session sets its start and its credential, so the ledger binds them only then.
+_WAITS_FOR_REVIEW = and_(
+    sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None), sessions.c.review_id.is_not(None)
+)
+# A session of an older version may be bound although it still waits to run.
+_IS_BOUND = or_(sessions.c.status != SessionStatus.READY, sessions.c.opened_entry.is_not(None))
+
 _ENTRIES = select(*ledger.c).order_by(ledger.c.number)
 
 
@@ -45,7 +52,7 @@ class SqlLedger:
     async def unopened(self, limit: int) -> list[Facts]:
         wanted = (
             select(*sessions.c)
-            .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY)
+            .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY, ~_WAITS_FOR_REVIEW)
             .order_by(sessions.c.start_date, sessions.c.id)
             .limit(limit)
         )
@@ -99,7 +106,7 @@ class SqlLedger:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Recorded]:
-        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.status != SessionStatus.READY)
+        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, _IS_BOUND)
         if after is not None:
             wanted = wanted.where(sessions.c.id > after)
         if since is not None:
