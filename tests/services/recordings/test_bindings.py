@@ -4,7 +4,7 @@ writes to the row afterwards, × the online verification and that of an export."
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -29,7 +29,7 @@ class Story:
 
     records: Records
     services: Services
-    session: UUID = UUID(int=0)
+    session: UUID = field(default_factory=uuid4)
     review: Review | None = None
 
     async def open(self) -> None:

@@ -18,7 +18,7 @@ from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import checkpoint_anchors, checkpoints, ledger, ledger_keys, orgs
-from postern.store.sql.ledger import append, checkpoint_of
+from postern.store.sql.ledger import LedgerTaken, append, checkpoint_of
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 
@@ -138,7 +138,7 @@ class SqlLedgerKeys:
 
         try:
             await self._database.together(work)
-        except IntegrityError:
+        except (IntegrityError, LedgerTaken):
             return False
         return True
 
