@@ -24,6 +24,7 @@ from postern.gateway.supervisor import run as supervise
 from postern.settings import Settings
 from postern.store.signals import SignalHub
 from postern.wiring import masters
+from postern.wiring.claim import release
 from postern.wiring.paths import first_run_file, signals_socket
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,10 @@ def run(settings: Settings, environ: Mapping[str, str]) -> None:
             f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
         )
     with locked(settings.home):
-        asyncio.run(_run(settle(settings), environ))
+        try:
+            asyncio.run(_run(settle(settings), environ))
+        finally:
+            release(settings)
 
 
 async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
