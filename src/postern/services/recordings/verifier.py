@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any, TypeVar
 from uuid import UUID
 
-from postern.domain.ledger import Checkpoint, Damaged, Entry, Kind, Record, Recorded, RecordKind
+from postern.domain.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
 from postern.domain.segment import Segment
 from postern.errors import Malformed, Misconfigured, NotFound
 from postern.proof.checkpoints import line_of
@@ -51,7 +51,7 @@ class Verifier:
         signatures = SignatureCheck(org_id, list(keys) or await self._known(org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
         # Before the entries are read: what the head says is there by then.
-        head = await self._store.head(org_id)
+        head = await self._head(org_id, report)
         last = 0 if head is None else head.number
         scope = Scope(
             org_id, 1, first_hash(org_id), last=last, at=self._now(), with_segments=with_segments, is_live=True
@@ -73,10 +73,17 @@ class Verifier:
         await self._excuse(org_id, ends[0], report)
         return report
 
+    async def _head(self, org_id: UUID, report: Report) -> Head | None:
+        try:
+            return await self._store.head(org_id)
+        except Malformed as error:
+            report.add(What.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
+            return None
+
     async def _known(self, org_id: UUID, report: Report) -> list[bytes]:
         try:
             return [key.public for key in await self._keys.all(org_id)]
-        except Misconfigured as error:
+        except (Malformed, Misconfigured) as error:
             report.add(What.FORGED, error.message)
             return []
 
@@ -144,7 +151,10 @@ class Verifier:
 
     async def _find_truncation(self, org_id: UUID, ends: list[int], report: Report) -> None:
         """Find entries that were deleted from the end together with the head: a session still names one."""
-        head = await self._store.head(org_id)
+        try:
+            head = await self._store.head(org_id)
+        except Malformed:  # which has been said
+            return
         newest = 0 if head is None else head.number
         if ends[1] > newest:
             message = f"a session names entry {ends[1]} of the ledger, which ends with {newest}: its tail was cut off"

@@ -29,7 +29,7 @@ class LedgerStore(Protocol):
     """Of the writer."""
 
     async def head(self, org_id: UUID) -> Head | None:
-        """None where there is no entry yet."""
+        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
     async def unopened(self, limit: int) -> list[Facts]:
         """Return opened sessions of any organisation that the ledger does not know, oldest first.
@@ -57,7 +57,7 @@ class ProofStore(Protocol):
     """Of who reads the ledger. Places of pages are those of the last item: its number or id, or `Damaged.place`."""
 
     async def head(self, org_id: UUID) -> Head | None:
-        """None where there is no entry yet."""
+        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
     async def records(self, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
         """Return sealed records by number, from behind `after`, with what they are about now."""

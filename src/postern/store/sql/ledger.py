@@ -63,11 +63,15 @@ class SqlLedger:
         self._database = database
 
     async def head(self, org_id: UUID) -> Head | None:
-        heads = ledger_heads.c
-        wanted = select(heads.number, heads.hash, heads.at, heads.records).where(heads.org_id == org_id)
-        async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).one_or_none()
-        return None if row is None else Head(row.number, row.hash, row.at, row.records)
+        wanted = select(*raw(ledger_heads)).where(ledger_heads.c.org_id == org_id)
+
+        def read(connection: Connection) -> dict[str, Any] | None:
+            row = connection.execute(wanted).one_or_none()
+            return None if row is None else Decoder(connection, ledger_heads).decode(row)
+
+        async with self._database.statement() as statement:
+            found = await statement.run_sync(read)
+        return None if found is None else Head(found["number"], found["hash"], found["at"], found["records"])
 
     async def unopened(self, limit: int) -> list[Facts]:
         wanted = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import JSON, Column, ColumnElement, Connection, Row, Table, type_coerce
+from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Row, Table, type_coerce
 from sqlalchemy.types import NullType
 
 from postern.errors import Malformed
@@ -22,18 +22,21 @@ def raw(table: Table) -> list[ColumnElement[Any]]:
 class Decoder:
     """Decodes rows of one table on one engine."""
 
-    def __init__(self, connection: Connection, table: Table, prefix: str = "") -> None:
+    def __init__(self, connection: Connection, table: Table) -> None:
         dialect = connection.dialect
         self._columns = [
             (column, column.type.dialect_impl(dialect).result_processor(dialect, None)) for column in table.c
         ]
-        self._prefix = prefix
 
     def decode(self, row: Row[Any] | Sequence[Any]) -> dict[str, Any]:
         """Raises Malformed, which names the column."""
         values: dict[str, Any] = {}
         for (column, process), value in zip(self._columns, row, strict=True):
+            is_binary = isinstance(column.type, LargeBinary)
             try:
+                # bytes(5) are five bytes, and a number that somebody wrote there may be a large one.
+                if is_binary and not isinstance(value, (bytes, memoryview, type(None))):
+                    raise TypeError("no bytes")
                 decoded = value if process is None else process(value)
             except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
                 raise Malformed(f"its column {column.name!r} holds what it cannot hold") from None
