@@ -83,10 +83,8 @@ def test_a_second_gateway_is_refused_and_the_first_keeps_its_sessions(
             assert (killed.returncode, killed.stdout) == (0, f"Ended session {running['id']}.\n")
             with pytest.raises(psycopg.Error):
                 client.execute("select 3")
-        # The same data folder comes back at once, also after a crash; the claim keeps the other out meanwhile.
-        assert first.process is not None
+        # The same data folder comes back at once, also after a crash.
         first.stop(by=signal.SIGKILL)
-        assert "another gateway uses this store" in refused(other)
         first.start()
         assert "another gateway uses this store" in refused(other)
         # An orderly stop frees the store at once.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from postern.domain.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
 from postern.domain.segment import Segment
 from postern.errors import Malformed, Misconfigured, NotFound
+from postern.proof.chain import batch_of
 from postern.proof.checkpoints import line_of
 from postern.proof.copies import locate, measure
 from postern.proof.findings import Finding, Report, What
@@ -56,7 +59,7 @@ class Verifier:
         scope = Scope(
             org_id, 1, first_hash(org_id), last=last, at=self._now(), with_segments=with_segments, is_live=True
         )
-        ends: list[int] = [0, 0, 0]  # newest entry; newest entry that a session names; newest record
+        ends = _Ends()
         await asyncio.to_thread(
             verify,
             scope,
@@ -69,8 +72,8 @@ class Verifier:
             anchors,
         )
         await self._find_unrecorded(org_id, report)
-        await self._find_truncation(org_id, ends, report)
-        await self._excuse(org_id, ends[0], report)
+        await self._check_head(org_id, ends, report)
+        await self._excuse(org_id, ends.number, report)
         return report
 
     async def _head(self, org_id: UUID, report: Report) -> Head | None:
@@ -98,13 +101,13 @@ class Verifier:
                 _add(report, Damaged(f"the checkpoint of entry {one.number}", error.message, one.number))
 
     async def _entries(
-        self, org_id: UUID, ends: list[int], progress: Callable[[int], None], report: Report
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
     ) -> AsyncIterator[tuple[bytes, bytes]]:
         async for entry in self._rows(org_id, 1):
             if isinstance(entry, Damaged):
                 _add(report, entry)
             else:
-                ends[0] = entry.number
+                ends.see(entry)
                 yield entry.hash, entry.content
             progress(1)
 
@@ -112,23 +115,23 @@ class Verifier:
         """By number, also over a gap."""
         return _pages(lambda after: self._store.entries_after(org_id, after, ENTRIES), _number, first - 1)
 
-    async def _records(self, org_id: UUID, ends: list[int], report: Report) -> AsyncIterator[Record]:
+    async def _records(self, org_id: UUID, ends: _Ends, report: Report) -> AsyncIterator[Record]:
         async for record in _pages(lambda after: self._store.records(org_id, after, RECORDS), _number, 0):
             if isinstance(record, Damaged):
                 _add(report, record)
             else:
-                ends[2] = record.number
+                ends.record = record.number
                 yield record
 
     async def _sessions(
-        self, org_id: UUID, ends: list[int], progress: Callable[[int], None], report: Report
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
     ) -> AsyncIterator[Told]:
         async for recorded in self._recorded(org_id):
             if isinstance(recorded, Damaged):
                 _add(report, recorded)
                 continue
             facts = recorded.facts
-            ends[1] = max(ends[1], facts.opened_entry or 0, facts.closed_entry or 0)
+            ends.named = max(ends.named, facts.opened_entry or 0, facts.closed_entry or 0)
             yield told(facts, [Listed(one.number, one.size, one.digest) for one in recorded.segments])
             progress(1)
 
@@ -149,21 +152,22 @@ class Verifier:
             name = "audit entry" if kind is RecordKind.AUDIT else "review"
             report.add(What.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
 
-    async def _find_truncation(self, org_id: UUID, ends: list[int], report: Report) -> None:
-        """Find entries that were deleted from the end together with the head: a session still names one."""
+    async def _check_head(self, org_id: UUID, ends: _Ends, report: Report) -> None:
+        """Compare the head, read after all else, with what was read: it may be ahead, and never behind."""
         try:
-            head = await self._store.head(org_id)
+            head = await self._store.head(org_id) or Head(0, first_hash(org_id))
         except Malformed:  # which has been said
             return
-        newest = 0 if head is None else head.number
-        if ends[1] > newest:
-            message = f"a session names entry {ends[1]} of the ledger, which ends with {newest}: its tail was cut off"
-            report.add(What.TRUNCATED, message, entry=newest + 1)
-        sealed = 0 if head is None else head.records
-        if ends[2] > sealed:
-            report.add(What.FOREIGN, f"the record {ends[2]} is there, and the ledger has sealed {sealed}")
-        if head is None and ends[0]:
-            report.add(What.MISSING, "the ledger has entries, and the row that says how far it has come is missing")
+        if ends.named > head.number:
+            message = f"a session names entry {ends.named} of the ledger, which ends with {head.number}"
+            report.add(What.TRUNCATED, f"{message}: its tail was cut off", entry=head.number + 1)
+        if ends.record > head.records:
+            report.add(What.FOREIGN, f"the record {ends.record} is there, and the ledger has sealed {head.records}")
+        is_behind = head.number < ends.number or head.records < ends.sealed
+        is_same = head.number == ends.number > 0
+        if is_behind or (is_same and (head.hash, head.at, head.records) != (ends.hash, ends.at, ends.sealed)):
+            message = f"the head of the ledger says entry {head.number}, and is not that of the newest entry"
+            report.add(What.CHANGED, message, entry=ends.number)
 
     def _read(self, segments: Iterator[Segment]) -> Iterator[Copy]:
         """In the thread of the verification."""
@@ -222,6 +226,23 @@ def _number(one: Checkpoint | Entry | Record) -> int:
 
 def _add(report: Report, damaged: Damaged) -> None:
     report.add(What.UNREADABLE, f"{damaged.what} cannot be read: {damaged.problem}", session=damaged.session_id)
+
+
+@dataclass(slots=True)
+class _Ends:
+    """What was read last of the ledger and its records; `named` is the newest entry that a session names."""
+
+    number: int = 0
+    hash: bytes = b""
+    at: datetime | None = None
+    sealed: int = 0
+    record: int = 0
+    named: int = 0
+
+    def see(self, entry: Entry) -> None:
+        self.number, self.hash, self.at = entry.number, entry.hash, entry.at
+        batch = batch_of(entry) if entry.kind is Kind.RECORDS else None
+        self.sealed = self.sealed if batch is None else batch.last
 
 
 class _Bridge:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import JSON, Column, ColumnElement, Connection, LargeBinary, Row, Table, type_coerce
+from sqlalchemy import JSON, Boolean, Column, ColumnElement, Connection, LargeBinary, Row, Table, type_coerce
 from sqlalchemy.types import NullType
 
 from postern.errors import Malformed
@@ -32,11 +32,8 @@ class Decoder:
         """Raises Malformed, which names the column."""
         values: dict[str, Any] = {}
         for (column, process), value in zip(self._columns, row, strict=True):
-            is_binary = isinstance(column.type, LargeBinary)
             try:
-                # bytes(5) are five bytes, and a number that somebody wrote there may be a large one.
-                if is_binary and not isinstance(value, (bytes, memoryview, type(None))):
-                    raise TypeError("no bytes")
+                _check_raw(column, value)
                 decoded = value if process is None else process(value)
             except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
                 raise Malformed(f"its column {column.name!r} holds what it cannot hold") from None
@@ -44,6 +41,14 @@ class Decoder:
                 raise Malformed(f"its column {column.name!r} holds what it cannot hold")
             values[column.name] = decoded
         return values
+
+
+def _check_raw(column: Column[Any], value: object) -> None:
+    """Raises TypeError for what a processor would make something of: bytes(5) are five bytes, and any text is true."""
+    if isinstance(column.type, LargeBinary) and not isinstance(value, (bytes, memoryview, type(None))):
+        raise TypeError("no bytes")
+    if isinstance(column.type, Boolean) and value not in (0, 1, None):
+        raise TypeError("no boolean")
 
 
 def _fits(column: Column[Any], value: object) -> bool:
