@@ -23,6 +23,7 @@ def ok(gateway: Gateway, *arguments: str, stdin: str | None = None) -> str:
 def reports(gateway: Gateway, folder: Path, *given: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of an export, and of the store."""
     export = folder / "export.tar"
+    export.unlink(missing_ok=True)
     ok(gateway, "recordings", "export", "-o", str(export))
     offline = json.loads(gateway.run("sessions", "verify", str(export), *given, "--json").stdout)
     return offline, json.loads(gateway.run("recordings", "verify", *given, "--json").stdout)["default"]
