@@ -39,10 +39,10 @@ async def test_checkpoints_are_made_and_listed_with_their_anchors(
     assert made.status_code == 201, made.text
     listed = (await api.as_auditor.get("/recordings/checkpoints")).json()
     [one] = listed["data"]
-    assert one["number"] == made.json()["number"] == 2
+    assert one["number"] == made.json()["number"] == 3  # opened, closed, and the audit entry of the refusal
     assert one["anchors"] == [{"anchor": "held", "reached_at": None, "attempts": 1, "error": "the anchor is away"}]
     entries = (await api.as_admin.get("/audit/logs")).json()["data"]
-    assert [entry["after"]["number"] for entry in entries if entry["after"]] == [2]
+    assert [entry["after"]["number"] for entry in entries if entry["after"]] == [3]
 
 
 async def test_an_export_streams_and_is_verified_by_the_key_of_before(

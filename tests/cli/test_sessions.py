@@ -10,6 +10,7 @@ import pytest
 from tests.support.served import Served
 from tests.support.sessions import add_session, catch_up
 
+from postern.cli.commands import sessions as commands
 from postern.client import resources
 from postern.domain.issue import Issue, in_session
 from postern.domain.session import EndReason
@@ -123,3 +124,18 @@ def test_a_session_that_is_done_shows_its_outcome(root: Served, fields: dict[str
     assert root.ok("sessions", "list").stdout.split()[-1] == status
     assert f"status      {status}" in root.ok("sessions", "show", made).stdout
     assert root.json("sessions", "show", made)["outcome"] == status
+
+
+def test_kill_says_ended_only_when_the_session_has_ended(root: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "KILL_PATIENCE", 0.1)
+    running = add(root, seconds=None)  # no worker runs here, so nobody ends it
+    shown = root.cli("sessions", "kill", running)
+    assert shown.exit_code == 10
+    assert "Ended" not in shown.stdout
+    assert f"Session {running} still runs; its end was requested." in shown.stdout
+    assert json.loads(root.cli("sessions", "kill", running, "--json").stdout) == {
+        "requested": running,
+        "status": "open",
+    }
+    done = add(root)
+    assert root.ok("sessions", "kill", done).stdout == f"Ended session {done}.\n"

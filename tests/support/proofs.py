@@ -8,17 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import zstandard
 
-from postern.domain.ledger import Checkpoint, Entry, Fact, Facts, Head, Kind, LedgerKey, moment
+from postern.domain.ledger import (
+    Checkpoint,
+    Entry,
+    Fact,
+    Facts,
+    Head,
+    Kind,
+    LedgerKey,
+    Record,
+    RecordKind,
+    moment,
+)
 from postern.domain.segment import first_link, next_link
 from postern.interception.events import RUN, End, Operation, Shown
+from postern.proof.canonical import canonical
 from postern.proof.checkpoints import line_of, new_key, signed
 from postern.proof.copies import measure
 from postern.proof.ledger import Writer, digest_of, first_hash
 from postern.proof.package import Manifest, segment_name
+from postern.proof.records import content_of, digest_of_batch
+from postern.proof.records import line_of as record_line
 from postern.proof.sessions import Listed, opening_of
 from postern.proof.sessions import line_of as session_line
 from postern.proof.writing import PackageWriter
@@ -63,6 +78,7 @@ class Made:
     until: datetime | None = None
     first: int = 1
     suffix: str = ".rec"
+    records: list[Record] = field(default_factory=list)
 
     def add_session(self, number: int, segments: int = 2, *, is_closed: bool = True) -> UUID:
         session, started = UUID(int=1000 + number), BEGIN + number * 10 * SECOND
@@ -116,6 +132,7 @@ class Made:
         data = [writer.begin()]
         data += [writer.line("checkpoints", line_of(one)) for one in self.checkpoints]
         data += [writer.line("ledger", one.hash.hex().encode() + b" " + one.content) for one in kept]
+        data += [writer.line("records", record_line(one)) for one in self.records]
         data += [writer.line("sessions", session_line(*self.sessions[key])) for key in sorted(self.sessions)]
         data.append(writer.flush())
         for (session, number), content in sorted(self.segments.items()):
@@ -131,6 +148,42 @@ def a_record(*, suffix: str = ".rec") -> Made:
     made.add_session(2, segments=3)
     made.add_session(3, segments=0)
     made.add_session(4, segments=1)
+    made.checkpoint()
+    return made
+
+
+def records(made: Made) -> Made:
+    """Seals two audit entries and two reviews, and signs that."""
+    audit: dict[str, Fact] = {"id": str(UUID(int=50)), "actor_email": "ann@example.com", "status": 200, "after": None}
+    voice = {"principal_id": str(UUID(int=9)), "choice": "APPROVED", "comment": "for the incident", "own": False}
+    review = {
+        "asked": {"kind": "jit", "reason": "incident", "principal_id": str(UUID(int=8))},
+        "standing": {"status": "APPROVED", "decided_at": moment(BEGIN)},
+        "status": "APPROVED",
+        "input": "select 1",
+        "voices": [voice],
+    }
+    found: list[tuple[RecordKind, UUID, UUID | None, dict[str, Any]]] = [
+        (RecordKind.AUDIT, UUID(int=50), None, audit),
+        (RecordKind.AUDIT, UUID(int=51), None, {**audit, "id": str(UUID(int=51))}),
+        (RecordKind.REVIEW, UUID(int=60), UUID(int=1001), review),
+        (RecordKind.REVIEW, UUID(int=61), None, {**review, "status": "PENDING", "voices": []}),
+    ]
+    first = made.writer.head.records + 1
+    for number, (kind, subject, session, facts) in enumerate(found, first):
+        content = canonical(content_of(kind, subject, session, facts))
+        made.records.append(Record(number, subject, content, facts))
+    made.writer.add(
+        Kind.RECORDS,
+        made.writer.head.at or BEGIN,
+        None,
+        first=first,
+        count=len(found),
+        digest=digest_of_batch(one.content for one in made.records),
+        oldest=moment(BEGIN),
+        newest=moment(BEGIN),
+    )
+    made.entries = made.writer.entries
     made.checkpoint()
     return made
 

@@ -17,6 +17,7 @@ from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthentica
 PROFILE = "profile_name"
 FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
 WAITS, REFUSED, WITHDRAWN = 7, 8, 9  # of what needs a review
+STILL_RUNS = 10  # a session that was killed
 
 _CODES: Mapping[type[PosternError], int] = {
     Unauthenticated: NOT_LOGGED_IN,

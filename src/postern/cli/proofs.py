@@ -67,6 +67,7 @@ def show(report: Report) -> None:
             ("checkpoints", f"{report.checkpoints} trusted, {report.anchored} more from anchors"),
             ("sessions proven", f"{report.sessions_proven}, in {report.segments_proven} segments"),
             ("bytes proven", report.bytes_proven),
+            ("records proven", f"{report.records_proven}, of the audit log and of reviews"),
         ]
     )
     for line in (*_not_proven(report), *report.notes):
@@ -86,6 +87,7 @@ def _not_proven(report: Report) -> list[str]:
         (report.sessions_incomplete, "sessions were closed without all of their segments, which never came"),
         (report.sessions_purged, "sessions were purged, and the ledger says so"),
         (report.segments_unproven, "segments are of sessions that are not closed, or were not looked at"),
+        (report.records_pending, "records of the audit log and of reviews are younger than the newest checkpoint"),
         (report.after_checkpoint, "entries of the ledger are younger than the newest checkpoint"),
     ]
     return [f"{count} {text}" for count, text in counted if count]

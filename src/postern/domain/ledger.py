@@ -1,5 +1,5 @@
-"""The ledger of an organisation: numbered entries about its sessions, checkpoints that sign how far it has come, and
-where these are anchored. How they are chained and signed: `postern.proof`."""
+"""The ledger of an organisation: numbered entries about its sessions and its records, checkpoints that sign how far it
+has come, and where these are anchored. How they are chained and signed: `postern.proof`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from postern.domain.segment import Segment
@@ -23,6 +24,14 @@ class Kind(StrEnum):
     HELD = "held"
     RELEASED = "released"
     KEY = "key"  # of no session: from here on another key signs
+    RECORDS = "records"  # of no session: it seals a batch of records
+
+
+class RecordKind(StrEnum):
+    """What a record is about."""
+
+    AUDIT = "audit"  # an entry of the audit log
+    REVIEW = "review"  # a review, as it was when something happened to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest entry of a ledger; number 0 and `at` None where it has none yet."""
+    """The newest entry of a ledger; number 0 and `at` None where it has none yet. `records` is the number of the newest
+    record that it seals."""
 
     number: int
     hash: bytes
     at: datetime | None = None
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,44 @@ class Facts:
     metadata: Mapping[str, object]
     opened_entry: int | None = None
     closed_entry: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Something that the ledger has to seal. `facts` is what it is about now, None where that row is gone. `session_id`
+    is the session of a review. `at` is when it happened."""
+
+    number: int
+    org_id: UUID
+    kind: RecordKind
+    subject: UUID
+    session_id: UUID | None
+    at: datetime
+    facts: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A sealed record: canonical JSON with digests, in which no name stands. Numbers are dense within an organisation.
+
+    `facts` is what its subject is now, None where that is gone. `has_later`: the subject has changed since, so a later
+    record speaks for it."""
+
+    number: int
+    subject: UUID
+    content: bytes
+    facts: Mapping[str, Any] | None = None
+    has_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A row that cannot be read, and why. `place` is where the next page begins."""
+
+    what: str
+    problem: str
+    place: Any
+    session_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

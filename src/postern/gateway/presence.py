@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 from postern.domain.worker import RelayWorker
-from postern.errors import PosternError
+from postern.errors import Conflict, PosternError
 from postern.gateway.tunnels import Tunnels
 from postern.services.agents import AgentChange, Agents
 from postern.services.relay_workers import RelayWorkers
+from postern.services.store_claim import StoreClaim
 from postern.store.ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -28,11 +29,19 @@ _ENDED = {
 
 
 class Presence:
-    """`worker` is this one."""
+    """`worker` is this one. `claim` is renewed with each heartbeat; `on_lost` is called when another gateway has it."""
 
     def __init__(
-        self, worker: RelayWorker, agents: Agents, relay_workers: RelayWorkers, tunnels: Tunnels, signals: Signals
+        self,
+        worker: RelayWorker,
+        agents: Agents,
+        relay_workers: RelayWorkers,
+        tunnels: Tunnels,
+        signals: Signals,
+        claim: StoreClaim | None = None,
     ) -> None:
+        self.on_lost: Callable[[], None] = lambda: None
+        self._claim = claim
         self._worker = worker
         self._agents = agents
         self._relay_workers = relay_workers
@@ -50,6 +59,7 @@ class Presence:
         """For ever. What the store does not take now it is told again after HEARTBEAT seconds."""
         while True:
             await asyncio.sleep(HEARTBEAT)
+            await self._renew_claim()
             with suppress(PosternError):
                 await self._beat()
                 await self._drop_bad()
@@ -57,6 +67,17 @@ class Presence:
     async def stop(self) -> None:
         with suppress(PosternError):
             await self._relay_workers.stopped(self._worker.id)
+
+    async def _renew_claim(self) -> None:
+        if self._claim is None:
+            return
+        try:
+            await self._claim.take()
+        except Conflict as error:
+            log.critical("this worker stops: %s", error.message)
+            self.on_lost()
+        except PosternError:  # the store is away; the next heartbeat renews it
+            log.warning("the claim on the store could not be renewed")
 
     async def _beat(self) -> None:
         await self._relay_workers.beat(self._worker)

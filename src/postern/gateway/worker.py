@@ -86,6 +86,7 @@ class Worker:
         self._tunnels = tunnels
         self._logins = logins
         self._presence = presence
+        presence.on_lost = self.stop
         self._server_configs = server_configs
         self._native = {
             name: NativeListener(

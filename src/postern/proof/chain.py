@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.ledger import Checkpoint, Fact, Kind
+from postern.domain.ledger import Checkpoint, Entry, Fact, Kind
 from postern.errors import Malformed
 from postern.proof.canonical import parse
 from postern.proof.findings import Report, What
 from postern.proof.ledger import digest_of, first_hash, next_hash
+from postern.proof.sessions import BINDS, bound
+
+_MOST_RECORDS = 100_000  # that one entry seals
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the entry `entry` of the ledger says of the records that it seals."""
+
+    entry: int
+    first: int
+    count: int
+    digest: str
+    oldest: datetime
+    newest: datetime
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
+
+    def overlaps(self, since: datetime | None, until: datetime | None) -> bool:
+        """Whether anything in it may have happened then; both moments included, None without bound."""
+        return (since is None or self.newest >= since) and (until is None or self.oldest <= until)
 
 
 class Stated:
     """What the ledger says of one session."""
 
     __slots__ = (
-        *("_closing", "_opening", "closed_entry", "is_complete", "is_purged", "is_recording_purged", "last"),
+        *("_binds", "_closing", "_opening", "closed_entry", "is_complete", "is_purged", "is_recording_purged", "last"),
         *("holds", "opened_entry", "purged_entry", "segments", "size", "started"),
     )
 
@@ -26,6 +50,7 @@ class Stated:
         self.opened_entry = self.closed_entry = self.purged_entry = 0
         self.started: datetime | None = None
         self._opening = self._closing = ""
+        self._binds = (1, 1)
         self.segments = self.size = 0
         self.last = b""
         self.is_complete = True
@@ -33,19 +58,28 @@ class Stated:
         self.holds: frozenset[str] = frozenset()
 
     def open(self, number: int, values: Mapping[str, Any]) -> None:
-        self.started, self._opening = datetime.fromisoformat(values["started"]), values["facts"]
-        self.opened_entry = number
+        """Raises ValueError, KeyError."""
+        started, facts = _moment(values["started"]), _text(values["facts"])
+        self._binds = (_binds(values), self._binds[1])
+        self.started, self._opening, self.opened_entry = started, facts, number
 
     def close(self, number: int, values: Mapping[str, Any]) -> None:
-        self._closing, self.is_complete = values["facts"], values["complete"]
-        self.segments, self.size, self.last = values["segments"], values["size"], bytes.fromhex(values["last"])
+        """Raises ValueError, KeyError."""
+        facts, is_complete, last = _text(values["facts"]), values["complete"], bytes.fromhex(_text(values["last"]))
+        segments, size = _count(values["segments"]), _count(values["size"])
+        if type(is_complete) is not bool:
+            raise ValueError("complete")
+        self._binds = (self._binds[0], _binds(values))
+        self._closing, self.is_complete, self.segments, self.size, self.last = facts, is_complete, segments, size, last
         self.closed_entry = number
 
     def opens(self, opening: Mapping[str, Fact]) -> bool:
-        return digest_of(opening) == self._opening
+        """Raises Malformed."""
+        return digest_of(bound(opening, self._binds[0])) == self._opening
 
     def closes(self, closing: Mapping[str, Fact] | None) -> bool:
-        return closing is not None and digest_of(closing) == self._closing
+        """Raises Malformed."""
+        return closing is not None and digest_of(bound(closing, self._binds[1])) == self._closing
 
 
 class LedgerCheck:
@@ -56,6 +90,8 @@ class LedgerCheck:
     ) -> None:
         self.org_id = org_id
         self.sessions: dict[UUID, Stated] = {}
+        self.batches: list[Batch] = []
+        self.records = 0  # the number of the newest that is sealed
         self.number = first - 1
         self._first = first
         self._hash = first_hash(org_id) if first == 1 else before
@@ -68,6 +104,11 @@ class LedgerCheck:
         self._first_at: datetime | None = None
         self._broken = False  # since the last checkpoint: it cannot fit, and why has been said
         self._compare()
+
+    @property
+    def at(self) -> datetime:
+        """Return the time of the newest entry."""
+        return self._at or datetime.min.replace(tzinfo=UTC)
 
     def add(self, digest: bytes, content: bytes) -> None:
         """`digest` is h(n) as it is listed."""
@@ -135,7 +176,7 @@ class LedgerCheck:
     def _read(self, content: bytes) -> dict[str, Any] | None:
         try:
             values = parse(content)
-            if type(values.get("number")) is not int:
+            if type(values.get("number")) is not int or values["number"] < 1:
                 raise Malformed("it has no number")
             return values
         except Malformed as error:
@@ -155,16 +196,27 @@ class LedgerCheck:
 
     def _keep(self, number: int, values: dict[str, Any]) -> None:
         try:
-            at = datetime.fromisoformat(values["at"])
+            at = _moment(values["at"])
             kind = Kind(values["kind"])
             if self._at is not None and at < self._at:
                 raise ValueError("time goes back")
             self._at, self._first_at = at, self._first_at or at
-            if kind is not Kind.KEY:
-                self._state(number, kind, UUID(values["session"]), values)
+            if kind is Kind.RECORDS:
+                self._seal(number, values)
+            elif kind is not Kind.KEY:
+                self._state(number, kind, UUID(_text(values["session"])), values)
         except (ValueError, KeyError, TypeError, AttributeError):
             message = f"the entry {number} of the ledger says what no ledger says"
             self._report.add(What.UNREADABLE, message, entry=number)
+
+    def _seal(self, number: int, values: dict[str, Any]) -> None:
+        batch = _batch(number, values)
+        expected = self.records + 1
+        if batch.first < expected or (batch.first > expected and (self._first == 1 or self.records > 0)):
+            message = f"the entry {number} of the ledger seals records from {batch.first} on, and {expected} is next"
+            self._report.add(What.MISSING, message, entry=number)
+        self.records = max(self.records, batch.last)
+        self.batches.append(batch)
 
     def _state(self, number: int, kind: Kind, key: UUID, values: dict[str, Any]) -> None:
         one = self.sessions.setdefault(key, Stated())
@@ -183,5 +235,52 @@ class LedgerCheck:
             if one.holds:
                 message = f"the session {key} was purged although it was held"
                 self._report.add(What.HELD, message, session=key, entry=number)
-            one.is_purged = one.is_purged or values["what"] == "session"
+            one.is_purged = one.is_purged or _text(values["what"]) == "session"
             one.is_recording_purged, one.purged_entry = True, number
+
+
+def batch_of(entry: Entry) -> Batch | None:
+    """Return what an entry of the kind `records` says; None when it says what no ledger says."""
+    try:
+        return _batch(entry.number, parse(entry.content))
+    except (Malformed, ValueError, KeyError):
+        return None
+
+
+def _batch(number: int, values: Mapping[str, Any]) -> Batch:
+    """Raises ValueError, KeyError."""
+    oldest, newest = _moment(values["oldest"]), _moment(values["newest"])
+    batch = Batch(number, _count(values["first"]), _count(values["count"]), _text(values["digest"]), oldest, newest)
+    if not 0 < batch.count <= _MOST_RECORDS or batch.first < 1:
+        raise ValueError("count")
+    return batch
+
+
+def _text(value: object) -> str:
+    """Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError("no text")
+    return value
+
+
+def _moment(value: object) -> datetime:
+    """Raises ValueError: a moment without a time zone cannot be compared with others."""
+    at = datetime.fromisoformat(_text(value))
+    if at.tzinfo is None:
+        raise ValueError("no time zone")
+    return at
+
+
+def _count(value: object) -> int:
+    """Raises ValueError."""
+    if type(value) is not int or value < 0:
+        raise ValueError("no count")
+    return value
+
+
+def _binds(values: Mapping[str, Any]) -> int:
+    """Raises ValueError for what a newer version binds."""
+    found = values.get("binds", 1)
+    if type(found) is not int or not 1 <= found <= BINDS:
+        raise ValueError("binds")
+    return found

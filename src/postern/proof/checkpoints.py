@@ -99,8 +99,9 @@ def read_line(line: bytes) -> Checkpoint:
             signature=bytes.fromhex(values["signature"]),
             introduces=None if introduces is None else bytes.fromhex(introduces),
         )
-        same = line_of(found) == line
-    except (ValueError, KeyError, TypeError, AttributeError):
+        is_sound = type(found.number) is int and found.number > 0 and isinstance(found.key, str)
+        same = is_sound and len(found.hash) == hashlib.sha256().digest_size and line_of(found) == line
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         same = False
     if not same:
         raise Malformed("it is not a checkpoint")

@@ -67,6 +67,8 @@ class Report:
     segments_proven: int = 0
     bytes_proven: int = 0
     segments_unproven: int = 0  # of sessions that are not closed in the ledger, or not looked at
+    records_proven: int = 0  # of the audit log and of reviews
+    records_pending: int = 0  # after the newest checkpoint
     notes: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     count: int = 0  # of findings

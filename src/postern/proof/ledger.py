@@ -12,6 +12,9 @@ Every entry has `number`, `at` and `kind`; moments never go back. Those about se
               somebody asked for it
     held, released    session, hold (its id), by (the principal's id)
     key       introduces (fingerprint of the key that signs from here on)
+    records   first, count, digest (`proof.records`), oldest and newest (when what they are about happened)
+
+`binds` in `opened` and `closed` says which facts the digest covers (`proof.sessions`); without it they are the first.
 
 Facts are in the ledger as a digest only: it holds no name of a person, so that a purge leaves none.
 """
@@ -61,5 +64,6 @@ class Writer:
         data = canonical(values)
         entry = Entry(self._org_id, number, at, kind, session_id, data, next_hash(last.hash, data))
         self.entries.append(entry)
-        self.head = Head(number, entry.hash, at)
+        sealed = content["count"] if kind is Kind.RECORDS else 0
+        self.head = Head(number, entry.hash, at, last.records + int(sealed or 0))
         return entry

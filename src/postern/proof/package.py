@@ -3,6 +3,7 @@
     manifest.json                        whose, from when to when, which part of the ledger
     checkpoints-000001.jsonl …           one checkpoint a line
     ledger-000001.jsonl …                one entry a line, behind its hash in hexadecimal and a blank
+    records-000001.jsonl …               one record a line, with the audit entry or the review that it is about
     sessions-000001.jsonl …              one session a line: its facts, its metadata, the list of its segments
     segments/<session>.<number>.rec      as they were written, or .rec.zst as they were stored
     seal.json                            signature over all the others
@@ -29,11 +30,13 @@ from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 from postern.proof.checkpoints import sign
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)  # that are read; 1 had no records
 BLOCK = 512
 END = b"\0" * 2 * BLOCK
 MANIFEST, SEAL = "manifest.json", "seal.json"
-GROUPS = ("manifest", "checkpoints", "ledger", "sessions", "segments", "seal")
+GROUPS = ("manifest", "checkpoints", "ledger", "records", "sessions", "segments", "seal")
+_OF_LINES = frozenset({"checkpoints", "ledger", "records", "sessions"})
 _SEALED = b"postern export\n"
 
 
@@ -48,11 +51,12 @@ class Manifest:
     before: bytes
     last: int
     at: datetime
+    format: int = FORMAT
 
     def line(self) -> bytes:
         return canonical(
             {
-                "format": FORMAT,
+                "format": self.format,
                 "organisation": str(self.org_id),
                 "since": moment(self.since) if self.since else None,
                 "until": moment(self.until) if self.until else None,
@@ -67,8 +71,8 @@ class Manifest:
 def read_manifest(data: bytes) -> Manifest:
     """Raises Malformed."""
     values = parse(data)
-    if values.get("format") != FORMAT:
-        raise Malformed(f"its format is {values.get('format')}, and this version reads {FORMAT}")
+    if type(values.get("format")) is not int or values["format"] not in FORMATS:
+        raise Malformed(f"its format is {values.get('format')!r}, and this version reads up to {FORMAT}")
     try:
         found = Manifest(
             UUID(values["organisation"]),
@@ -78,9 +82,11 @@ def read_manifest(data: bytes) -> Manifest:
             bytes.fromhex(values["before"]),
             values["last"],
             datetime.fromisoformat(values["at"]),
+            values["format"],
         )
-        same = found.line() == data and found.first > 0 and len(found.before) == hashlib.sha256().digest_size
-    except (ValueError, KeyError, TypeError):
+        are_counts = type(found.first) is int and type(found.last) is int and found.first > 0 and found.last >= 0
+        same = found.line() == data and are_counts and len(found.before) == hashlib.sha256().digest_size
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         same = False
     if not same:
         raise Malformed("it is not the manifest of an export")
@@ -115,7 +121,7 @@ def group_of(name: str) -> str:
     if read_segment_name(name):
         return "segments"
     group, _, number = name.removesuffix(".jsonl").rpartition("-")
-    known = group in GROUPS[1:4] and number.isdecimal() and name == part_name(group, int(number))
+    known = group in _OF_LINES and number.isdecimal() and name == part_name(group, int(number))
     return group if known else ""
 
 
@@ -167,8 +173,8 @@ def read_seal(data: bytes) -> Seal:
         org_id, digest = UUID(values["organisation"]), bytes.fromhex(values["digest"])
         content = _seal_content(org_id, values["at"], values["key"], digest)
         signature = bytes.fromhex(values["signature"])
-        same = canonical({**content, "signature": signature.hex()}) == data
-    except (ValueError, KeyError, TypeError):
+        same = isinstance(values["key"], str) and canonical({**content, "signature": signature.hex()}) == data
+    except (ValueError, KeyError, TypeError, AttributeError):
         same = False
     if not same:
         raise Malformed("it is not the seal of an export")

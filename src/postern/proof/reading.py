@@ -5,18 +5,23 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from postern.domain.ledger import Record
 from postern.errors import Malformed
 from postern.proof.copies import chunks_of, locate, measure
 from postern.proof.findings import Report, What
 from postern.proof.members import Member, members
 from postern.proof.package import GROUPS, Digest, Manifest, Seal, read_manifest, read_seal, read_segment_name
-from postern.proof.sessions import Told, read_line
+from postern.proof.records import read_line as read_record
+from postern.proof.sessions import Told
+from postern.proof.sessions import read_line as read_session
 from postern.proof.signatures import SignatureCheck
 from postern.proof.verify import Copy, Scope, verify
 
 _LONGEST = 64 * 1024 * 1024  # bytes of a line; a script, or the list of a million segments, may be in one
 _SMALL = 64 * 1024  # bytes of manifest and seal
+T = TypeVar("T")
 Progress = Callable[[int], None]
 
 
@@ -31,10 +36,11 @@ def verify_package(
     package = _Package(path, report, progress)
     manifest = package.manifest()
     since, until = manifest.since, manifest.until
-    scope = Scope(manifest.org_id, manifest.first, manifest.before, since, until, manifest.last)
+    scope = Scope(manifest.org_id, manifest.first, manifest.before, since, until, manifest.last, manifest.at)
     signatures = SignatureCheck(manifest.org_id, keys, report)
     checkpoints = package.lines("checkpoints")
-    verify(scope, checkpoints, package.entries(), package.sessions(), package.copies(), signatures, anchors)
+    entries, records, sessions = package.entries(), package.records(), package.sessions()
+    verify(scope, checkpoints, entries, records, sessions, package.copies(), signatures, anchors)
     _check_seal(package, manifest, signatures)
     return report
 
@@ -74,12 +80,19 @@ class _Package:
                 found = b""
             yield found, content
 
+    def records(self) -> Iterator[Record]:
+        yield from self._read("records", "record", read_record)
+
     def sessions(self) -> Iterator[Told]:
-        for line in self.lines("sessions"):
+        yield from self._read("sessions", "session", read_session)
+
+    def _read(self, group: str, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
+        for number, line in enumerate(self.lines(group), 1):
             try:
-                yield read_line(line)
+                yield read(line)
             except Malformed as error:
-                self._report.add(What.UNREADABLE, f"a session cannot be read: {error.message}")
+                message = f"the {name} in line {number} of the {group} cannot be read: {error.message}"
+                self._report.add(What.UNREADABLE, message)
 
     def copies(self) -> Iterator[Copy]:
         for member in self._group("segments"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -108,7 +109,10 @@ class SegmentCheck:
 
     def _fits(self, org_id: UUID, session: UUID, listed: list[Listed], stated: Stated) -> bool:
         good = True
-        for number in sorted(set(range(1, stated.segments + 1)) - {one.number for one in listed})[:100]:
+        there = {one.number for one in listed}
+        # However many an entry claims: at most that many are looked at as are there, and the first that are not.
+        missing = (number for number in range(1, stated.segments + 1) if number not in there)
+        for number in itertools.islice(missing, 100):
             message = f"the segment {number} of session {session} is not listed any more"
             self._report.add(What.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
             good = False
@@ -133,7 +137,7 @@ def _offset(packed: bytearray, number: int) -> int | None:
     at = (number - 1) * _WIDTH
     offsets: list[int] = [at, *range(0, len(packed), _WIDTH)]
     for offset in offsets:
-        if offset < len(packed):
+        if 0 <= offset < len(packed):
             found: int = _PACKED.unpack_from(packed, offset)[0]
             if found == number:
                 return offset

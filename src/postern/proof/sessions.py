@@ -6,12 +6,20 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from postern.domain.ledger import Fact, Facts
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
+
+BINDS = 2  # of entries that are written now
+# Which facts entries bind since when; the others since the first.
+_SINCE: Mapping[str, int] = {"review_id": 2, "event_size": 2, "masked": 2, "metrics": 2, "refused": 2}
+
+
+def bound(facts: Mapping[str, Fact], binds: int) -> dict[str, Fact]:
+    """Return what of these facts an entry binds that says `binds`."""
+    return {name: value for name, value in facts.items() if _SINCE.get(name, 1) <= binds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +44,7 @@ class Told:
 
 def opening_of(facts: Facts) -> dict[str, Fact]:
     """What the entry `opened` binds: the script as its SHA-256."""
-    script = None if facts.script is None else hashlib.sha256(facts.script.encode()).hexdigest()
-    return {**facts.opening, "script": script}
+    return {**facts.opening, "script": None if facts.script is None else _digest(facts.script)}
 
 
 def told(facts: Facts, segments: Sequence[Listed]) -> Told:
@@ -45,7 +52,7 @@ def told(facts: Facts, segments: Sequence[Listed]) -> Told:
 
 
 def line_of(facts: Facts, segments: Sequence[Listed]) -> bytes:
-    """A session in an export, without a line feed. Its metadata is a JSON text: nothing binds it."""
+    """A session in an export, without a line feed. Its metadata is a JSON text: nothing binds it. Raises Malformed."""
     return canonical(
         {
             "session": str(facts.session_id),
@@ -63,20 +70,33 @@ def read_line(line: bytes) -> Told:
     """Raises Malformed."""
     values = parse(line)
     try:
-        script = values["script"]
-        opening = {**values["opening"], "script": None if script is None else _digest(script)}
-        closing = values["closing"]
+        script, entry, closing = values["script"], values["entry"], values["closing"]
+        session = UUID(values["session"])
+        same = str(session) == values["session"] and (entry is None or (type(entry) is int and entry > 0))
+        opening = {**_facts(values["opening"]), "script": None if script is None else _digest(script)}
         listed = [_listed(one) for one in values["segments"]]
-        return Told(UUID(values["session"]), values["entry"], opening, closing, listed)
+        ended = None if closing is None else _facts(closing)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Malformed("it is not a session of an export") from None
+        same = False
+    if not same:
+        raise Malformed("it is not a session of an export")
+    return Told(session, entry, opening, ended, listed)
 
 
 def _digest(script: str) -> str:
-    return hashlib.sha256(script.encode()).hexdigest()
+    """A script that an SQLite store was made to hold may have halves of surrogate pairs."""
+    return hashlib.sha256(script.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _listed(values: Mapping[str, Any]) -> Listed:
+def _facts(values: object) -> dict[str, Fact]:
+    if not isinstance(values, dict) or not all(one is None or isinstance(one, str | int) for one in values.values()):
+        raise ValueError("facts")
+    return values
+
+
+def _listed(values: object) -> Listed:
+    if not isinstance(values, dict):
+        raise ValueError("segments")
     number, size = values["number"], values["size"]
     if type(number) is not int or type(size) is not int or not 0 <= size < 2**63 or not 0 < number < 2**63:
         raise ValueError("numbers")

@@ -1,8 +1,8 @@
 """Verification: a pure function over iterators, whoever reads them from where.
 
 The checkpoints first, since they say which hashes have to come; then the ledger, which says what sessions there have
-to be; then the sessions, whose lists say what segments; then the segments. What is held in memory is some hundred
-bytes for each session, and fifty for each segment.
+to be and what records; then the records; then the sessions, whose lists say what segments; then the segments. What is
+held in memory is some hundred bytes for each session and each review, and fifty for each segment.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from postern.domain.ledger import Record
 from postern.errors import Malformed
 from postern.proof.chain import LedgerCheck, Stated
 from postern.proof.findings import Report, What
 from postern.proof.recordings import SegmentCheck
+from postern.proof.records import RecordCheck
 from postern.proof.sessions import Told
 from postern.proof.signatures import SignatureCheck
 
@@ -24,7 +26,8 @@ from postern.proof.signatures import SignatureCheck
 class Scope:
     """Whose ledger, and which part of it: from entry `first` on, `before` being h(first - 1); `last` must be there. The
     sessions are those that began from `since` to `until`, both included; None is without bound. `with_segments`: the
-    recordings themselves are looked at, not only what is listed of them. `is_live`: sessions may have come since."""
+    recordings themselves are looked at, not only what is listed of them. `is_live`: sessions may have come since.
+    `at` is when the rows were read, None for the time of the newest entry."""
 
     org_id: UUID
     first: int
@@ -32,6 +35,7 @@ class Scope:
     since: datetime | None = None
     until: datetime | None = None
     last: int = 0
+    at: datetime | None = None
     with_segments: bool = True
     is_live: bool = False
 
@@ -53,6 +57,7 @@ def verify(
     scope: Scope,
     checkpoints: Iterable[bytes],
     entries: Iterable[tuple[bytes, bytes]],
+    records: Iterable[Record],
     sessions: Iterable[Told],
     segments: Iterable[Copy],
     signatures: SignatureCheck,
@@ -71,6 +76,7 @@ def verify(
     for digest, content in entries:
         ledger.add(digest, content)
     ledger.finish(scope.since, scope.last)
+    _check_records(scope, ledger, records, report)
     recordings = SegmentCheck(report, with_segments=scope.with_segments, is_live=scope.is_live)
     wanted = {key: one for key, one in ledger.sessions.items() if _is_within(scope, one)}
     _check_sessions(scope, wanted, ledger, sessions, recordings, report)
@@ -78,6 +84,12 @@ def verify(
         recordings.add(copy.session_id, copy.number, copy.size, copy.digest, copy.problem, copy.locate)
     recordings.finish()
     return report
+
+
+def _check_records(scope: Scope, ledger: LedgerCheck, records: Iterable[Record], report: Report) -> None:
+    """A batch counts where anything in it may be of the time that was asked for."""
+    batches = [one for one in ledger.batches if one.overlaps(scope.since, scope.until)]
+    RecordCheck(ledger, report, scope.at or ledger.at).check(batches, records, is_live=scope.is_live)
 
 
 def _is_within(scope: Scope, one: Stated) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy import URL, Connection, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -121,6 +121,17 @@ class Database:
             except ProgrammingError:  # there is no such table, on PostgreSQL
                 return False
         return set(found) == set(_script().get_heads())
+
+    async def has_table(self, name: str) -> bool:
+        """Whether there is one. Makes no file where there is no store yet. Raises Unavailable."""
+        if self._is_missing():
+            return False
+        async with self.statement() as statement:
+            return await statement.run_sync(lambda connection: inspect(connection).has_table(name))
+
+    def _is_missing(self) -> bool:
+        path = self._url.database if self.is_sqlite else None
+        return bool(path) and path != ":memory:" and not os.path.exists(str(path))
 
     async def close(self) -> None:
         await self.engine.dispose()

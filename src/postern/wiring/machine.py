@@ -25,6 +25,7 @@ from postern.gateway.supervisor import run as supervise
 from postern.settings import Settings
 from postern.store.signals import SignalHub
 from postern.wiring import masters
+from postern.wiring.claim import release
 from postern.wiring.paths import first_run_file, signals_socket
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,10 @@ def run(settings: Settings, environ: Mapping[str, str]) -> None:
         )
     raise_limit()
     with locked(settings.home):
-        asyncio.run(_run(settle(settings), {**environ, INHERITED: str(inherited_limit())}))
+        try:
+            asyncio.run(_run(settle(settings), {**environ, INHERITED: str(inherited_limit())}))
+        finally:
+            release(settings)
 
 
 async def _run(settings: Settings, environ: Mapping[str, str]) -> None:

@@ -15,6 +15,11 @@ def first_run_file(settings: Settings) -> Path:
     return settings.home / "first-run.json"
 
 
+def gateway_id(settings: Settings) -> Path:
+    """Which gateway this data folder is: others must not use its store."""
+    return settings.home / "gateway-id"
+
+
 def lock(settings: Settings) -> Path:
     return settings.home / "run" / "lock"
 

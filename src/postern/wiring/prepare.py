@@ -28,6 +28,7 @@ from postern.store.sql.resealing import reseal_direct
 from postern.transport import ssh_host_keys
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
+from postern.wiring.claim import build_claim, require_free
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Prepared:
 
 
 def run(settings: Settings) -> Prepared:
-    """Raises Misconfigured or Unavailable."""
+    """Raises Misconfigured, Unavailable, or Conflict when another gateway uses the store."""
     return asyncio.run(_prepare(settings))
 
 
@@ -53,7 +54,9 @@ async def _prepare(settings: Settings) -> Prepared:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
     ssh_host_keys.ensure(paths.ssh_host_key(settings))
+    await require_free(settings)
     async with open_app(settings, LocalSignals(), migrate=True) as app:
+        await build_claim(settings, app.database).take()
         await reseal_direct(app.database, app.encryption)
         told = _read(settings)
         urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from postern.domain.lists import Page
 from postern.errors import NotFound
@@ -48,7 +49,7 @@ async def _verify(
     try:
         encryption = masters.open_encryption(settings, database)
         copies = StoredCopies(open_blobs(settings), KeysForThreads(encryption, asyncio.get_running_loop()))
-        verifier = Verifier(SqlLedger(database), SqlLedgerKeys(database, encryption), copies)
+        verifier = Verifier(SqlLedger(database), SqlLedgerKeys(database, encryption), copies, lambda: datetime.now(UTC))
         found = {}
         store, offset = SqlOrganisations(database), 0
         while (listed := await store.find(Page(offset=offset))).items:

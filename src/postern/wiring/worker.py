@@ -71,6 +71,7 @@ from postern.recording.segments import Segments
 from postern.recording.space import Space
 from postern.relay.target import ChannelKind, Start
 from postern.services.bundle import Services
+from postern.services.store_claim import StoreClaim
 from postern.settings import Settings
 from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
@@ -79,6 +80,7 @@ from postern.wiring import paths, tls
 from postern.wiring.addresses import review_page
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
+from postern.wiring.claim import build_claim
 from postern.wiring.language import provide_language_model
 from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
@@ -211,10 +213,11 @@ def build_worker(
     owner: UUID | None = None,
     meters: Meters | None = None,
     tracer: Tracer = NO_TRACER,
+    claim: StoreClaim | None = None,
 ) -> Worker:
     """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
     organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
-    worker."""
+    worker. `claim` is that of the gateway on its store; the worker stops when it is lost."""
     provide_language_model(settings)
     meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
@@ -263,7 +266,7 @@ def build_worker(
         door,
         tunnels,
         logins,
-        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals),
+        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
         made.server_configs,
         made.signals,
         functools.partial(_recover, settings, name, made, segments),
@@ -368,11 +371,13 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
     space = Space(settings.home / "spool", settings.recording_least_free)
     commits = GroupCommit(settings.recording_sync_interval, space)
     async with open_app(settings, signals) as app:
+        claim = build_claim(settings, app.database)
+        await claim.take()  # before anything of an earlier life is closed: it may be another gateway's
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
         segments = app.stores.segments
         made = functools.partial(build_worker, owner=owner, meters=meters, tracer=tracer)
-        worker = made(settings, name, app.services, segments, commits, decoy_secret)
+        worker = made(settings, name, app.services, segments, commits, decoy_secret, claim=claim)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

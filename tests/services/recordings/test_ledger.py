@@ -14,7 +14,7 @@ from sqlalchemy import event
 from tests.support.recorded import Records
 from tests.support.world import World
 
-from postern.domain.ledger import Entry, Kind
+from postern.domain.ledger import Entry, Kind, Recorded
 from postern.domain.session import SessionStatus
 from postern.errors import Unavailable
 from postern.proof.ledger import first_hash, next_hash
@@ -210,5 +210,6 @@ async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None
     again = [Entry(one.org_id, 3, one.at, Kind.CLOSED, first, b"{}", one.hash), two]
     assert not await store.append(again)
     assert len(await told(records.world)) == 2
-    assert [one.facts.closed_entry for one in await store.recorded(one.org_id, None, 5)] == [None, None]
+    kept = await store.recorded(one.org_id, None, 5)
+    assert [one.facts.closed_entry for one in kept if isinstance(one, Recorded)] == [None, None]
     assert second

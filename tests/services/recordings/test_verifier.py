@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from tests.support.recorded import Records
 
-from postern.domain.ledger import Kind, Recorded
+from postern.domain.ledger import Damaged, Kind, Recorded
 from postern.proof.findings import Report, What
 from postern.services.bundle import Services
 from postern.services.recordings.verifier import Verifier
@@ -170,7 +170,7 @@ async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(reco
     services, _ = await a_record(records)
     kept = (await services.checkpoints.signing(records.world.org_id)).public
     anchors = list(records.anchor.lines)
-    for table in ("checkpoint_anchors", "checkpoints", "ledger_keys", "ledger"):
+    for table in ("checkpoint_anchors", "checkpoints", "ledger_keys", "ledger", "ledger_heads"):
         await records.sql(f"delete from {table}")
     await records.sql("update sessions set user_name = 'x', opened_entry = null, closed_entry = null")
     await records.services().checkpoints.make(records.user)
@@ -187,7 +187,7 @@ class Moving(SqlLedger):
         self._happens = happens
         self._passes = 0
 
-    async def recorded(self, org_id: UUID, after: UUID | None, limit: int, **more: Any) -> list[Recorded]:
+    async def recorded(self, org_id: UUID, after: Any, limit: int, **more: Any) -> list[Recorded | Damaged]:
         self._passes += after is None
         if self._passes == 2 and after is None:
             await self._happens()
@@ -209,7 +209,9 @@ async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
         await records.sql("delete from sessions where id = :id", id=_key(records, third))
 
     store = Moving(records, happens)
-    report = await Verifier(store, records.world.stores.ledger_keys, records.copies()).verify(org_id)
+    report = await Verifier(store, records.world.stores.ledger_keys, records.copies(), records.world.clock).verify(
+        org_id
+    )
     assert report.is_good, report.findings
 
 

@@ -169,5 +169,7 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
 async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
-    """Ends it within a moment; also fine when it is done already. The review that it waits for is withdrawn."""
+    """Request that a session ends; also fine when it is done already. The review that it waits for is withdrawn.
+
+    The answer does not wait for the end: the session has ended once its `status` is `done`."""
     await services.sessions.kill(caller, session_id)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +14,20 @@ from postern.cli.api import client
 from postern.cli.commands.session_hooks import hooks
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
+from postern.cli.lazy import STILL_RUNS
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import person
 from postern.cli.rows import told
 from postern.cli.session_ids import session_argument
+from postern.client.client import Client
 from postern.client.shapes import Review, Session, SessionPage
 from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
 from postern.errors import NotFound
 
+KILL_PATIENCE = 10.0  # seconds that `kill` waits for the end
+_LOOKS = 0.3  # seconds between two looks
 _OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 
 
@@ -244,10 +250,28 @@ def _purged(at: str | None) -> str | None:
 @session_argument()
 @json_option
 def kill(session_id: str, as_json: bool) -> None:
-    """End a running session."""
+    """End a running session, and wait until it has ended.
+
+    Exit code 10 when the session still runs after 10 seconds. The gateway ends it as soon as it can.
+    """
     with client() as api:
         api.sessions.kill(session_id)
-    told({"ended": session_id}, as_json, f"Ended session {session_id}.")
+        has_ended = _wait_for_end(api, session_id)
+    if has_ended:
+        told({"ended": session_id}, as_json, f"Ended session {session_id}.")
+        return
+    text = f"Session {session_id} still runs; its end was requested. `postern sessions show {session_id}` shows it."
+    told({"requested": session_id, "status": "open"}, as_json, text)
+    sys.exit(STILL_RUNS)
+
+
+def _wait_for_end(api: Client, session_id: str) -> bool:
+    deadline = time.monotonic() + KILL_PATIENCE
+    while api.sessions.get(session_id)["status"] != SessionStatus.DONE:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOKS)
+    return True
 
 
 @sessions.command()

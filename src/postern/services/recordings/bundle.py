@@ -73,6 +73,6 @@ def build_recordings(
         purges=Purges(stores.purges, stores.holds, sessions, register),
         retention=RetentionRules(stores.retentions, stores.connections, now),
         session_texts=SessionTexts(stores.session_texts, recordings, now),
-        verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
+        verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies, now),
         watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),
     )

@@ -6,19 +6,21 @@ import asyncio
 import hashlib
 import logging
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO
+from typing import IO, Any, TypeVar
 from uuid import UUID
 
-from postern.domain.ledger import LedgerKey, Recorded
+from postern.domain.ledger import Checkpoint, Damaged, Entry, Kind, LedgerKey, Record, Recorded
 from postern.domain.principal import Principal
 from postern.domain.segment import Segment
 from postern.errors import Conflict, Invalid, Malformed, NotFound, PosternError
+from postern.proof.chain import Batch, batch_of
 from postern.proof.checkpoints import line_of
 from postern.proof.ledger import first_hash
 from postern.proof.package import Manifest, segment_name
+from postern.proof.records import line_of as record_line
 from postern.proof.sessions import Listed
 from postern.proof.sessions import line_of as session_line
 from postern.proof.writing import PackageWriter
@@ -30,7 +32,9 @@ from postern.store.ports.ledger import Copies, ProofStore
 
 log = logging.getLogger(__name__)
 
-ENTRIES, SESSIONS, CHECKPOINTS = 2000, 500, 1000  # read at a time
+T = TypeVar("T")
+
+ENTRIES, SESSIONS, CHECKPOINTS, RECORDS = 2000, 500, 1000, 1000  # read at a time
 _PIECE = 256 * 1024
 _IN_MEMORY = 4 * 1024 * 1024  # bytes of a segment that are not put into a file first
 # Small segments are read many at a time: one by one, most of an export's time goes into waiting for threads, and for a
@@ -83,28 +87,57 @@ class Exports:
         yield writer.end(self._now())
 
     async def _lines(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
-        org_id, number = manifest.org_id, 0
+        org_id = manifest.org_id
+        number: Any = 0
         while checkpoints := await self._store.checkpoints(org_id, number, CHECKPOINTS):
-            number = checkpoints[-1].number
-            for one in checkpoints:
+            number = _place(checkpoints[-1])
+            for one in _readable(checkpoints):
                 # Older ones are needed where they hand over to another key; younger ones speak of what is not here.
                 if one.number <= manifest.last and (one.number >= manifest.first or one.introduces):
                     yield writer.line("checkpoints", line_of(one))
-        for first in range(manifest.first, manifest.last + 1, ENTRIES):
-            for entry in await self._store.entries(org_id, first, min(first + ENTRIES - 1, manifest.last)):
-                yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
+        async for entry in self._entries(manifest):
+            yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
+        async for record in self._records(manifest):
+            yield writer.line("records", record_line(record))
         async for recorded in self._sessions(manifest):
             listed = [Listed(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
+    async def _records(self, manifest: Manifest) -> AsyncIterator[Record]:
+        """Those of the batches that may have something of the time that is exported, as the ledger lists them."""
+        async for entry in self._entries(manifest):
+            batch = batch_of(entry) if entry.kind is Kind.RECORDS else None
+            if batch is not None and batch.overlaps(manifest.since, manifest.until):
+                async for record in self._batch(manifest.org_id, batch):
+                    yield record
+
+    async def _batch(self, org_id: UUID, batch: Batch) -> AsyncIterator[Record]:
+        after: Any = batch.first - 1
+        while found := await self._store.records(org_id, after, RECORDS):
+            after = _place(found[-1])
+            for one in _readable(found):
+                if one.number > batch.last:
+                    return
+                yield one
+
+    async def _entries(self, manifest: Manifest) -> AsyncIterator[Entry]:
+        after: Any = manifest.first - 1
+        while found := await self._store.entries_after(manifest.org_id, after, ENTRIES):
+            after = _place(found[-1])
+            for entry in _readable(found):
+                if entry.number > manifest.last:
+                    return
+                yield entry
+
     async def _sessions(self, manifest: Manifest) -> AsyncIterator[Recorded]:
         """Those of the part of the ledger that is exported: what was opened since is left for the next export."""
-        after: UUID | None = None
+        after: Any = None
         while found := await self._store.recorded(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
         ):
-            after = found[-1].facts.session_id
-            for recorded in found:
+            last = found[-1]
+            after = last.place if isinstance(last, Damaged) else last.facts.session_id
+            for recorded in _readable(found):
                 entry = recorded.facts.opened_entry
                 if entry is not None and entry <= manifest.last:
                     yield recorded
@@ -201,6 +234,20 @@ def _left_out(segment: Segment, error: PosternError) -> None:
     log.warning(
         "the export goes on without segment %d of session %s: %s", segment.number, segment.session_id, error.message
     )
+
+
+def _place(one: Checkpoint | Entry | Record | Damaged) -> Any:
+    """Where the next page begins."""
+    return one.place if isinstance(one, Damaged) else one.number
+
+
+def _readable(found: Sequence[T | Damaged]) -> Iterator[T]:
+    """What cannot be read is left out, and missed by who verifies: an export is what there is."""
+    for one in found:
+        if isinstance(one, Damaged):
+            log.warning("the export goes on without %s: %s", one.what, one.problem)
+        else:
+            yield one
 
 
 def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:

@@ -1,21 +1,27 @@
-"""The ledger's writer: what sessions there are and how they ended, told once and in order."""
+"""The ledger's writer: what sessions there are and how they ended, and batches of the audit log and of reviews, each
+written once and in order."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from postern.domain.ledger import Entry, Fact, Facts, Head, Kind, Recorded, moment
+from postern.domain.ledger import Entry, Fact, Facts, Head, Kind, Queued, Record, Recorded, moment
 from postern.domain.segment import first_link, next_link
-from postern.errors import Unavailable
+from postern.errors import Malformed, Unavailable
+from postern.proof.canonical import canonical
 from postern.proof.ledger import Writer, digest_of, first_hash
-from postern.proof.sessions import opening_of
+from postern.proof.records import content_of, digest_of_batch
+from postern.proof.sessions import BINDS, opening_of
 from postern.store.ports import Clock
 from postern.store.ports.ledger import LedgerStore
 
-BATCH = 500  # sessions in one transaction
+log = logging.getLogger(__name__)
+
+BATCH = 500  # sessions, or records, in one transaction
 ROUND = 40  # batches at a time; the rest is for the next round
 # How long is waited for segments that are not stored: an archivist may be away, and a machine may come back.
 LOST_AFTER = timedelta(days=7)
@@ -36,8 +42,9 @@ class Ledger:
         done = 0
         for _ in range(batches):
             told = await self._tell_opened(batch) + await self._tell_closed(batch)
-            done += told
-            if not told:
+            sealed = await self._seal_records(batch)
+            done += told + sealed
+            if not told and not sealed:
                 break
         return done
 
@@ -68,6 +75,32 @@ class Ledger:
     async def head(self, org_id: UUID) -> Head:
         return await self._store.head(org_id) or Head(0, first_hash(org_id))
 
+    async def _seal_records(self, batch: int) -> int:
+        """Seal what waits, one entry for each organisation; return how many entries."""
+        found: dict[UUID, list[Queued]] = defaultdict(list)
+        for queued in await self._store.queued(batch):
+            found[queued.org_id].append(queued)
+        done = 0
+        for org_id, theirs in found.items():
+            writer = Writer(org_id, await self.head(org_id))
+            first = writer.head.records + 1
+            records = [
+                Record(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
+            ]
+            moments = [one.at for one in theirs]
+            entry = writer.add(
+                Kind.RECORDS,
+                max(self._now(), *moments),
+                None,
+                first=first,
+                count=len(records),
+                digest=digest_of_batch(one.content for one in records),
+                oldest=moment(min(moments)),
+                newest=moment(max(moments)),
+            )
+            done += await self._store.seal(entry, records, [one.number for one in theirs])
+        return done
+
     async def _tell_opened(self, batch: int) -> int:
         found: dict[UUID, list[Facts]] = defaultdict(list)
         for facts in await self._store.unopened(batch):
@@ -78,7 +111,7 @@ class Ledger:
             for facts in theirs:
                 # A worker's clock may be ahead of ours: nothing is opened before it began.
                 at, started = max(self._now(), facts.started), moment(facts.started)
-                content = {"facts": digest_of(opening_of(facts)), "started": started}
+                content: dict[str, Fact] = {"facts": digest_of(opening_of(facts)), "started": started, "binds": BINDS}
                 writer.add(Kind.OPENED, at, facts.session_id, **content)
             done += await self._append(writer)
         return done
@@ -101,6 +134,20 @@ class Ledger:
         return len(writer.entries) if await self._store.append(writer.entries) else 0
 
 
+def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
+    """Return one of each subject: what is sealed is what it is now, however often it changed since."""
+    return list({one.subject: one for one in theirs}.values())
+
+
+def _content(queued: Queued) -> bytes:
+    """Seal as gone what cannot be read: it is damaged, and verification says so."""
+    try:
+        return canonical(content_of(queued.kind, queued.subject, queued.session_id, queued.facts))
+    except Malformed as error:
+        log.warning("the %s %s cannot be sealed: %s", queued.kind, queued.subject, error.message)
+        return canonical(content_of(queued.kind, queued.subject, queued.session_id, None))
+
+
 def _closing(recorded: Recorded) -> dict[str, Fact]:
     """The chain is built anew from the digests: what a row says of it proves nothing."""
     facts, segments = recorded.facts, recorded.segments
@@ -111,6 +158,7 @@ def _closing(recorded: Recorded) -> dict[str, Fact]:
     ended = segments[-1].is_last if segments else not recorded.is_recorded
     closing = facts.closing or {}
     return {
+        "binds": BINDS,
         "facts": digest_of(closing),
         "segments": len(segments),
         "last": chain.hex(),

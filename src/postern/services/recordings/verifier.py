@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
-from postern.domain.ledger import Entry, Kind, Recorded
+from postern.domain.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
 from postern.domain.segment import Segment
-from postern.errors import Malformed, NotFound
+from postern.errors import Malformed, Misconfigured, NotFound
+from postern.proof.chain import batch_of
 from postern.proof.checkpoints import line_of
 from postern.proof.copies import locate, measure
 from postern.proof.findings import Finding, Report, What
@@ -17,19 +20,22 @@ from postern.proof.ledger import first_hash
 from postern.proof.sessions import Listed, Told, told
 from postern.proof.signatures import SignatureCheck
 from postern.proof.verify import Copy, Scope, verify
+from postern.store.ports import Clock
 from postern.store.ports.ledger import Copies, LedgerKeyStore, ProofStore
 
 T = TypeVar("T")
 
 _GONE = (What.MISSING, What.UNREADABLE)
-ENTRIES, SESSIONS, CHECKPOINTS = 5000, 500, 1000  # read at a time
+ENTRIES, SESSIONS, CHECKPOINTS, RECORDS = 5000, 500, 1000, 1000  # read at a time
+FOREIGN = 1000  # rows that nobody sealed and that are listed
 
 
 class Verifier:
-    def __init__(self, store: ProofStore, keys: LedgerKeyStore, copies: Copies | None) -> None:
+    def __init__(self, store: ProofStore, keys: LedgerKeyStore, copies: Copies | None, now: Clock) -> None:
         self._store = store
         self._keys = keys
         self._copies = copies
+        self._now = now
 
     async def verify(
         self,
@@ -43,64 +49,125 @@ class Verifier:
         """Of one organisation; the gateway may run. Without `keys`, by those in the store, which only who has the
         master key could have put there. `progress` is told how many entries and sessions are done.
 
-        Raises Unavailable, and Misconfigured when a key in the store was changed."""
-        known = list(keys) or [key.public for key in await self._keys.all(org_id)]
-        signatures = SignatureCheck(org_id, known, Report())
+        A row that cannot be read is a finding. Raises Unavailable."""
+        report = Report()
+        signatures = SignatureCheck(org_id, list(keys) or await self._known(org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
-        scope = Scope(org_id, 1, first_hash(org_id), with_segments=with_segments, is_live=True)
-        ends: list[int] = [0]
-        report = await asyncio.to_thread(
+        # Before the entries are read: what the head says is there by then.
+        head = await self._head(org_id, report)
+        last = 0 if head is None else head.number
+        scope = Scope(
+            org_id, 1, first_hash(org_id), last=last, at=self._now(), with_segments=with_segments, is_live=True
+        )
+        ends = _Ends()
+        await asyncio.to_thread(
             verify,
             scope,
-            read.all(self._checkpoints(org_id)),
-            read.all(self._entries(org_id, ends, progress)),
-            read.all(self._sessions(org_id, progress)),
+            read.all(self._checkpoints(org_id, report)),
+            read.all(self._entries(org_id, ends, progress, report)),
+            read.all(self._records(org_id, ends, report)),
+            read.all(self._sessions(org_id, ends, progress, report)),
             self._read(read.all(self._segments(org_id))) if with_segments else (),
             signatures,
             anchors,
         )
-        await self._excuse(org_id, ends[0], report)
+        await self._find_unrecorded(org_id, report)
+        await self._check_head(org_id, ends, report)
+        await self._excuse(org_id, ends.number, report)
         return report
 
-    async def _checkpoints(self, org_id: UUID) -> AsyncIterator[bytes]:
-        number = 0
-        while found := await self._store.checkpoints(org_id, number, CHECKPOINTS):
-            number = found[-1].number
-            for one in found:
+    async def _head(self, org_id: UUID, report: Report) -> Head | None:
+        try:
+            return await self._store.head(org_id)
+        except Malformed as error:
+            report.add(What.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
+            return None
+
+    async def _known(self, org_id: UUID, report: Report) -> list[bytes]:
+        try:
+            return [key.public for key in await self._keys.all(org_id)]
+        except (Malformed, Misconfigured) as error:
+            report.add(What.FORGED, error.message)
+            return []
+
+    async def _checkpoints(self, org_id: UUID, report: Report) -> AsyncIterator[bytes]:
+        async for one in _pages(lambda after: self._store.checkpoints(org_id, after, CHECKPOINTS), _number, 0):
+            if isinstance(one, Damaged):
+                _add(report, one)
+                continue
+            try:
                 yield line_of(one)
+            except Malformed as error:
+                _add(report, Damaged(f"the checkpoint of entry {one.number}", error.message, one.number))
 
     async def _entries(
-        self, org_id: UUID, ends: list[int], progress: Callable[[int], None]
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
     ) -> AsyncIterator[tuple[bytes, bytes]]:
         async for entry in self._rows(org_id, 1):
-            ends[0] = entry.number
-            yield entry.hash, entry.content
+            if isinstance(entry, Damaged):
+                _add(report, entry)
+            else:
+                ends.see(entry)
+                yield entry.hash, entry.content
             progress(1)
 
-    async def _rows(self, org_id: UUID, first: int) -> AsyncIterator[Entry]:
+    def _rows(self, org_id: UUID, first: int) -> AsyncIterator[Entry | Damaged]:
         """By number, also over a gap."""
-        after = first - 1
-        while found := await self._store.entries_after(org_id, after, ENTRIES):
-            after = found[-1].number
-            for entry in found:
-                yield entry
+        return _pages(lambda after: self._store.entries_after(org_id, after, ENTRIES), _number, first - 1)
 
-    async def _sessions(self, org_id: UUID, progress: Callable[[int], None]) -> AsyncIterator[Told]:
+    async def _records(self, org_id: UUID, ends: _Ends, report: Report) -> AsyncIterator[Record]:
+        async for record in _pages(lambda after: self._store.records(org_id, after, RECORDS), _number, 0):
+            if isinstance(record, Damaged):
+                _add(report, record)
+            else:
+                ends.record = record.number
+                yield record
+
+    async def _sessions(
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
+    ) -> AsyncIterator[Told]:
         async for recorded in self._recorded(org_id):
-            yield told(recorded.facts, [Listed(one.number, one.size, one.digest) for one in recorded.segments])
+            if isinstance(recorded, Damaged):
+                _add(report, recorded)
+                continue
+            facts = recorded.facts
+            ends.named = max(ends.named, facts.opened_entry or 0, facts.closed_entry or 0)
+            yield told(facts, [Listed(one.number, one.size, one.digest) for one in recorded.segments])
             progress(1)
 
     async def _segments(self, org_id: UUID) -> AsyncIterator[Segment]:
         async for recorded in self._recorded(org_id):
-            for segment in recorded.segments:
-                yield segment
+            if not isinstance(recorded, Damaged):
+                for segment in recorded.segments:
+                    yield segment
 
-    async def _recorded(self, org_id: UUID) -> AsyncIterator[Recorded]:
-        after: UUID | None = None
-        while found := await self._store.recorded(org_id, after, SESSIONS):
-            after = found[-1].facts.session_id
-            for recorded in found:
-                yield recorded
+    def _recorded(self, org_id: UUID) -> AsyncIterator[Recorded | Damaged]:
+        def place(one: Recorded) -> UUID:
+            return one.facts.session_id
+
+        return _pages(lambda after: self._store.recorded(org_id, after, SESSIONS), place, None)
+
+    async def _find_unrecorded(self, org_id: UUID, report: Report) -> None:
+        for kind, subject in await self._store.unrecorded(org_id, FOREIGN):
+            name = "audit entry" if kind is RecordKind.AUDIT else "review"
+            report.add(What.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
+
+    async def _check_head(self, org_id: UUID, ends: _Ends, report: Report) -> None:
+        """Compare the head, read after all else, with what was read: it may be ahead, and never behind."""
+        try:
+            head = await self._store.head(org_id) or Head(0, first_hash(org_id))
+        except Malformed:  # which has been said
+            return
+        if ends.named > head.number:
+            message = f"a session names entry {ends.named} of the ledger, which ends with {head.number}"
+            report.add(What.TRUNCATED, f"{message}: its tail was cut off", entry=head.number + 1)
+        if ends.record > head.records:
+            report.add(What.FOREIGN, f"the record {ends.record} is there, and the ledger has sealed {head.records}")
+        is_behind = head.number < ends.number or head.records < ends.sealed
+        is_same = head.number == ends.number > 0
+        if is_behind or (is_same and (head.hash, head.at, head.records) != (ends.hash, ends.at, ends.sealed)):
+            message = f"the head of the ledger says entry {head.number}, and is not that of the newest entry"
+            report.add(What.CHANGED, message, entry=ends.number)
 
     def _read(self, segments: Iterator[Segment]) -> Iterator[Copy]:
         """In the thread of the verification."""
@@ -129,7 +196,9 @@ class Verifier:
         if not missing:
             return
         purged = {
-            entry.session_id async for entry in self._rows(org_id, last + 1) if entry.kind is Kind.PURGED
+            entry.session_id
+            async for entry in self._rows(org_id, last + 1)
+            if isinstance(entry, Entry) and entry.kind is Kind.PURGED
         } & missing
         if not purged:
             return
@@ -139,6 +208,41 @@ class Verifier:
 
         report.count -= sum(is_excused(one) for one in report.findings)
         report.findings[:] = [one for one in report.findings if not is_excused(one)]
+
+
+async def _pages(
+    read: Callable[[Any], Awaitable[Sequence[T | Damaged]]], place: Callable[[T], Any], after: Any
+) -> AsyncIterator[T | Damaged]:
+    """All pages; `place` says where one that was read stands."""
+    while found := await read(after):
+        for one in found:
+            after = one.place if isinstance(one, Damaged) else place(one)
+            yield one
+
+
+def _number(one: Checkpoint | Entry | Record) -> int:
+    return one.number
+
+
+def _add(report: Report, damaged: Damaged) -> None:
+    report.add(What.UNREADABLE, f"{damaged.what} cannot be read: {damaged.problem}", session=damaged.session_id)
+
+
+@dataclass(slots=True)
+class _Ends:
+    """What was read last of the ledger and its records; `named` is the newest entry that a session names."""
+
+    number: int = 0
+    hash: bytes = b""
+    at: datetime | None = None
+    sealed: int = 0
+    record: int = 0
+    named: int = 0
+
+    def see(self, entry: Entry) -> None:
+        self.number, self.hash, self.at = entry.number, entry.hash, entry.at
+        batch = batch_of(entry) if entry.kind is Kind.RECORDS else None
+        self.sealed = self.sealed if batch is None else batch.last
 
 
 class _Bridge:

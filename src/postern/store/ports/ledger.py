@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
-from postern.domain.ledger import AnchorState, Checkpoint, Entry, Facts, Head, LedgerKey, Recorded, Standing
+from postern.domain.ledger import (
+    AnchorState,
+    Checkpoint,
+    Damaged,
+    Entry,
+    Facts,
+    Head,
+    LedgerKey,
+    Queued,
+    Record,
+    Recorded,
+    RecordKind,
+    Standing,
+)
 from postern.domain.lists import Listed, Page
 from postern.domain.segment import Segment
 
@@ -16,10 +29,12 @@ class LedgerStore(Protocol):
     """Of the writer."""
 
     async def head(self, org_id: UUID) -> Head | None:
-        """None where there is no entry yet."""
+        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
     async def unopened(self, limit: int) -> list[Facts]:
-        """Sessions of any organisation that were opened and of which the ledger does not know, oldest first."""
+        """Return opened sessions of any organisation that the ledger does not know, oldest first.
+
+        A session that waits for a review, or to run, is left out: its start is not final before a worker claims it."""
 
     async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         """Sessions that are done, that the ledger knows as opened and not as closed, and whose segments are all stored;
@@ -30,9 +45,25 @@ class LedgerStore(Protocol):
         """Of one organisation, in one transaction, with the marks on their sessions. False, and nothing was done, when
         another writer came first."""
 
+    async def queued(self, limit: int) -> list[Queued]:
+        """Return what the ledger has still to seal, of any organisation, in the order in which it came."""
+
+    async def seal(self, entry: Entry, sealed: Sequence[Record], done: Sequence[int]) -> bool:
+        """Add an entry with the records that it seals, and take the numbers `done` out of the queue. Return False, and
+        do nothing, when another writer came first."""
+
 
 class ProofStore(Protocol):
-    """Of who reads the ledger."""
+    """Of who reads the ledger. Places of pages are those of the last item: its number or id, or `Damaged.place`."""
+
+    async def head(self, org_id: UUID) -> Head | None:
+        """None where there is no entry yet. Raises Malformed when somebody broke the row."""
+
+    async def records(self, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
+        """Return sealed records by number, from behind `after`, with what they are about now."""
+
+    async def unrecorded(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
+        """Return the ids of audit entries and reviews that nobody sealed, and that do not wait to be sealed."""
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
         """The newest entry that is older than `at`; 0 when there is none."""
@@ -40,21 +71,22 @@ class ProofStore(Protocol):
     async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
         """By number."""
 
-    async def entries_after(self, org_id: UUID, after: int, limit: int) -> list[Entry]:
+    async def entries_after(self, org_id: UUID, after: Any, limit: int) -> list[Entry | Damaged]:
         """By number, from behind `after`, whatever is missing between."""
 
     async def recorded(
         self,
         org_id: UUID,
-        after: UUID | None,
+        after: Any,
         limit: int,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> list[Recorded]:
-        """Sessions that were opened, by id, from behind `after`."""
+    ) -> list[Recorded | Damaged]:
+        """Sessions that were opened, by id, from behind `after`. A session with a segment that cannot be read comes
+        without that segment, behind the damage."""
 
-    async def checkpoints(self, org_id: UUID, after: int, limit: int) -> list[Checkpoint]:
+    async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
         """By number, from behind `after`."""
 
 

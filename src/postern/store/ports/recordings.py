@@ -32,6 +32,9 @@ class LeaseStore(Protocol):
     async def take(self, name: str, holder: str, at: datetime, lasts: timedelta) -> bool:
         """Gets it, or renews it. False while another holder has it."""
 
+    async def find(self, name: str) -> tuple[str, datetime] | None:
+        """Return who has it, and until when; None when nobody does."""
+
     async def release(self, name: str, holder: str) -> None:
         """Gives it back; does nothing when another holder has it."""
 

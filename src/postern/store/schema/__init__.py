@@ -16,7 +16,17 @@ from postern.store.schema.people import (
     users,
     vouchers,
 )
-from postern.store.schema.recordings import checkpoint_anchors, checkpoints, leases, ledger, ledger_keys, segments
+from postern.store.schema.recordings import (
+    checkpoint_anchors,
+    checkpoints,
+    leases,
+    ledger,
+    ledger_heads,
+    ledger_keys,
+    ledger_records,
+    record_queue,
+    segments,
+)
 from postern.store.schema.retention import holds, purge_rounds, purges, retentions
 from postern.store.schema.reviews import (
     review_groups,
@@ -100,7 +110,9 @@ __all__ = [
     "issue_templates",
     "leases",
     "ledger",
+    "ledger_heads",
     "ledger_keys",
+    "ledger_records",
     "logins",
     "machines",
     "masking_rules",
@@ -109,6 +121,7 @@ __all__ = [
     "orgs",
     "purge_rounds",
     "purges",
+    "record_queue",
     "relay_workers",
     "resources",
     "retentions",

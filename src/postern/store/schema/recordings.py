@@ -68,6 +68,42 @@ ledger = Table(
     Index(None, "org_id", "at"),
 )
 
+# How far each ledger has come: the place that the next entry takes. It outlives entries that somebody deletes, so the
+# gap that they leave is found. `records` is the number of the newest sealed record.
+ledger_heads = Table(
+    "ledger_heads",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("records", BigInteger, nullable=False),
+)
+
+# What the ledger has sealed of the audit log and of reviews (domain.ledger). Nothing refers to a subject by a foreign
+# key: a record outlives it.
+ledger_records = Table(
+    "ledger_records",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("subject", Uuid, nullable=False, index=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
+# What the ledger has still to seal. Each row is written by the transaction that it is about.
+record_queue = Table(
+    "record_queue",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    owner(),
+    Column("kind", String(16), nullable=False),
+    Column("subject", Uuid, nullable=False, index=True),
+    Column("session_id", Uuid),
+    Column("at", Utc, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 ledger_keys = Table(
     "ledger_keys",
     metadata,

@@ -7,10 +7,12 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, insert, select
 
+from postern.domain.ledger import RecordKind
 from postern.domain.lists import Listed, Page
 from postern.store.database import Database
 from postern.store.ports import AuditEntry, AuditFilter
 from postern.store.schema import audit_log, untold_entries
+from postern.store.sql.records import enqueue
 from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in audit_log.c]
@@ -42,6 +44,7 @@ def add_entry(connection: Connection, entry: AuditEntry) -> None:
     """In a transaction."""
     connection.execute(insert(audit_log).values({name: getattr(entry, name) for name in _FIELDS}))
     connection.execute(insert(untold_entries).values(entry_id=entry.id))
+    enqueue(connection, RecordKind.AUDIT, entry.org_id, entry.id, None, entry.at)
 
 
 def _conditions(org_id: UUID, wanted: AuditFilter) -> list[ColumnElement[bool]]:

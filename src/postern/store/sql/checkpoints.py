@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,12 +14,13 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import AnchorState, Checkpoint, Entry, LedgerKey, Standing
 from postern.domain.lists import Listed, Page
-from postern.errors import Misconfigured
+from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import checkpoint_anchors, checkpoints, ledger, ledger_keys, orgs
-from postern.store.sql.ledger import append, checkpoint_of
+from postern.store.sql.ledger import LedgerTaken, append, checkpoint_of
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.raw_rows import Decoder, raw
 from postern.store.sql.rows import count_of
 
 
@@ -105,18 +106,26 @@ class SqlLedgerKeys:
         self._encryption = encryption
 
     async def all(self, org_id: UUID) -> list[LedgerKey]:
-        wanted = select(*ledger_keys.c).where(ledger_keys.c.org_id == org_id)
-        async with self._database.statement() as connection:
-            ordered = wanted.order_by(ledger_keys.c.retired_at.is_not(None), ledger_keys.c.created_at.desc())
-            rows = (await connection.execute(ordered)).all()
+        wanted = select(*raw(ledger_keys)).where(ledger_keys.c.org_id == org_id)
+        ordered = wanted.order_by(ledger_keys.c.retired_at.is_not(None), ledger_keys.c.created_at.desc())
+
+        def read(connection: Connection) -> list[dict[str, Any]]:
+            decoder = Decoder(connection, ledger_keys)
+            return [decoder.decode(row) for row in connection.execute(ordered).all()]
+
+        try:
+            async with self._database.statement() as statement:
+                rows = await statement.run_sync(read)
+        except Malformed as error:
+            raise Misconfigured(f"a ledger key in the store was changed: {error.message}") from None
         return [await self._read(row) for row in rows]
 
-    async def _read(self, row: Row[Any]) -> LedgerKey:
+    async def _read(self, row: Mapping[str, Any]) -> LedgerKey:
         """Only the private half is sealed: the public one is believed when it belongs to it."""
-        private = await self._encryption.open(row.private, row=f"ledger_keys/{row.id}", org_id=row.org_id)
-        if Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() != row.public:
-            raise Misconfigured(f"the public half of the ledger key {row.id} was changed in the store")
-        return LedgerKey(row.id, row.org_id, row.public, private, row.created_at, row.retired_at)
+        private = await self._encryption.open(row["private"], row=f"ledger_keys/{row['id']}", org_id=row["org_id"])
+        if Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() != row["public"]:
+            raise Misconfigured(f"the public half of the ledger key {row['id']} was changed in the store")
+        return LedgerKey(**{**row, "private": private})
 
     async def add_first(self, key: LedgerKey) -> None:
         values = await self._values(key)
@@ -138,7 +147,7 @@ class SqlLedgerKeys:
 
         try:
             await self._database.together(work)
-        except IntegrityError:
+        except (IntegrityError, LedgerTaken):
             return False
         return True
 

@@ -14,7 +14,7 @@ from postern.domain.retention import Hold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import holds, purges, sessions
-from postern.store.sql.ledger import append
+from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in holds.c]
@@ -52,7 +52,7 @@ class SqlHolds:
 
         try:
             await self._database.together(work)
-        except IntegrityError:
+        except (IntegrityError, LedgerTaken):
             return False
         return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, insert, or_, update
+from sqlalchemy import delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.store.database import Database
@@ -28,6 +28,12 @@ class SqlLeases:
             except IntegrityError:
                 return False
         return True
+
+    async def find(self, name: str) -> tuple[str, datetime] | None:
+        wanted = select(leases.c.holder, leases.c.until).where(leases.c.name == name)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else (row.holder, row.until)
 
     async def release(self, name: str, holder: str) -> None:
         async with self._database.statement() as connection:

@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, insert, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.types import NullType
 
-from postern.domain.ledger import Checkpoint, Entry, Fact, Facts, Head, Kind, Recorded, moment
+from postern.domain.ledger import (
+    Checkpoint,
+    Damaged,
+    Entry,
+    Fact,
+    Facts,
+    Head,
+    Kind,
+    Queued,
+    Record,
+    Recorded,
+    RecordKind,
+    moment,
+)
 from postern.domain.segment import Segment
 from postern.domain.session import SessionStatus
+from postern.errors import Malformed
 from postern.store.database import Database
-from postern.store.schema import checkpoints, ledger, segments, sessions
+from postern.store.schema import checkpoints, ledger, ledger_heads, segments, sessions
+from postern.store.sql import records
 from postern.store.sql.locking import lock_sessions
+from postern.store.sql.raw_rows import Decoder, raw
 from postern.store.sql.rows import among
 
 _OPENING = (
-    *("connection", "connection_id", "connection_subtype", "credential_id", "principal_id", "source", "start_date"),
-    *("type", "user", "user_id", "user_name", "verb"),
+    *("connection", "connection_id", "connection_subtype", "credential_id", "principal_id", "review_id", "source"),
+    *("start_date", "type", "user", "user_id", "user_name", "verb"),
 )
-_CLOSING = ("end_date", "end_detail", "end_reason", "exit_code")
-_METADATA = ("connection_tags", "event_size", "integrations_metadata", "labels", "metadata", "metrics", "status")
+_CLOSING = ("end_date", "end_detail", "end_reason", "event_size", "exit_code", "masked", "metrics", "refused")
+_METADATA = ("connection_tags", "integrations_metadata", "labels", "metadata", "status")
 _MARKS = {Kind.OPENED: "opened_entry", Kind.CLOSED: "closed_entry"}
 
+
+# The worker that claims such a session sets its start and its credential, so the ledger binds them only then.
+_WAITS_FOR_REVIEW = and_(
+    sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None), sessions.c.review_id.is_not(None)
+)
+# A session of an older version may be bound although it still waits to run.
+_IS_BOUND = or_(sessions.c.status != SessionStatus.READY, sessions.c.opened_entry.is_not(None))
 
 _ENTRIES = select(*ledger.c).order_by(ledger.c.number)
 
@@ -37,20 +63,24 @@ class SqlLedger:
         self._database = database
 
     async def head(self, org_id: UUID) -> Head | None:
-        newest = select(ledger.c.number, ledger.c.hash, ledger.c.at).where(ledger.c.org_id == org_id)
-        async with self._database.statement() as connection:
-            row = (await connection.execute(newest.order_by(ledger.c.number.desc()).limit(1))).one_or_none()
-        return None if row is None else Head(row.number, row.hash, row.at)
+        wanted = select(*raw(ledger_heads)).where(ledger_heads.c.org_id == org_id)
+
+        def read(connection: Connection) -> dict[str, Any] | None:
+            row = connection.execute(wanted).one_or_none()
+            return None if row is None else Decoder(connection, ledger_heads).decode(row)
+
+        async with self._database.statement() as statement:
+            found = await statement.run_sync(read)
+        return None if found is None else Head(found["number"], found["hash"], found["at"], found["records"])
 
     async def unopened(self, limit: int) -> list[Facts]:
         wanted = (
-            select(*sessions.c)
-            .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY)
+            select(*raw(sessions))
+            .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY, ~_WAITS_FOR_REVIEW)
             .order_by(sessions.c.start_date, sessions.c.id)
             .limit(limit)
         )
-        async with self._database.statement() as connection:
-            return [facts_of(row) for row in (await connection.execute(wanted)).all()]
+        return [recorded.facts for recorded in await self._recorded(wanted)]
 
     async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
         of_session = segments.c.session_id == sessions.c.id
@@ -66,15 +96,39 @@ class SqlLedger:
         # Not by the status: an index of it would be looked through, in which all that are done are.
         has_ended = sessions.c.end_date.is_not(None)
         is_waiting = (sessions.c.closed_entry.is_(None), sessions.c.opened_entry.is_not(None), has_ended)
-        wanted = select(*sessions.c).where(*is_waiting, ready)
+        wanted = select(*raw(sessions)).where(*is_waiting, ready)
         return await self._recorded(wanted.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
 
     async def append(self, entries: Sequence[Entry]) -> bool:
         try:
             await self._database.together(lambda connection: append(connection, entries))
-        except (IntegrityError, _Taken):
+        except (IntegrityError, LedgerTaken):
             return False
         return True
+
+    async def queued(self, limit: int) -> list[Queued]:
+        async with self._database.statement() as connection:
+            return await connection.run_sync(lambda connection: records.queued(connection, limit))
+
+    async def seal(self, entry: Entry, sealed: Sequence[Record], done: Sequence[int]) -> bool:
+        def work(connection: Connection) -> None:
+            append(connection, [entry])
+            if records.store_records(connection, entry.org_id, sealed, done) != len(done):
+                raise LedgerTaken  # another writer sealed some of them
+
+        try:
+            await self._database.together(work)
+        except (IntegrityError, LedgerTaken):
+            return False
+        return True
+
+    async def records(self, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
+        async with self._database.statement() as connection:
+            return await connection.run_sync(lambda connection: records.records_after(connection, org_id, after, limit))
+
+    async def unrecorded(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
+        async with self._database.statement() as connection:
+            return await connection.run_sync(lambda connection: records.unrecorded(connection, org_id, limit))
 
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
         """The moments of a ledger never go back."""
@@ -84,64 +138,149 @@ class SqlLedger:
             return (await connection.execute(newest)).scalar_one_or_none() or 0
 
     async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
-        return await self._entries(_ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number.between(first, last)))
+        wanted = _ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number.between(first, last))
+        async with self._database.statement() as connection:
+            return [_entry_of(dict(row)) for row in (await connection.execute(wanted)).mappings()]
 
-    async def entries_after(self, org_id: UUID, after: int, limit: int) -> list[Entry]:
-        wanted = _ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number > after)
-        return await self._entries(wanted.limit(limit))
+    async def entries_after(self, org_id: UUID, after: Any, limit: int) -> list[Entry | Damaged]:
+        place = type_coerce(ledger.c.number, NullType())
+        wanted = select(*raw(ledger)).where(ledger.c.org_id == org_id, place > after).order_by(place).limit(limit)
+
+        def read(connection: Connection) -> list[Entry | Damaged]:
+            decoder = Decoder(connection, ledger)
+            found: list[Entry | Damaged] = []
+            for row in connection.execute(wanted).all():
+                try:
+                    found.append(_entry_of(decoder.decode(row)))
+                except (Malformed, ValueError) as error:
+                    found.append(Damaged(f"the entry {row.number} of the ledger", _why(error), row.number))
+            return found
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(read)
 
     async def recorded(
         self,
         org_id: UUID,
-        after: UUID | None,
+        after: Any,
         limit: int,
         *,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> list[Recorded]:
-        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.status != SessionStatus.READY)
-        if after is not None:
+    ) -> list[Recorded | Damaged]:
+        place = type_coerce(sessions.c.id, NullType())
+        wanted = select(*raw(sessions)).where(sessions.c.org_id == org_id, _IS_BOUND)
+        if isinstance(after, UUID):
             wanted = wanted.where(sessions.c.id > after)
+        elif after is not None:
+            wanted = wanted.where(place > after)
         if since is not None:
             wanted = wanted.where(sessions.c.start_date >= since)
         if until is not None:
             wanted = wanted.where(sessions.c.start_date <= until)
-        return await self._recorded(wanted.order_by(sessions.c.id).limit(limit))
+        wanted = wanted.order_by(place).limit(limit)
+        async with self._database.statement() as statement:
+            return await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
 
-    async def checkpoints(self, org_id: UUID, after: int, limit: int) -> list[Checkpoint]:
-        wanted = select(*checkpoints.c).where(checkpoints.c.org_id == org_id, checkpoints.c.number > after)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(checkpoints.c.number).limit(limit))).all()
-        return [checkpoint_of(row) for row in rows]
+    async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
+        place = type_coerce(checkpoints.c.number, NullType())
+        wanted = select(*raw(checkpoints)).where(checkpoints.c.org_id == org_id, place > after)
+        wanted = wanted.order_by(place).limit(limit)
 
-    async def _entries(self, wanted: Select[Any]) -> list[Entry]:
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
-        return [
-            Entry(row.org_id, row.number, row.at, Kind(row.kind), row.session_id, row.content, row.hash) for row in rows
-        ]
+        def read(connection: Connection) -> list[Checkpoint | Damaged]:
+            decoder = Decoder(connection, checkpoints)
+            found: list[Checkpoint | Damaged] = []
+            for row in connection.execute(wanted).all():
+                try:
+                    found.append(Checkpoint(**decoder.decode(row)))
+                except Malformed as error:
+                    found.append(Damaged(f"the checkpoint of entry {row.number}", error.message, row.number))
+            return found
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(read)
 
     async def _recorded(self, wanted: Select[Any]) -> list[Recorded]:
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
-        ids = [row.id for row in rows]
-        theirs = select(*segments.c).where(segments.c.session_id.in_(ids))
-        found: dict[UUID, list[Segment]] = {key: [] for key in ids}
-        if ids:
-            async with self._database.statement() as connection:
-                ordered = theirs.order_by(segments.c.session_id, segments.c.number)
-                for row in (await connection.execute(ordered)).mappings():
-                    found[row["session_id"]].append(Segment(**row))
-        return [Recorded(facts_of(row), tuple(found[row.id]), is_recorded=row.event_size > 0) for row in rows]
+        """For the writer, which comes back to what it cannot read."""
+        async with self._database.statement() as statement:
+            found = await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
+        broken = {one.session_id for one in found if isinstance(one, Damaged)}
+        return [one for one in found if isinstance(one, Recorded) and one.facts.session_id not in broken]
 
 
-class _Taken(Exception):
+def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:
+    """`wanted` selects raw rows of sessions."""
+    decoder = Decoder(connection, sessions)
+    good: list[dict[str, Any] | Damaged] = []
+    for row in connection.execute(wanted).all():
+        try:
+            good.append(decoder.decode(row))
+        except Malformed as error:
+            key = _uuid(row.id)
+            good.append(Damaged(f"the session {key or row.id}", error.message, row.id, key))
+    ids = [values["id"] for values in good if not isinstance(values, Damaged)]
+    theirs = _segments(connection, ids)
+    found: list[Recorded | Damaged] = []
+    for values in good:
+        if isinstance(values, Damaged):
+            found.append(values)
+            continue
+        key = values["id"]
+        broken = next((one for one in theirs[key] if isinstance(one, Damaged)), None)
+        if broken is not None:
+            found.append(replace(broken, place=key))
+        own = tuple(one for one in theirs[key] if isinstance(one, Segment))
+        try:
+            found.append(Recorded(_facts_of(values), own, is_recorded=values["event_size"] > 0))
+        except (ValueError, TypeError) as error:
+            found.append(Damaged(f"the session {key}", _why(error), key, key))
+    return found
+
+
+def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Segment | Damaged]]:
+    found: dict[UUID, list[Segment | Damaged]] = {key: [] for key in ids}
+    if not ids:
+        return found
+    decoder = Decoder(connection, segments)
+    place = type_coerce(segments.c.number, NullType())
+    theirs = select(*raw(segments)).where(segments.c.session_id.in_(ids)).order_by(segments.c.session_id, place)
+    for row in connection.execute(theirs).all():
+        key = _uuid(row.session_id)
+        assert key is not None  # that is what it was looked for by
+        try:
+            segment = Segment(**decoder.decode(row))
+            if not (0 < segment.number < 2**63 and 0 <= segment.size < 2**63):
+                raise Malformed("its number or its size cannot be")
+            found[key].append(segment)
+        except Malformed as error:
+            found[key].append(Damaged(f"the segment {row.number} of session {key}", error.message, key, key))
+    return found
+
+
+def _entry_of(values: Mapping[str, Any]) -> Entry:
+    """Raises ValueError for a kind that there is not."""
+    return Entry(**{**values, "kind": Kind(values["kind"])})
+
+
+def _uuid(value: object) -> UUID | None:
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError:
+        return None
+
+
+def _why(error: Exception) -> str:
+    return error.message if isinstance(error, Malformed) else str(error)
+
+
+class LedgerTaken(Exception):
     """Another writer was first."""
 
 
 def append(connection: Connection, entries: Sequence[Entry]) -> None:
-    """In a transaction. Raises IntegrityError, or what undoes the transaction, when another writer came first: a number
-    is given once, and who waited for that sees then what the other has marked."""
+    """Add entries of one organisation, in a transaction. Raises IntegrityError or LedgerTaken, which undo the
+    transaction, when another writer came first: the head is the lock, and who waited for it sees what the other did."""
+    _move_head(connection, entries)
     rows = [
         {
             **{name: getattr(entry, name) for name in ("org_id", "number", "at", "session_id", "content", "hash")},
@@ -158,33 +297,48 @@ def append(connection: Connection, entries: Sequence[Entry]) -> None:
         lock_sessions(connection, ids)
         free = select(func.count()).where(among(connection, ids), sessions.c[name].is_(None))
         if connection.execute(free).scalar_one() != len(told):
-            raise _Taken
+            raise LedgerTaken
         own = sessions.c.id == bindparam("session")
         marks = [{"session": session_id, "entry": number} for session_id, number in told]
         connection.execute(update(sessions).where(own).values({name: bindparam("entry")}), marks)
+
+
+def _move_head(connection: Connection, entries: Sequence[Entry]) -> None:
+    first, last = entries[0], entries[-1]
+    sealed = sum(int(json.loads(one.content)["count"]) for one in entries if one.kind is Kind.RECORDS)
+    place = {"number": last.number, "hash": last.hash, "at": last.at}
+    before = (ledger_heads.c.org_id == first.org_id, ledger_heads.c.number == first.number - 1)
+    moved = update(ledger_heads).where(*before).values(**place, records=ledger_heads.c.records + sealed)
+    if connection.execute(moved).rowcount == 1:
+        return
+    if first.number > 1:
+        raise LedgerTaken
+    connection.execute(insert(ledger_heads).values(org_id=first.org_id, **place, records=sealed))
 
 
 def checkpoint_of(row: Row[Any]) -> Checkpoint:
     return Checkpoint(row.org_id, row.number, row.hash, row.at, row.key, row.signature, row.introduces)
 
 
-def facts_of(row: Row[Any]) -> Facts:
-    values = row._mapping
-    is_done = row.status == SessionStatus.DONE
+def _facts_of(values: Mapping[str, Any]) -> Facts:
+    is_done = values["status"] == SessionStatus.DONE
     return Facts(
-        session_id=row.id,
-        org_id=row.org_id,
-        started=row.start_date,
+        session_id=values["id"],
+        org_id=values["org_id"],
+        started=values["start_date"],
         opening={name: _fact(values[name]) for name in _OPENING},
         closing={name: _fact(values[name]) for name in _CLOSING} if is_done else None,
-        script=row.script,
+        script=values["script"],
         metadata={name: values[name] for name in _METADATA},
-        opened_entry=row.opened_entry,
-        closed_entry=row.closed_entry,
+        opened_entry=values["opened_entry"],
+        closed_entry=values["closed_entry"],
     )
 
 
 def _fact(value: object) -> Fact:
+    """Metrics as a JSON text: they may hold fractions, which no canonical JSON has."""
     if isinstance(value, datetime):
         return moment(value)
+    if isinstance(value, dict | list | float):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
     return value if isinstance(value, int) or value is None else str(value)

@@ -37,7 +37,7 @@ from postern.store.ports.telling import UNREAD
 from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, session_hooks, sessions
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
-from postern.store.sql.ledger import append
+from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.rows import count_of
 
@@ -79,7 +79,7 @@ class SqlPurges:
     async def begin(self, purges: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> bool:
         try:
             await self._database.together(lambda connection: _begin(connection, purges, entries, audit))
-        except (IntegrityError, _Kept):
+        except (IntegrityError, LedgerTaken, _Kept):
             return False
         return True
 

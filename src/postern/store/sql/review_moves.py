@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection, Select, and_, case, delete, exists, insert, or_, select, update
 
 from postern.domain.event import VOICED
+from postern.domain.ledger import RecordKind
 from postern.domain.principal import PrincipalKind, PrincipalStatus
 from postern.domain.review import Review, ReviewEvent, ReviewKind, ReviewStatus, after, is_final
 from postern.domain.review_weighing import Seat, Weighed
@@ -22,6 +23,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.ports import Ended, Moved
 from postern.store.ports.reviews import Weigh
 from postern.store.schema import connections, orgs, review_news, review_voices, reviews, sessions, user_groups, users
+from postern.store.sql.records import enqueue
 from postern.store.sql.review_conditions import OPEN
 from postern.store.sql.review_rows import load, voice_values, window_values
 from postern.store.sql.sessions import approve_session, withdraw_session
@@ -135,8 +137,11 @@ def _end(
 
 
 def tell(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
-    """Whoever is to hear of it, once this transaction has ended."""
+    """Queue what happened for those who are notified, and for the ledger."""
     connection.execute(insert(review_news).values(id=uuid4(), review_id=review_id, kind=kind, at=at))
+    own = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)
+    row = connection.execute(own).one()
+    enqueue(connection, RecordKind.REVIEW, row.org_id, review_id, row.session_id, at)
 
 
 def _locked(connection: Connection, review_id: UUID) -> Review | None:

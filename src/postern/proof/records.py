@@ -1,0 +1,280 @@
+"""Records: what the ledger seals of the audit log and of reviews.
+
+A record is canonical JSON with digests, so that no name stands in a chain that cannot be purged:
+
+    audit     kind, subject, facts (SHA-256 of the entry's row)
+    review    kind, subject, session, status, asked (SHA-256 of what was asked, by whom and of whom), input (SHA-256 of
+              the statement), standing (SHA-256 of status and moments), voices (SHA-256 of each, sorted)
+    either    kind, subject, gone: the row was no longer there when the ledger came to seal it
+
+Records have dense numbers. One entry of the ledger seals a batch of them, with its first number, their count and the
+SHA-256 over them, so a burst of audit entries costs few entries. A review has one record for each time that something
+happened to it: what was asked never changes, its status moves as the table of `domain.review` says, and what was said
+before the decision stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postern.domain.ledger import Record, RecordKind
+from postern.domain.review import KEPT, ReviewStatus
+from postern.errors import Malformed
+from postern.proof.canonical import canonical, parse
+from postern.proof.chain import Batch, LedgerCheck
+from postern.proof.findings import Report, What
+from postern.proof.ledger import digest_of
+
+_NAMES = {RecordKind.AUDIT: "audit entry", RecordKind.REVIEW: "review"}
+_PENDING = ReviewStatus.PENDING.value
+# From → to, over any number of steps; what is not here cannot follow.
+_LATER: Mapping[str, frozenset[str]] = {
+    _PENDING: frozenset(ReviewStatus),
+    ReviewStatus.APPROVED.value: frozenset(ReviewStatus) - {ReviewStatus.PENDING, ReviewStatus.REJECTED},
+    ReviewStatus.PROCESSING.value: frozenset({ReviewStatus.PROCESSING, ReviewStatus.EXECUTED}),
+}
+
+
+def content_of(
+    kind: RecordKind, subject: UUID, session_id: UUID | None, facts: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the record of these facts, which are those of `store.sql.records`. Raises Malformed."""
+    values: dict[str, Any] = {"kind": kind.value, "subject": str(subject)}
+    if kind is RecordKind.REVIEW:
+        values["session"] = None if session_id is None else str(session_id)
+    if facts is None:
+        return values | {"gone": True}
+    try:
+        if kind is RecordKind.AUDIT:
+            return values | {"facts": digest_of(facts)}
+        return values | {
+            "status": str(facts["status"]),
+            "asked": digest_of(facts["asked"]),
+            "input": digest_of({"review": str(subject), "input": facts["input"]}),
+            "standing": digest_of(facts["standing"]),
+            "voices": sorted(digest_of({"review": str(subject), **voice}) for voice in facts["voices"]),
+        }
+    except (KeyError, TypeError, AttributeError):
+        raise Malformed("its facts are not those of a record") from None
+
+
+def digest_of_batch(contents: Iterable[bytes]) -> str:
+    """Return the SHA-256 over records, in hexadecimal."""
+    digest = hashlib.sha256(b"postern records\n")
+    for content in contents:
+        digest.update(len(content).to_bytes(8, "big") + content)
+    return digest.hexdigest()
+
+
+def line_of(record: Record) -> bytes:
+    """Return a record as it stands in an export, without a line feed."""
+    values = {"number": record.number, "content": record.content.decode(), "later": record.has_later}
+    return canonical({**values, "facts": record.facts})
+
+
+def read_line(line: bytes) -> Record:
+    """Raises Malformed."""
+    values = parse(line)
+    number, content, facts, later = (values.get(name) for name in ("number", "content", "facts", "later"))
+    fits = type(number) is int and number > 0 and isinstance(content, str) and isinstance(later, bool)
+    if not fits or not (facts is None or isinstance(facts, dict)):
+        raise Malformed("it is not a record of an export")
+    assert isinstance(content, str)  # as `fits` says
+    encoded = content.encode()
+    return Record(values["number"], _subject(parse(encoded)), encoded, facts, values["later"])
+
+
+@dataclass(slots=True)
+class _Newest:
+    """The newest record of a review, and what the review is now: None where its row is gone."""
+
+    number: int
+    content: Mapping[str, Any]
+    now: Mapping[str, Any] | None
+    has_later: bool
+    is_input_gone: bool
+    oldest: datetime
+
+
+class RecordCheck:
+    """Compares records with the batches that the ledger seals, and with what they are about."""
+
+    def __init__(self, ledger: LedgerCheck, report: Report, at: datetime) -> None:
+        """`at` is when the rows were read: reviews are deleted some time after they ended."""
+        self._ledger = ledger
+        self._report = report
+        self._at = at
+        self._last = 0
+        self._batch: list[Record] = []
+        self._reviews: dict[UUID, _Newest] = {}
+
+    def check(self, batches: list[Batch], records: Iterable[Record], *, is_live: bool) -> None:
+        """`batches` are those that must be there; of a live store more records may have come."""
+        waiting = iter(batches)
+        batch = next(waiting, None)
+        for record in records:
+            if record.number <= self._last:
+                what = What.DOUBLED if record.number == self._last else What.REORDERED
+                self._add(what, f"the record {record.number} is not in its place", batch)
+                continue
+            self._last = record.number
+            while batch is not None and record.number > batch.last:
+                self._close(batch)
+                batch = next(waiting, None)
+            if batch is not None and record.number >= batch.first:
+                self._batch.append(record)
+            elif is_live and batch is None and record.number > self._ledger.records:
+                self._report.records_pending += 1  # it was sealed while the ledger was read
+                self._supersede(record)
+            else:
+                self._add(What.FOREIGN, f"the record {record.number} is there, and no entry seals it", batch)
+        while batch is not None:
+            self._close(batch)
+            batch = next(waiting, None)
+        for subject, newest in self._reviews.items():
+            self._judge(subject, newest)
+
+    def _add(self, what: What, message: str, batch: Batch | None) -> None:
+        self._report.add(what, message, entry=None if batch is None else batch.entry)
+
+    def _supersede(self, record: Record) -> None:
+        if record.subject in self._reviews:
+            self._reviews[record.subject].has_later = True
+
+    def _close(self, batch: Batch) -> None:
+        """All records of the batch have been read."""
+        found, self._batch = self._batch, []
+        if len(found) != batch.count:
+            there = {record.number for record in found}
+            missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
+            numbers = ", ".join(str(number) for number in missing[:10]) + (" …" if len(missing) > 10 else "")
+            self._add(What.MISSING, f"the records {numbers} are missing; the entry {batch.entry} seals them", batch)
+        elif digest_of_batch(record.content for record in found) != batch.digest:
+            message = f"the records {batch.first} to {batch.last} are not those that the entry {batch.entry} seals"
+            self._add(What.CHANGED, message, batch)
+            return
+        good = self._report.count
+        for record in found:
+            self._compare(record, batch)
+        proven = self._ledger.proves(batch.entry) and good == self._report.count
+        self._report.records_proven += len(found) if proven else 0
+        self._report.records_pending += 0 if self._ledger.proves(batch.entry) else len(found)
+
+    def _compare(self, record: Record, batch: Batch) -> None:
+        try:
+            sealed = _read(record.content)
+        except Malformed as error:
+            self._add(What.UNREADABLE, f"the record {record.number} cannot be read: {error.message}", batch)
+            return
+        kind, subject = RecordKind(sealed["kind"]), UUID(sealed["subject"])
+        if subject != record.subject:
+            message = f"the row of record {record.number} names {record.subject}, and the record {subject}"
+            self._add(What.CHANGED, message, batch)
+        try:
+            now = None if record.facts is None else content_of(kind, subject, _uuid(sealed), record.facts)
+        except Malformed as error:
+            message = f"the {_NAMES[kind]} {subject} (record {record.number}) cannot be read: {error.message}"
+            self._add(What.UNREADABLE, message, batch)
+            return
+        if kind is RecordKind.AUDIT:
+            self._compare_audit(record, sealed, now, batch)
+            return
+        before = self._reviews.get(subject)
+        if before is not None and not _follows(before.content, sealed):
+            self._add(
+                What.CHANGED, f"the review {subject} was changed against its rules (record {record.number})", batch
+            )
+        is_input_gone = record.facts is not None and record.facts.get("input") == ""
+        self._reviews[subject] = _Newest(record.number, sealed, now, record.has_later, is_input_gone, batch.oldest)
+
+    def _compare_audit(
+        self, record: Record, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: Batch
+    ) -> None:
+        if sealed.get("gone"):
+            message = f"the audit entry {record.subject} was removed before the ledger sealed it"
+            self._add(What.MISSING, message, batch)
+        elif now is None:
+            self._add(What.MISSING, f"the audit entry {record.subject} (record {record.number}) was removed", batch)
+        elif now != sealed:
+            self._add(What.CHANGED, f"the audit entry {record.subject} (record {record.number}) was changed", batch)
+
+    def _judge(self, subject: UUID, newest: _Newest) -> None:
+        """Compare the newest record of a review with what the review is now."""
+        if newest.has_later:
+            return
+        session = self._ledger.sessions.get(_uuid(newest.content) or UUID(int=0))
+        if newest.now is None:
+            is_purged = session is not None and session.is_purged
+            if not is_purged and not newest.content.get("gone") and newest.oldest + KEPT > self._at:
+                self._add(What.MISSING, f"the review {subject} (record {newest.number}) was removed", None)
+            elif newest.content.get("gone") and not is_purged:
+                self._add(What.MISSING, f"the review {subject} was removed before the ledger sealed it", None)
+            return
+        sealed, now = dict(newest.content), dict(newest.now)
+        if newest.is_input_gone and session is not None and session.is_recording_purged:
+            sealed["input"] = now["input"]  # a purge deletes the statement that it quotes
+        if sealed != now:
+            names = ", ".join(name for name in sorted(now) if sealed.get(name) != now[name])
+            message = f"the review {subject} (record {newest.number}) was changed: {names}"
+            self._add(What.CHANGED, message, None)
+
+
+def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a review that was as `before` says can be as `after` says."""
+    if before.get("gone") or after.get("gone"):
+        return bool(after.get("gone"))
+    if before.get("asked") != after.get("asked") or before.get("session") != after.get("session"):
+        return False
+    status = str(before.get("status"))
+    if status not in _LATER:  # nothing can happen to it any more
+        return before == {**after, "input": before.get("input")}
+    if str(after.get("status")) not in _LATER[status]:
+        return False
+    return status == _PENDING or set(before.get("voices") or ()) <= set(after.get("voices") or ())
+
+
+def _uuid(content: Mapping[str, Any]) -> UUID | None:
+    """Return the session of a record that `_read` gave."""
+    session = content.get("session")
+    return None if session is None else UUID(session)
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    """Raises Malformed unless it is a record to the letter."""
+    values = parse(content)
+    subject, kind, session = _subject(values), values.get("kind"), values.get("session")
+    if kind not in set(RecordKind) or not (session is None or _is_uuid(session)):
+        raise Malformed("it is of no kind that there is, or its session has no identifier")
+    names = {"kind", "subject"} | ({"session"} if kind == RecordKind.REVIEW else set())
+    if values.get("gone") is True:
+        names |= {"gone"}
+    elif kind == RecordKind.AUDIT:
+        names |= {"facts"}
+    else:
+        names |= {"asked", "input", "standing", "status", "voices"}
+    texts = names - {"gone", "session", "voices"}
+    voices = values.get("voices", [])
+    if set(values) != names or not all(isinstance(values[name], str) for name in texts):
+        raise Malformed(f"it is no record about {subject}")
+    if not isinstance(voices, list) or not all(isinstance(voice, str) for voice in voices):
+        raise Malformed(f"it is no record about {subject}")
+    return values
+
+
+def _is_uuid(text: object) -> bool:
+    try:
+        return isinstance(text, str) and str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _subject(content: Mapping[str, Any]) -> UUID:
+    subject = content.get("subject")
+    if not _is_uuid(subject):
+        raise Malformed("it names no subject")
+    return UUID(str(subject))

@@ -1,0 +1,313 @@
+"""The ledger seals the audit log, reviews, masking counts and refusals: whatever is changed by hand is found, online
+and in an export, and what nobody touched is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import insert, select
+from tests.services.recordings.test_exports import exported, proven
+from tests.support.recorded import Records
+from tests.support.reviews import asked, decided
+
+from postern.domain.ledger import Kind
+from postern.domain.retention import What as Purged
+from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind
+from postern.domain.session import EndReason
+from postern.proof.findings import Report, What
+from postern.services.bundle import Services
+from postern.store.ports import AuditEntry, Ended
+from postern.store.schema import audit_log, ledger_records, record_queue
+
+
+@dataclass
+class Evidence:
+    """Audit entries, reviews and a masked session, sealed in two batches, the second below a checkpoint."""
+
+    records: Records
+    services: Services
+    entries: list[UUID]
+    decided: Review
+    standing: Review
+    session: UUID
+
+    @classmethod
+    async def make(cls, records: Records) -> Evidence:
+        services, world = records.services(), records.world
+        entries = [await audited(records, number) for number in range(3)]
+        rejected = await asked(world, records.user, kind=ReviewKind.STATEMENT, created_at=world.clock(), input="drop")
+        standing = await asked(world, records.user, kind=ReviewKind.JIT, created_at=world.clock())
+        await services.ledger.write()
+        reviewer = await world.add_user("dba", "dba")
+        await decided(world, rejected, reviewer, Choice.REJECTED, at=world.clock(), comment="not on Friday")
+        await decided(world, standing, reviewer, at=world.clock(), comment="for the incident")
+        entries += [await audited(records, number) for number in range(3, 5)]
+        session = await records.open()
+        metrics = {"refused": 2, "data_masking": {"total_redact_count": 5, "info_types": {"EMAIL": 5}}, "rate": 0.5}
+        ended = Ended(world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, metrics=metrics, event_size=0)
+        assert await world.stores.sessions.end(session, ended)
+        await services.checkpoints.make(records.user)
+        return cls(records, services, entries, rejected, standing, session)
+
+    def key(self, of: UUID) -> object:
+        return of.hex if self.records.world.database.is_sqlite else of
+
+    async def sql(self, statement: str, of: UUID | None = None, **values: object) -> None:
+        given = {"id": self.key(of)} if of is not None else {}
+        assert await self.records.sql(statement, **given, **values) >= 1
+
+    async def online(self) -> Report:
+        return await self.services.verifier.verify(self.records.world.org_id)
+
+    async def offline(self, tmp_path: Path) -> Report:
+        return await proven(self.records, self.services, await exported(self.records, self.services, tmp_path))
+
+
+async def audited(records: Records, number: int) -> UUID:
+    world = records.world
+    entry = AuditEntry(
+        id=uuid4(),
+        org_id=world.org_id,
+        at=world.clock(),
+        actor_id=records.user.id,
+        actor_subject=records.user.subject,
+        actor_email=records.user.email,
+        action="update",
+        resource_type="connections",
+        resource=f"shop-{number}",
+        method="PUT",
+        path=f"/api/connections/{number}",
+        status=200,
+        outcome="success",
+        source="192.0.2.7",
+        request_id="r",
+        body={"name": "shop", "rate": 0.25, "größe": [1, None, True]},
+        before=None,
+        after={"name": "shop"},
+    )
+    await world.stores.audit.add(entry)
+    return entry.id
+
+
+def kinds(report: Report) -> set[What]:
+    return {one.what for one in report.findings}
+
+
+async def test_untouched_records_are_proven(records: Records, tmp_path: Path) -> None:
+    evidence = await Evidence.make(records)
+    for report in (await evidence.online(), await evidence.offline(tmp_path)):
+        assert report.is_good, report.findings
+        # 5 audit entries; 2 reviews as asked, and as decided.
+        assert (report.records_proven, report.records_pending) == (9, 0)
+
+
+# What somebody changes by hand → what is found, and whether an export shows it as well.
+_JSON_OF_AUDIT = "update audit_log set {} where id = :id"
+ATTACKS: dict[str, tuple[str, str, What, bool]] = {
+    "audit entry deleted": ("delete from audit_log where id = :id", "audit", What.MISSING, True),
+    "actor changed": (_JSON_OF_AUDIT.format("actor_email = 'x@example.com'"), "audit", What.CHANGED, True),
+    "action changed": (_JSON_OF_AUDIT.format("action = 'read'"), "audit", What.CHANGED, True),
+    "body changed": (_JSON_OF_AUDIT.format("body = '{}'"), "audit", What.CHANGED, True),
+    "after removed": (_JSON_OF_AUDIT.format("after = null"), "audit", What.CHANGED, True),
+    "status changed": (_JSON_OF_AUDIT.format("status = 403"), "audit", What.CHANGED, True),
+    "review deleted": ("delete from reviews where id = :id", "decided", What.MISSING, True),
+    "decision changed": ("update reviews set status = 'APPROVED' where id = :id", "decided", What.CHANGED, True),
+    "statement changed": ("update reviews set input = 'select 1' where id = :id", "decided", What.CHANGED, True),
+    "statement wiped": ("update reviews set input = '' where id = :id", "decided", What.CHANGED, True),
+    "reason changed": ("update reviews set reason = 'because' where id = :id", "standing", What.CHANGED, True),
+    "requester changed": ("update reviews set owner = '{}' where id = :id", "standing", What.CHANGED, True),
+    "window widened": ("update reviews set revoke_at = null where id = :id", "standing", What.CHANGED, True),
+    "voice deleted": ("delete from review_voices where review_id = :id", "decided", What.CHANGED, True),
+    "reviewer changed": (
+        "update review_voices set reviewer = '{}' where review_id = :id", "standing", What.CHANGED, True,
+    ),
+    "comment changed": ("update review_voices set comment = '' where review_id = :id", "decided", What.CHANGED, True),
+    "masking count changed": ("update sessions set masked = 0 where id = :id", "session", What.CHANGED, True),
+    "refusals changed": ("update sessions set refused = 0 where id = :id", "session", What.CHANGED, True),
+    "metrics changed": ("update sessions set metrics = '{}' where id = :id", "session", What.CHANGED, True),
+    "review of a session changed": ("update sessions set review_id = id where id = :id", "session", What.CHANGED, True),
+    "record deleted": ("delete from ledger_records where number = 2", "", What.MISSING, True),
+    "newest record deleted": ("delete from ledger_records where number = 9", "", What.MISSING, True),
+    "all records deleted": ("delete from ledger_records", "", What.MISSING, True),
+    "record changed": ("update ledger_records set content = :content where number = 2", "", What.CHANGED, True),
+    "record pointed elsewhere": (
+        "update ledger_records set subject = :id where number = 2", "session", What.CHANGED, True,
+    ),
+    "newest ledger entry deleted": (
+        "delete from ledger where number = (select max(number) from ledger)", "", What.TRUNCATED, True,
+    ),
+    "audit log deleted": ("delete from audit_log", "", What.MISSING, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+async def test_a_change_by_hand_is_found(records: Records, tmp_path: Path, name: str) -> None:
+    statement, about, what, is_exported = ATTACKS[name]
+    evidence = await Evidence.make(records)
+    subjects = {
+        "audit": evidence.entries[1],
+        "decided": evidence.decided.id,
+        "standing": evidence.standing.id,
+        "session": evidence.session,
+    }
+    values: dict[str, object] = {"content": b'{"kind":"audit"}'} if ":content" in statement else {}
+    await evidence.sql(statement, subjects.get(about), **values)
+    report = await evidence.online()
+    assert what in kinds(report), report.findings
+    if about and about != "session":
+        assert str(subjects[about]) in " ".join(one.message for one in report.findings)
+    if is_exported:
+        assert kinds(await evidence.offline(tmp_path)), "the export shows nothing"
+
+
+async def test_an_added_audit_entry_is_found(records: Records) -> None:
+    evidence = await Evidence.make(records)
+    copied = select(audit_log).where(audit_log.c.id == evidence.entries[0])
+    async with records.world.database.statement() as connection:
+        row = dict((await connection.execute(copied)).mappings().one())
+    added = uuid4()
+    async with records.world.database.statement() as connection:
+        await connection.execute(insert(audit_log).values(row | {"id": added}))
+    report = await evidence.online()
+    assert kinds(report) == {What.FOREIGN}
+    assert added.hex in report.findings[0].message.replace("-", "")
+
+
+async def test_an_added_record_is_found(records: Records) -> None:
+    evidence = await Evidence.make(records)
+    values = {"org_id": records.world.org_id, "number": 5_000, "subject": uuid4(), "content": b"{}"}
+    async with records.world.database.statement() as connection:
+        await connection.execute(insert(ledger_records).values(values))
+    assert kinds(await evidence.online()) == {What.FOREIGN}
+
+
+async def test_entries_deleted_after_the_last_checkpoint_are_found(records: Records) -> None:
+    """The head of the ledger remembers its place, and the next entry leaves the gap open."""
+    evidence = await Evidence.make(records)
+    newest = await audited(records, 7)
+    await evidence.services.ledger.write()
+    await evidence.sql("delete from audit_log where id = :id", newest)
+    assert What.MISSING in kinds(await evidence.online())
+    number = (await evidence.services.ledger.head(records.world.org_id)).number
+    await evidence.sql("delete from ledger where number = :number", number=number)
+    await evidence.sql("delete from ledger_records where number = 10")
+    assert What.TRUNCATED in kinds(await evidence.online())
+    await audited(records, 8)
+    await evidence.services.checkpoints.make(records.user)
+    report = await evidence.online()
+    assert What.MISSING in kinds(report)
+    assert number in {one.entry for one in report.findings}
+
+
+async def test_an_audit_entry_deleted_before_it_is_sealed_is_found(records: Records) -> None:
+    evidence = await Evidence.make(records)
+    newest = await audited(records, 7)
+    await evidence.sql("delete from audit_log where id = :id", newest)
+    await evidence.services.checkpoints.make(records.user)
+    [finding] = (await evidence.online()).findings
+    assert finding.what is What.MISSING
+    assert str(newest) in finding.message
+
+
+async def test_a_decided_review_that_is_sealed_again_is_found(records: Records) -> None:
+    """Who can write to the queue can have the gateway seal a review again, but not against the rules of reviews."""
+    evidence = await Evidence.make(records)
+    await evidence.sql("update reviews set status = 'APPROVED' where id = :id", evidence.decided.id)
+    values = {"org_id": records.world.org_id, "kind": "review", "subject": evidence.decided.id, "session_id": None}
+    async with records.world.database.statement() as connection:
+        await connection.execute(insert(record_queue).values(**values, at=records.world.clock()))
+    await evidence.services.checkpoints.make(records.user)
+    report = await evidence.online()
+    assert What.CHANGED in kinds(report)
+    assert str(evidence.decided.id) in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (),
+        (ReviewEvent.REVOKED,),
+        (ReviewEvent.EXPIRED,),
+        (ReviewEvent.WITHDRAWN,),
+    ],
+)
+async def test_a_review_stays_proven_whatever_becomes_of_it(
+    records: Records, tmp_path: Path, events: Sequence[ReviewEvent]
+) -> None:
+    evidence = await Evidence.make(records)
+    world = records.world
+    for event in events:
+        world.clock.forward(days=1)
+        assert await world.stores.reviews.move(evidence.standing.id, event, world.clock()) is not None
+        between = await evidence.online()
+        assert between.is_good, between.findings
+        await evidence.services.ledger.write()
+    await evidence.services.checkpoints.make(records.user)
+    for report in (await evidence.online(), await evidence.offline(tmp_path)):
+        assert report.is_good, report.findings
+
+
+async def test_reviews_that_retention_deletes_are_no_finding(records: Records, tmp_path: Path) -> None:
+    evidence = await Evidence.make(records)
+    records.world.clock.forward(days=KEPT.days + 1)
+    await records.world.stores.reviews.prune(records.world.clock() - KEPT)
+    assert await records.world.stores.reviews.get(evidence.decided.id) is None
+    for report in (await evidence.online(), await evidence.offline(tmp_path)):
+        assert report.is_good, report.findings
+
+
+@pytest.mark.parametrize("what", list(Purged))
+async def test_reviews_of_a_purged_session_are_no_finding(records: Records, tmp_path: Path, what: Purged) -> None:
+    evidence = await Evidence.make(records)
+    session = evidence.decided.session_id
+    assert session is not None
+    ended = Ended(records.world.clock(), EndReason.CLIENT_CLOSED, exit_code=0)
+    assert await records.world.stores.sessions.end(session, ended)
+    await evidence.services.ledger.write()
+    await evidence.services.ledger.note(records.world.org_id, Kind.PURGED, session, what=what.value, reason="retention")
+    if what is Purged.SESSION:
+        await evidence.sql("delete from sessions where id = :id", session)
+    else:
+        await evidence.sql("update reviews set input = '', estimate = null where id = :id", evidence.decided.id)
+    await evidence.services.checkpoints.make(records.user)
+    for report in (await evidence.online(), await evidence.offline(tmp_path)):
+        assert report.is_good, report.findings
+
+
+async def test_an_export_of_a_time_has_the_records_of_that_time(records: Records, tmp_path: Path) -> None:
+    services, clock = records.services(), records.world.clock
+    moments = []
+    for number in range(4):
+        clock.forward(hours=1)
+        moments.append(clock.now)
+        await audited(records, number)
+        await records.recorded(0)
+        await services.checkpoints.make(records.user)
+    half = timedelta(minutes=30)
+    for since, until, count in (
+        (moments[1] - half, moments[2] + half, 2),
+        (moments[3] - half, None, 1),
+        (None, moments[0] + half, 1),
+        (moments[3] + half, None, 0),
+    ):
+        report = await proven(records, services, await exported(records, services, tmp_path, since, until))
+        assert report.is_good, report.findings
+        assert report.records_proven == count
+
+
+async def test_a_burst_of_audit_entries_costs_few_ledger_entries(records: Records) -> None:
+    services = records.services()
+    for number in range(60):
+        await audited(records, number)
+    assert await services.ledger.write(batch=25) == 3
+    assert (await services.ledger.head(records.world.org_id)).records == 60
+    assert await services.ledger.write() == 0
+    report = await services.verifier.verify(records.world.org_id)
+    assert kinds(report) == {What.UNPROVEN}
+    await services.checkpoints.make(records.user)
+    assert (await services.verifier.verify(records.world.org_id)).records_proven == 60
