@@ -10,4 +10,7 @@ is a module `cases_<dialect>` with
 
 and a test `test_<dialect>.py` that runs every case on a real server and compares what happened there (`Observed`) with
 what the case says: so the list is of what servers do, not of what its authors believed.
+
+The package `masking` attacks masked columns instead, by comparing databases: `python -m tests.bypass masking`, or
+`pytest -m "" tests/bypass/masking`. Without `-m ""` pytest runs the fast core.
 """
