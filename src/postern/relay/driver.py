@@ -167,9 +167,7 @@ class Driver:
         number = self.link.open_batch
         if not number and not self._open_batch:
             return
-        if self._batch_timer is not None:
-            self._batch_timer.cancel()
-            self._batch_timer = None
+        self._stop_batch_timer()
         quiet = REVIEWED_BATCH_QUIET if self.link.may_review_batches else BATCH_QUIET
         now = _monotonic()
         if number != self._open_batch:
@@ -181,13 +179,18 @@ class Driver:
 
     def _release_batch(self) -> None:
         """The rest of the batch does not come: the client may wait for an answer to what it has sent."""
-        self._batch_timer = None
+        self._stop_batch_timer()
         if self._closing is not None:
             return
         if not self._stopping:  # else what is forwarded now could be stopped by mistake
             self._perform(self.link.release())
             self._apply_reading()
         self._wait_for_batch()
+
+    def _stop_batch_timer(self) -> None:
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
 
     def _release_soon(self) -> None:
         now = _monotonic()
@@ -357,9 +360,9 @@ class Driver:
         if not self.done.done():
             for timer in self._timers:
                 timer.cancel()
-            for timer in (self._releasing, self._batch_timer):
-                if timer is not None:
-                    timer.cancel()
+            if self._releasing is not None:
+                self._releasing.cancel()
+            self._stop_batch_timer()
             self.done.set_result(self._closing)
 
     def _after(self, delay: float, call: Callable[[], None]) -> None:

@@ -123,7 +123,7 @@ class Link:
 
     @property
     def open_batch(self) -> int:
-        """The incomplete batch that is kept back, or 0: see `Wire.open_batch`. `release` when the rest does not come."""
+        """The incomplete batch that is kept back, or 0: see `Wire.open_batch`. `release` ends the wait for the rest."""
         return 0 if self._ended else self._wire.open_batch
 
     @property

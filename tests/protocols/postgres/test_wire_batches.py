@@ -283,6 +283,21 @@ def test_review_behind_a_part_that_has_only_prepared_is_held() -> None:
         play.forwarded()
 
 
+def test_review_of_what_the_target_skips_is_not_asked_for() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.parse("bad"), pg.flush())
+        play << prepare(1, "bad")
+        play.forwarded()
+        play >> from_target(pg.error("bad"))
+        play << FAILED
+        play.forwarded()
+        play >> from_client(pg.parse("review this"), pg.bind(), pg.execute(), pg.sync())
+        play << prepare(2, "review this") << operation(2, "review this") << refusal(2, "", TOO_LATE)
+        play << to_target(pg.sync())
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
 def test_review_is_waited_for_again_in_the_next_batch() -> None:
     with playbook(Asks()) as play:
         play >> from_client(*RUN, pg.sync(), pg.query("review this"))

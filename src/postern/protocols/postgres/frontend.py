@@ -187,10 +187,13 @@ class Frontend:
                 run = pos
             self._take(batch, tag, buf, pos + 5, pos + size)
             batch.held += size
-            if traits & _ENDS or batch.held > self.max_batch:
-                batch.end = tag if traits & _ENDS else m.FLUSH
+            if traits & _ENDS:
+                batch.end = tag
                 self._keep(buf, run, pos + size)
                 return self._finish()
+            if batch.held > self.max_batch:
+                self._keep(buf, run, pos + size)
+                return self._take_part(batch)
 
     def _keep(self, buf: bytes, start: i64, end: i64) -> None:
         """The open batch holds these messages from now on; none when `start` is negative."""
@@ -203,6 +206,10 @@ class Frontend:
         batch = self._batch
         if batch is None or (self.wants.batches and not self._released):
             return None
+        return self._take_part(batch)
+
+    def _take_part(self, batch: Batch) -> Batch:
+        """What there is of the open batch, to be forwarded before its end."""
         if len(self._statements) > MAX_NAMES or len(self._portals) > MAX_NAMES:
             raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals in one batch")
         batch.flushes = self._released

