@@ -192,15 +192,17 @@ def test_client_sees_what_the_target_says(
     assert rows(direct) == expected_rows
 
 
-def test_cancel_reaches_what_a_client_has_sent_without_a_sync(gateway: Gateway, direct: psycopg.Connection) -> None:
-    for policy in POLICIES:
-        through = client_of(gateway, policy)
-        with through.stream:
-            through.stream.sendall(statement(f"select pg_sleep(60), '{policy}'"))
-            wait_until(lambda policy=policy: running(direct, f"'{policy}'"))
-            wire.cancel(gateway.settings.postgres_port, struct.unpack("!I", through.key[:4])[0], through.key[4:])
-            assert b"C57014\0" in through.error()
-            through.do([pg.sync(), "Z"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_cancel_reaches_what_a_client_has_sent_without_a_sync(
+    gateway: Gateway, direct: psycopg.Connection, policy: str
+) -> None:
+    through = client_of(gateway, policy)
+    with through.stream:
+        through.stream.sendall(statement(f"select pg_sleep(60), 'cancel {policy}'"))
+        wait_until(lambda: running(direct, f"'cancel {policy}'"))
+        wire.cancel(gateway.settings.postgres_port, struct.unpack("!I", through.key[:4])[0], through.key[4:])
+        assert b"C57014\0" in through.error()
+        through.do([pg.sync(), "Z"])
 
 
 @pytest.mark.parametrize("policy", POLICIES)

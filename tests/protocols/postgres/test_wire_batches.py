@@ -22,7 +22,7 @@ from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.base import Side
 from postern.protocols.postgres import messages
-from postern.relay.link import Park
+from postern.relay.link import Close, Park
 from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook, from_client, from_target, pause, renew, resume, to_client, to_target
 
@@ -108,6 +108,24 @@ def test_batch_that_is_judged_in_parts_is_never_kept_back(policy: str) -> None:
     link = links(*UNNEEDED[policy])()
     assert link.receive(Side.CLIENT, b"".join(RUN)[:-1])
     assert not link.open_batch
+
+
+@pytest.mark.parametrize(
+    ("interceptors", "waits", "reviews"),
+    [
+        ([Looks()], False, False),
+        ([Looks(), Words()], True, False),
+        ([Asks(), Words()], True, True),
+        ([Words(), Masks(), Asks()], True, True),
+    ],
+)
+def test_greatest_need_of_all_interceptors_decides(interceptors: list[Interceptor], waits: bool, reviews: bool) -> None:
+    link = links(*interceptors)()
+    link.receive(Side.CLIENT, b"".join(RUN))
+    assert (bool(link.open_batch), link.may_review_batches) == (waits, reviews)
+    link.release()
+    link.receive(Side.CLIENT, b"".join(RUN))
+    assert (bool(link.open_batch), link.may_review_batches) == (waits, False)
 
 
 def test_pause_without_an_open_batch_changes_nothing() -> None:
@@ -349,6 +367,17 @@ def test_describe_of_the_client_serves_an_execute_behind_the_cut(answered: bool)
         play >> from_target(pg.data_row("secret-1"), pg.command_complete("SELECT 1"), pg.ready())
         play << Completed(1, "SELECT 1", 1)
         play << to_client(pg.data_row("***"), pg.command_complete("SELECT 1"), pg.ready())
+
+
+def test_names_of_a_batch_that_never_ends_are_bounded() -> None:
+    """The target skips what follows its error, so that nothing else counts the names."""
+    link = links()()
+    link.receive(Side.CLIENT, pg.parse("bad"))
+    link.receive(Side.TARGET, pg.error("bad"))
+    parses = b"".join(pg.parse("select 1", f"s{n}") for n in range(60_000))
+    assert not any(isinstance(effect, Close) for effect in link.receive(Side.CLIENT, parses))
+    more = b"".join(pg.parse("select 1", f"t{n}") for n in range(60_000))
+    assert any(isinstance(effect, Close) for effect in link.receive(Side.CLIENT, more))
 
 
 def test_preparing_batch_is_one_exchange_however_it_is_cut() -> None:
