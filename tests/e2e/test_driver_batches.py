@@ -72,7 +72,7 @@ def jdbc_url(url: str) -> str:
 @pytest.mark.parametrize("policy", POLICIES)
 def test_pgx(gateway: Gateway, target: PostgresServer, pgx: Path, policy: str) -> None:
     alone = run([str(pgx), f"{target.dsn()}?sslmode=disable"], pgx.parent)
-    assert alone.endswith("statement_timeout 57014 5003\npipeline 22012\n")
+    assert alone.endswith("statement_timeout 57014 5003\nearly error 22012 ok\n")
     assert run([str(pgx), gateway.url(f"drivers-{policy}")], pgx.parent) == alone
 
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // outcome is the SQLSTATE of an error, or "ok".
@@ -35,16 +36,30 @@ func insertAll(ctx context.Context, connection *pgx.Conn, count int, last string
 	return connection.SendBatch(ctx, batch).Close()
 }
 
-// pipeline sends requests without a Sync and reads the answer of the first one that fails. It leaves the connection so.
-func pipeline(ctx context.Context, connection *pgx.Conn) error {
-	sent := connection.PgConn().StartPipeline(ctx)
-	sent.SendQueryParams("insert into batched select 1/0", nil, nil, nil, nil)
-	sent.SendQueryParams("insert into batched values (1)", nil, nil, nil, nil)
-	if err := sent.Flush(); err != nil {
-		return err
+// early sends requests without a Sync by pgx's own protocol layer, and returns the SQLSTATE of the first error.
+func early(connection *pgx.Conn) (string, error) {
+	raw, err := connection.PgConn().Hijack()
+	if err != nil {
+		return "", err
 	}
-	_, err := sent.GetResults()
-	return err
+	defer raw.Conn.Close()
+	for _, text := range []string{"insert into batched select 1/0", "insert into batched values (1)"} {
+		raw.Frontend.SendParse(&pgproto3.Parse{Query: text})
+		raw.Frontend.SendBind(&pgproto3.Bind{})
+		raw.Frontend.SendExecute(&pgproto3.Execute{})
+	}
+	if err := raw.Frontend.Flush(); err != nil {
+		return "", err
+	}
+	for {
+		message, err := raw.Frontend.Receive()
+		if err != nil {
+			return "", err
+		}
+		if failed, ok := message.(*pgproto3.ErrorResponse); ok {
+			return failed.Code, nil
+		}
+	}
 }
 
 func rows(ctx context.Context, connection *pgx.Conn) (count int) {
@@ -61,7 +76,6 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	defer connection.Close(ctx)
 	if _, err := connection.Exec(ctx, "create temp table batched (n int)"); err != nil {
 		panic(err)
 	}
@@ -74,5 +88,6 @@ func main() {
 		panic(err)
 	}
 	report("statement_timeout", insertAll(ctx, connection, 3, "select pg_sleep(60)"))
-	fmt.Println("pipeline", outcome(pipeline(ctx, connection)))
+	state, err := early(connection)
+	fmt.Println("early error", state, outcome(err))
 }
