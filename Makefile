@@ -17,7 +17,7 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/b
 FAST := not slow and not huge
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services mutants proto docs clean test-compiled
+.PHONY: help up test test-all bench lint format services drivers mutants proto docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests
 	@$(PYTEST) -m "$(FAST)" $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
-test-all: lint services $(VENV)/.installed ## everything, the slow and the huge tests too
+test-all: lint services drivers $(VENV)/.installed ## everything, the slow and the huge tests too
 	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" -o pythonpath=. $(wildcard $(HOT_TESTS))
 	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m huge -o pythonpath=. tests/e2e
 	@$(PYTEST) -m "not huge"
@@ -49,6 +49,9 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
 	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git sshd ssh sshpass rsync sysbench
+
+drivers: # … and the languages of drivers that the slow tests use
+	@scripts/install-services go javac mvn
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer

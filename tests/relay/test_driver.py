@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 
-from tests.support.links import Words, pipeline
+import pytest
+from tests.support.links import Asks, Looks, Withholds, Words, pipeline
 from tests.support.promises import until
 
 from postern.interception.events import Event
+from postern.interception.pipeline import Interceptor
+from postern.interception.verdicts import FORWARD
 from postern.protocols.base import Side
+from postern.protocols.postgres.wire import PostgresWire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.wire import TerminalWire
 from postern.relay.driver import Driver
-from postern.relay.link import Link
+from postern.relay.link import Link, Park
+from postern.testing import postgres as pg
 
 
 class Noting(asyncio.Transport):
@@ -94,3 +100,161 @@ async def test_what_waits_goes_with_its_client() -> None:
     assert here.typed == b"drop it\x03"
     here.driver.lost(Side.TARGET)
     assert here.driver.done.done()
+
+
+RUN = pg.parse("insert") + pg.bind() + pg.execute()
+QUIET = 0.2  # seconds: longer than the rest of a batch is waited for, unless it may have to be reviewed
+
+
+class Pipelining:
+    """A PostgreSQL client that sends requests without waiting, under these rules."""
+
+    def __init__(self, *interceptors: Interceptor) -> None:
+        self.client, self.target = Noting(), Noting()
+        self.cancelled: list[asyncio.Future[None]] = []
+        self.parked: list[Park] = []
+        link = Link(PostgresWire(), pipeline(*interceptors), clock=lambda: 0)
+        self.driver = Driver(
+            link,
+            self,
+            clock=lambda: 0,
+            cancel_target=self.cancel,
+            on_park=lambda _, park: self.parked.append(park),
+        )
+        self.driver.attach(Side.CLIENT, self.client)
+        self.driver.attach(Side.TARGET, self.target)
+
+    def record(self, events: list[Event], micros: int) -> None:
+        """Kept nowhere."""
+
+    def cancel(self) -> asyncio.Future[None]:
+        self.cancelled.append(asyncio.get_running_loop().create_future())
+        return self.cancelled[-1]
+
+
+async def test_incomplete_batch_goes_at_once_where_nothing_needs_it_whole() -> None:
+    here = Pipelining(Looks(wants=frozenset(Words().wants)))
+    here.driver.from_client(RUN)
+    assert here.target.written == RUN
+
+
+@pytest.mark.parametrize("rule", [Words(), Asks()])
+async def test_incomplete_batch_goes_when_the_client_pauses(rule: Interceptor) -> None:
+    here = Pipelining(rule)
+    here.driver.from_client(RUN[:20])
+    here.driver.from_client(RUN[20:])
+    assert here.target.written == b""
+    await until(lambda: here.target.written)
+    assert here.target.written == RUN + pg.flush()
+
+
+async def test_complete_batch_is_not_flushed() -> None:
+    here = Pipelining(Words())
+    here.driver.from_client(RUN)
+    here.driver.from_client(pg.sync())
+    await asyncio.sleep(QUIET)
+    assert here.target.written == RUN + pg.sync()
+
+
+async def test_batch_that_may_need_a_review_is_waited_for_longer_until_a_part_has_run() -> None:
+    here = Pipelining(Asks())
+    began = time.monotonic()
+    here.driver.from_client(RUN)
+    await asyncio.sleep(QUIET)
+    assert here.target.written == b"" or time.monotonic() - began > 0.9
+    await until(lambda: here.target.written)
+    here.driver.from_client(RUN)
+    assert not here.driver.link.may_review_batches
+    await until(lambda: here.target.written == (RUN + pg.flush()) * 2)
+
+
+async def test_client_that_never_pauses_is_not_waited_for_without_end() -> None:
+    here = Pipelining(Words())
+
+    async def send() -> None:
+        while True:
+            here.driver.from_client(RUN)
+            await asyncio.sleep(0.01)
+
+    sending = asyncio.create_task(send())
+    await until(lambda: here.target.written)
+    sending.cancel()
+    assert here.target.written.startswith(RUN * 2)
+
+
+async def test_each_batch_has_a_wait_of_its_own() -> None:
+    """A client that always has an incomplete batch under way sends none of them in parts."""
+    for _ in range(100):  # until the machine lets the loop run before the wait of the last batch is over
+        here = Pipelining(Words())
+        here.driver.from_client(RUN)
+        time.sleep(0.3)  # noqa: ASYNC251 - longer than the first batch may wait, without a chance for its timer
+        began = time.monotonic()
+        here.driver.from_client(pg.sync() + RUN)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        written = here.target.written
+        here.driver.from_client(pg.sync())
+        if time.monotonic() - began < 0.04:
+            break
+    else:
+        pytest.fail("the machine is too busy to tell")
+    assert written == RUN + pg.sync()
+
+
+async def test_cancel_reaches_what_waits_for_the_rest_of_its_batch() -> None:
+    here = Pipelining(Words())
+    here.driver.from_client(RUN)
+    here.driver.cancel()
+    assert here.target.written == RUN + pg.flush()
+    assert len(here.cancelled) == 1
+    await asyncio.sleep(QUIET)
+    assert here.target.written == RUN + pg.flush()
+
+
+async def test_cancel_gives_up_a_review_that_waits_for_the_rest_of_its_batch() -> None:
+    here = Pipelining(Asks())
+    here.driver.from_client(pg.parse("review this"))
+    here.driver.cancel()
+    assert len(here.parked) == 1
+    assert not here.driver.link.parked
+    assert b"cancelled while it was held" in here.client.written
+    assert here.target.written == b""
+
+
+async def test_what_waits_for_the_rest_of_its_batch_goes_with_its_client() -> None:
+    here = Pipelining(Words())
+    here.driver.from_client(RUN)
+    here.driver.lost(Side.CLIENT)
+    await asyncio.sleep(QUIET)
+    assert here.target.written == b""
+
+
+async def test_client_that_closes_its_sending_side_runs_nothing_of_an_incomplete_batch() -> None:
+    here = Pipelining(Words())
+    here.driver.from_client(RUN)
+    here.driver.finished(Side.CLIENT)
+    await asyncio.sleep(QUIET)
+    assert here.target.written == pg.terminate()
+
+
+async def test_nothing_of_a_batch_is_sent_while_the_target_is_told_to_stop() -> None:
+    here = Pipelining(Withholds(), Words())
+    here.driver.from_client(pg.query("select s"))
+    sent = here.target.written
+    here.driver.from_target(pg.row_description("s") + pg.data_row("secret-1"))
+    assert len(here.cancelled) == 1
+    here.driver.from_client(RUN)  # it was read already
+    await asyncio.sleep(QUIET)
+    assert here.target.written == sent
+    here.cancelled[0].set_result(None)
+    await until(lambda: here.target.written != sent)
+
+
+async def test_batch_behind_a_review_is_waited_for_once_that_is_decided() -> None:
+    here = Pipelining(Asks())
+    here.driver.from_client(pg.query("review this") + RUN)
+    await asyncio.sleep(QUIET)
+    here.driver.resume("t1", FORWARD)
+    assert here.target.written == pg.query("review this")
+    await until(lambda: here.target.written.endswith(pg.flush()))
+    assert here.target.written == pg.query("review this") + RUN + pg.flush()

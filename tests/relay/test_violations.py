@@ -9,7 +9,7 @@ import pytest
 from tests.support.links import Asks, Looks, Masks, Warns, Withholds, Words, pipeline
 
 from postern.interception.events import Event, Operation, Output, Rows
-from postern.interception.pipeline import Interceptor, SessionView
+from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
 from postern.interception.verdicts import Refuse, Verdict, Warn
 from postern.protocols.base import Side
 from postern.protocols.postgres.wire import PostgresWire
@@ -25,6 +25,7 @@ class Explains:
 
     name: str = "explains"
     wants: frozenset[type[Event]] = frozenset({Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         return Warn(self.name, "this was masked", is_violation=False)

@@ -36,6 +36,7 @@ class Backend:
     secret: str = "secret-1"
     status: bytes = b"I"
     skipping: bool = False
+    has_run: bool = False  # an Execute since the last ReadyForQuery
     statements: dict[bytes, str] = field(default_factory=dict)
     portals: dict[bytes, Portal] = field(default_factory=dict)
     committed: list[str] = field(default_factory=list)
@@ -89,6 +90,7 @@ class Backend:
             self.committed += self._pending
             self._pending = []
             self.portals.clear()
+        self.has_run = False
         return pg.ready(self.status)
 
     def _fail(self) -> None:
@@ -169,6 +171,7 @@ class Backend:
             raise Failure(pg.error("portal does not exist", "34000"))
         if tag == b"D":
             return self._description(portal.text)
+        self.has_run = True
         limit = int.from_bytes(body[-4:], "big")
         if portal.text == "copy in" and self.status != b"E":
             self._copying, self._extended_copy = [], True

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from postern.interception.events import Event, Kind, Operation, Output, Phase, Refusal, Rows
-from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 from postern.protocols.postgres import wire
 from postern.protocols.postgres.wire import PostgresWire
@@ -33,6 +33,7 @@ class Words:
     word: str = "drop"
     name: str = "words"
     wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.DENY
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         assert isinstance(event, Operation)
@@ -44,11 +45,12 @@ class Words:
 
 @dataclass
 class Warns:
-    """Warns of operations and answers in whose text the word stands."""
+    """Warns of operations and answers in whose text the word stands, also of what is only prepared."""
 
     word: str = "careful"
     name: str = "warns"
     wants: frozenset[type[Event]] = frozenset({Operation, Rows, Output})
+    batch_need: BatchNeed = BatchNeed.DENY
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
@@ -71,6 +73,7 @@ class Asks:
     ticket: str = "t1"
     name: str = "asks"
     wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.REVIEW
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         assert isinstance(event, Operation)
@@ -83,6 +86,7 @@ class Masks:
 
     name: str = "masks"
     wants: frozenset[type[Event]] = frozenset({Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
     seen: list[bytes] = field(default_factory=list)
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -118,6 +122,7 @@ class Withholds:
 
     name: str = "withholds"
     wants: frozenset[type[Event]] = frozenset({Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Rows):
@@ -134,6 +139,7 @@ class Looks:
 
     name: str = "looks"
     wants: frozenset[type[Event]] = frozenset({Operation, Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Rows):
@@ -150,6 +156,7 @@ class Breaks:
 
     name: str = "breaks"
     wants: frozenset[type[Event]] = frozenset({Operation, Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         raise RuntimeError("out of order")

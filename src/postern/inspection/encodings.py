@@ -16,7 +16,7 @@ from typing import Final
 from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import RUN, Event, Operation
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
 
 AT_ONCE: Final = 2 * 1024  # characters; what is longer is parsed by a thread
@@ -55,6 +55,7 @@ class ClientEncodings:
 
     def __init__(self, parser: PostgresParser) -> None:
         self.wants: frozenset[type[Event]] = frozenset({Operation})
+        self.batch_need = BatchNeed.NONE
         self._parser = parser
         self._doubt = False  # something that was not answered yet may change the encoding
 

@@ -24,7 +24,7 @@ from postern.inspection.sql.mysql_texts import connection_charset, setting_name
 from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at
 from postern.interception.events import RUN, Event, Operation
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
 
 _MAY_SET: Final = re.compile(r"names|character|charset|collation_connection", re.IGNORECASE)
@@ -55,6 +55,7 @@ class MySqlEncodings:
 
     def __init__(self) -> None:
         self.wants: frozenset[type[Event]] = frozenset({Operation})
+        self.batch_need = BatchNeed.NONE
         self._known = Known()
         self._doubt = False
         self._ran_unknown = False  # … as the text that is being judged does

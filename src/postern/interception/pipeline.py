@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -58,14 +59,29 @@ class SessionView:
     meant: Callable[[str], Sequence[str]] | None = None
 
 
+class BatchNeed(Enum):
+    """How much of a batch an interceptor has to see before any of it is forwarded.
+
+    A batch is what a client sends up to the point where the target's implicit transaction ends, such as the messages up
+    to PostgreSQL's Sync. The members are in order: the greatest need of all interceptors decides.
+    """
+
+    NONE = 0  # nothing: each request is judged alone, as it comes
+    DENY = 1  # a refusal of one request should find that nothing of its batch has run; otherwise the batch must fail
+    REVIEW = 2  # no request may wait for a review when a part of its batch has run
+
+
 class Interceptor(Protocol):
-    """`wants` is read once, when the pipeline is built; undeclared events never reach `see`."""
+    """`wants` and `batch_need` are read once, when the pipeline is built; undeclared events never reach `see`."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def wants(self) -> frozenset[type[Event]]: ...
+
+    @property
+    def batch_need(self) -> BatchNeed: ...
 
     def see(self, event: Event, session: SessionView) -> Verdict: ...
 
@@ -78,7 +94,7 @@ class Pipeline:
     the first is given.
     """
 
-    __slots__ = ("_chains", "held_at", "session", "wants")
+    __slots__ = ("_chains", "batch_need", "held_at", "session", "wants")
 
     def __init__(self, interceptors: Sequence[Interceptor], session: SessionView) -> None:
         chains: dict[type[Event], list[Interceptor]] = {}
@@ -88,6 +104,10 @@ class Pipeline:
         self._chains = {kind: tuple(chain) for kind, chain in chains.items()}
         self.session = session
         self.wants: frozenset[type[Event]] = frozenset(chains)
+        self.batch_need = BatchNeed.NONE
+        for interceptor in interceptors:
+            if interceptor.batch_need.value > self.batch_need.value:
+                self.batch_need = interceptor.batch_need
         self.held_at = 0
 
     def judge(self, event: Event, kind: type[Event], first: int = 0) -> Verdict:

@@ -89,9 +89,11 @@ Piece = bytes | Carried | Rows | Output | Completed | Reply
 
 @dataclass(slots=True)
 class Wants:
-    """Which events some interceptor asks for. What nobody wants is not even decoded."""
+    """Which events some interceptor asks for. What nobody wants is not even decoded. `batches`: some interceptor needs
+    requests that belong together to be complete before any of them is forwarded, see `Wire.open_batch`."""
 
     operations: bool = False
+    batches: bool = False
     rows: bool = False
     output: bool = False
 
@@ -162,6 +164,17 @@ class Wire:
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """The answer was refused: bytes for the client in its place; the rest of the answer is swallowed."""
         raise NotImplementedError
+
+    @property
+    def open_batch(self) -> int:
+        """A number that identifies the incomplete batch whose requests are kept back, or 0 when there is none. A client
+        that waits for an answer may never complete it: `release` ends the wait."""
+        return 0
+
+    @property
+    def batch_has_run(self) -> bool:
+        """Whether the target has run a part of the batch to which the next requests belong."""
+        return False
 
     @property
     def withholds(self) -> bool:

@@ -39,6 +39,12 @@ QUIET, LONGEST_WAIT = 0.03, 0.25
 # What a client sends behind something that the target has to take in first is sent once that has answered, and is
 # quiet; or had so long to do so.
 SETTLING: Final = 1.0
+# How long the rest of an incomplete batch is waited for, in seconds after the client's last byte, where rules judge the
+# batch as a whole. Where one may ask for a review the wait is longer, because a review is refused once a part has run.
+BATCH_QUIET: Final = 0.05
+REVIEWED_BATCH_QUIET: Final = 1.0
+# A client that never pauses waits at most this many times as long for what it has sent of a batch.
+LONGEST_BATCH: Final = 5
 
 # A Final name is found without a look into the class.
 _CLIENT: Final = Side.CLIENT
@@ -94,6 +100,9 @@ class Driver:
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
         self._settled_by = 0.0
+        self._open_batch = 0  # the incomplete batch that the timer is about
+        self._batch_deadline = 0.0
+        self._batch_timer: asyncio.TimerHandle | None = None
         self._stopping = False  # the target is being told to stop
         self._stopped = False  # … and was, for the answer that is swallowed now
         self._behind = 0  # bytes that the client sent behind a request that is held
@@ -122,6 +131,7 @@ class Driver:
         self._perform(link.receive(_CLIENT, data))
         if link.settles and not settled:
             self._let_settle()
+        self._wait_for_batch()
         if is_behind:
             self._behind += len(data)
             self._apply_reading()
@@ -151,6 +161,36 @@ class Driver:
     def _go_on(self) -> None:
         self._stopping = False
         self._apply_reading()
+
+    def _wait_for_batch(self) -> None:
+        """Starts, restarts or stops the wait for the rest of a batch, after anything that may have changed it."""
+        number = self.link.open_batch
+        if not number and not self._open_batch:
+            return
+        self._stop_batch_timer()
+        quiet = REVIEWED_BATCH_QUIET if self.link.may_review_batches else BATCH_QUIET
+        now = _monotonic()
+        if number != self._open_batch:
+            self._open_batch = number
+            self._batch_deadline = now + quiet * LONGEST_BATCH
+        if number and self._closing is None:
+            delay = quiet if self._stopping else min(quiet, max(self._batch_deadline - now, 0.0))
+            self._batch_timer = asyncio.get_running_loop().call_later(delay, self._release_batch)
+
+    def _release_batch(self) -> None:
+        """The rest of the batch does not come: the client may wait for an answer to what it has sent."""
+        self._stop_batch_timer()
+        if self._closing is not None:
+            return
+        if not self._stopping:  # else what is forwarded now could be stopped by mistake
+            self._perform(self.link.release())
+            self._apply_reading()
+        self._wait_for_batch()
+
+    def _stop_batch_timer(self) -> None:
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
 
     def _release_soon(self) -> None:
         now = _monotonic()
@@ -235,12 +275,15 @@ class Driver:
         self._perform(self.link.resume(ticket, verdict))
         if self.link.settles:
             self._let_settle()
+        self._wait_for_batch()
         self._apply_reading()
         if self.on_settled is not None:
             self.on_settled()
 
     def cancel(self) -> None:
         """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""
+        if self.link.open_batch and not self.link.busy:
+            self._release_batch()
         parked = self.link.parked
         if self.link.busy:
             if self._closing is None:
@@ -319,6 +362,7 @@ class Driver:
                 timer.cancel()
             if self._releasing is not None:
                 self._releasing.cancel()
+            self._stop_batch_timer()
             self.done.set_result(self._closing)
 
     def _after(self, delay: float, call: Callable[[], None]) -> None:

@@ -23,7 +23,7 @@ from uuid import UUID
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
-from postern.interception.pipeline import Pipeline
+from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
 from postern.protocols.base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
 from postern.relay.parked import Parked
@@ -110,6 +110,7 @@ class Link:
         self._pipeline = pipeline
         wants = self._wire.wants
         wants.operations = Operation in pipeline.wants
+        wants.batches = pipeline.batch_need is not BatchNeed.NONE
         wants.rows = Rows in pipeline.wants
         wants.output = Output in pipeline.wants
 
@@ -124,6 +125,16 @@ class Link:
     @property
     def busy(self) -> bool:
         return self._wire.busy
+
+    @property
+    def open_batch(self) -> int:
+        """The incomplete batch that is kept back, or 0: see `Wire.open_batch`. `release` ends the wait for the rest."""
+        return 0 if self._ended else self._wire.open_batch
+
+    @property
+    def may_review_batches(self) -> bool:
+        """Whether a request of the open batch can still be held for a review: nothing of the batch has run."""
+        return self._pipeline.batch_need is BatchNeed.REVIEW and not self._wire.batch_has_run
 
     @property
     def withholds(self) -> bool:
@@ -201,10 +212,10 @@ class Link:
         """What is withheld goes its way as it is."""
         if self._ended:
             return []
-        settled = self._wire.settles
+        waits = self._wire.settles or self._wire.open_batch != 0
         self._wire.release()
         effects = self._run(_TARGET, b"", None)
-        if settled and not self._ended:
+        if waits and not self._ended:
             effects += self._run(_CLIENT, b"", None)
         return effects
 
@@ -334,6 +345,8 @@ class Link:
         self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
     ) -> Park | None:
         """Records the request, then forwards or refuses it; a held one is kept as it is."""
+        if isinstance(verdict, Hold) and verdict.work is None and self._wire.batch_has_run:
+            verdict = _too_late_to_review(verdict)
         if isinstance(verdict, Hold):
             place = self._held_place + 1
             self._parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
@@ -467,6 +480,16 @@ class Link:
         violated = self._pipeline.session.violated
         if violated is not None:
             violated(action, rule, message, operations)
+
+
+def _too_late_to_review(hold: Hold) -> Refuse:
+    """A review takes minutes, in which the target would keep what it has run of the batch open and locked."""
+    return Refuse(
+        rule=hold.rule,
+        message=f"{hold.question}; statements before it in the same batch have run already, so it cannot wait for a "
+        "review and was refused with them",
+        hint="Send it in a batch of its own (a Sync before it), or send the whole batch without a pause or a Flush.",
+    )
 
 
 def _note(warning: Warn) -> Note:

@@ -19,7 +19,7 @@ from typing import Protocol
 from postern.domain.errand import ErrandKind
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Operation
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import Refuse, Verdict
 from postern.protocols.asking import Catalogue, Query, Row, Script
 from postern.protocols.base import Side, Wire
@@ -139,6 +139,7 @@ def check_catalogue(catalogue: Catalogue, rows: Mapping[ErrandKind, Row]) -> Non
 class _Refuses:
     name = "contract"
     wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.DENY
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         return Refuse("contract", "refused")

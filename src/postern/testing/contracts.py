@@ -15,7 +15,7 @@ from uuid import UUID
 
 from postern.domain.session import EndReason
 from postern.interception.events import Event, Operation, Output, Refusal, Rows
-from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
@@ -30,6 +30,7 @@ class _Watcher:
     def __init__(self, *wants: type[Event], verdict: Verdict = FORWARD) -> None:
         self.name = "contract"
         self.wants = frozenset(wants)
+        self.batch_need = BatchNeed.DENY if isinstance(verdict, Refuse) else BatchNeed.NONE
         self._verdict = verdict
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -77,6 +78,7 @@ class _Covers:
 
     name = "contract"
     wants: frozenset[type[Event]] = frozenset({Rows, Output})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def __init__(self, secret: bytes, mask: bytes, verdict: Verdict = REPLACE, *, breaks: bool = False) -> None:
         self._secret = secret

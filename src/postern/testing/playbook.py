@@ -9,7 +9,10 @@
 
 At the end of the `with` the script is replayed with each input whole and in pieces of 1, 2, 3, 7 and 64 bytes.
 However it is cut, each step must have the same effects: the bytes sent to each side, joined; the events recorded,
-`Shown` aside; parks and closes. On top of that, every script is held to the rules of the record:
+`Shown` aside; parks and closes. One difference is allowed: where input is cut, the preparation of a statement may be
+recorded beside its run, because it is forwarded before the run is known.
+
+On top of that, every script is held to the rules of the record:
 
 - what the client is sent was recorded as `Shown` before, byte for byte and in order;
 - an operation is recorded before any byte goes to the target that was sent for it;
@@ -22,8 +25,9 @@ import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TypeGuard
 
-from postern.interception.events import Completed, Event, Operation, Shown
+from postern.interception.events import RUN, Completed, Event, Operation, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Verdict
 from postern.protocols.base import Side
@@ -104,6 +108,11 @@ def client_finishes() -> Does:
     return Does("the client sends no more", lambda link: link.client_finished())
 
 
+def pause() -> Does:
+    """The client sends nothing for longer than the rest of an incomplete batch is waited for."""
+    return Does("the client pauses", lambda link: link.release() if link.open_batch else [])
+
+
 def target_finishes() -> Does:
     return Does("the target is gone", lambda link: link.target_finished())
 
@@ -135,6 +144,16 @@ class Outcome:
             self.events.append(_timeless(effect))
         else:
             self.others.append(Close(effect.reason) if isinstance(effect, Close) else effect)
+
+    def without_prepared(self) -> Outcome:
+        """The same without preparations of statements that run in this step."""
+        runs = {(event.exchange, event.text) for event in self.events if _is_run(event)}
+        events = [
+            event
+            for event in self.events
+            if not isinstance(event, Operation) or _is_run(event) or (event.exchange, event.text) not in runs
+        ]
+        return Outcome(self.to_client, self.to_target, events, self.others)
 
     def lines(self, show: Callable[[Side, bytes], list[str]]) -> Iterator[str]:
         for event in self.events:
@@ -251,6 +270,8 @@ class Playbook:
                 for effect in effects:
                     found.add(effect)
                     closed = closed or isinstance(effect, Close)
+            if size:
+                wanted, found = wanted.without_prepared(), found.without_prepared()
             if wanted != found:
                 raise PlaybookError(self._difference(number, size, wanted, found))
         if (link.busy or link.parked) and not closed and not self._may_owe:
@@ -282,6 +303,10 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
     step = size or max(len(data), 1)
     for start in range(0, len(data), step):
         yield data[start : start + step]
+
+
+def _is_run(event: Event) -> TypeGuard[Operation]:
+    return isinstance(event, Operation) and event.phase is RUN
 
 
 def _timeless(event: Event) -> Event:

@@ -4,13 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.errors import Invalid
 from postern.inspection.guardrails import findings
 from postern.inspection.guardrails.findings import StatementCache
 from postern.inspection.guardrails.interceptor import GuardRails
+from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres.output import CopiedLines
 from postern.protocols.postgres.rows import DataRows, layout_of
@@ -180,3 +181,20 @@ def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.put("c", None)
     assert cache.get("a") == (None,)
     assert cache.get("b") is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "need"),
+    [
+        ((), BatchNeed.NONE),
+        ((Rule(RuleType.DENY_WORDS_LIST, words=("a",), action=Action.WARN),), BatchNeed.NONE),
+        ((words("a"),), BatchNeed.DENY),
+        ((Rule(RuleType.READ_ONLY, action=Action.WARN, unknown=Unknown.DENY),), BatchNeed.DENY),
+        ((Rule(RuleType.READ_ONLY, action=Action.WARN, unknown=Unknown.ALLOW),), BatchNeed.NONE),
+        ((words("a"), Rule(RuleType.REQUIRE_WHERE, action=Action.REVIEW)), BatchNeed.REVIEW),
+        ((Rule(RuleType.READ_ONLY, unknown=Unknown.REVIEW), words("a")), BatchNeed.REVIEW),
+    ],
+)
+def test_need_for_batches_is_that_of_the_strictest_outcome(rules: tuple[Rule, ...], need: BatchNeed) -> None:
+    rails = (rail("some", on_input=rules), rail("output", on_output=(words("b"),)))
+    assert GuardRails(rails, PostgresParser()).batch_need is need

@@ -11,7 +11,7 @@ from tests.support.mysql_links import links, sent
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Kind, Rows, Scalar
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Verdict
 from postern.protocols.base import Side
 from postern.protocols.mysql import messages as m
@@ -111,6 +111,7 @@ class Changes:
 
     name = "changes"
     wants: frozenset[type[Event]] = frozenset({Rows})
+    batch_need: BatchNeed = BatchNeed.NONE
 
     def __init__(self, to: dict[Scalar, bytes]) -> None:
         self.to = to

@@ -12,7 +12,7 @@ from tests.support.mysql_links import links, sent
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import Operation
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.base import Side
 from postern.protocols.mysql import ledger, phases, rows
@@ -139,6 +139,7 @@ class Quotes:
 
     name = "quotes"
     wants = frozenset({Operation})
+    batch_need = BatchNeed.DENY
 
     def see(self, event: object, session: SessionView) -> Verdict:
         assert isinstance(event, Operation)

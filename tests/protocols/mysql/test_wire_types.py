@@ -13,7 +13,7 @@ from tests.support.mysql_links import links, playbook, prepares, recorded, runs,
 
 from postern.domain.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Phase, Refusal
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.base import Side
 from postern.protocols.mysql import messages as m
@@ -130,6 +130,7 @@ class Fate:
     judged: tuple[bytes | None, ...] = ()
     name: str = "fate"
     wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.DENY
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         assert isinstance(event, Operation)

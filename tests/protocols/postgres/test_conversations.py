@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.backend import Backend
 from tests.support.examples import examples
-from tests.support.links import Looks, Masks, Words, links, refused
+from tests.support.links import Asks, Looks, Masks, Words, links, refused
 
 from postern.interception.pipeline import Interceptor
+from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.base import Side
 from postern.relay.link import Close, Effect, Link, Send
 from postern.testing import postgres as pg
@@ -84,6 +85,7 @@ class World:
     seen: bytes = b""  # by the client
     heard: bytes = b""  # by the backend
     closed: bool = False
+    held: bool = False  # behind a part of its own batch that has run
     _to_backend: bytes = b""
     _answers: bytes = b""
 
@@ -100,6 +102,20 @@ class World:
             elif way == "a" and self._answers:
                 piece, self._answers = self._cut(self._answers)
                 self._perform(self.link.receive(Side.TARGET, piece))
+
+    def pause(self) -> None:
+        """The client sends nothing for a while."""
+        if self.link.open_batch:
+            self._perform(self.link.release())
+        self.converse(b"")
+
+    def decide(self) -> None:
+        """What is held is decided on, one after the other."""
+        while self.link.parked is not None:
+            self.held = self.held or (self.backend.has_run and not self.backend.skipping)
+            verdict = self.random.choice([FORWARD, FORWARD, Refuse("asks", "no")])
+            self._perform(self.link.resume(self.link.parked.ticket, verdict))
+            self.converse(b"")
 
     def _cut(self, data: bytes) -> tuple[bytes, bytes]:
         size = self.random.choice([1, 2, 5, 13, 64, len(data), len(data)])
@@ -191,6 +207,101 @@ def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was
         assert not through.link.busy
     assert not through.closed
     assert b"drop" not in through.heard
+
+
+# A batch that comes in parts: some messages, and what follows them. None is a pause.
+PARTS = st.lists(
+    st.tuples(
+        st.lists(messages(TEXTS), max_size=3).map(b"".join),
+        st.one_of(
+            st.none(),
+            st.none(),
+            st.sampled_from([pg.flush(), pg.sync(), pg.sync(), pg.function_call(7)]),
+            TEXTS.map(pg.query),
+        ),
+    ),
+    max_size=10,
+)
+
+
+class Oracle:
+    """What a client sees that talks to the backend alone, but for refusals: each fails the target's transaction as an
+    error of the target's own would, if the target has run a part of the batch, and leaves it as it is otherwise."""
+
+    def __init__(self, secret: str) -> None:
+        self.backend = Backend(secret=secret)
+        self._dropping = False
+        self._has_part = False
+        self._has_run = False
+
+    def see(self, part: bytes, end: bytes | None) -> bytes:
+        tag = b"" if end is None else end[:1]
+        whole = part + (end or b"")
+        if self._dropping:
+            return self._synced() if tag == b"S" else b""
+        if b"drop" not in whole:
+            seen = self.backend.feed(whole)
+            self._has_run = self._has_run or any(sent == b"E" for sent, _ in pg.split(part))
+            self._has_part = self._has_part or bool(whole)
+            if tag in (b"S", b"Q", b"F"):
+                self._has_part = self._has_run = False
+            return seen
+        seen = b"" if self.backend.skipping else refused()
+        if tag in (b"Q", b"F"):
+            return seen + self._ended_by_query()
+        if self._has_run:
+            self.backend.feed(pg.parse("refused"))
+        self._dropping = True
+        return seen + (self._synced() if tag == b"S" else b"")
+
+    def _synced(self) -> bytes:
+        in_part = self._has_part or self.backend.skipping
+        self._dropping = self._has_part = self._has_run = False
+        return self.backend.feed(pg.sync()) if in_part else pg.ready(self.backend.status)
+
+    def _ended_by_query(self) -> bytes:
+        in_part = self._has_part or self.backend.skipping
+        self._has_part = self._has_run = False
+        if not in_part:
+            return pg.ready(self.backend.status)
+        return pg.ready(self.backend.status) if self.backend.feed(pg.query("refused")) else b""
+
+
+@given(PARTS, SEEDS, st.booleans())
+@settings(max_examples=examples(1000), deadline=None)
+def test_batches_in_parts_are_answered_as_by_the_target_alone_but_for_refusals(
+    parts: list[tuple[bytes, bytes | None]], seed: int, masked: bool
+) -> None:
+    oracle = Oracle("***" if masked else "secret-1")
+    through = world(Random(seed), Words(), *([Masks()] if masked else []))
+    expected = b""
+    for part, end in [*parts, (b"", pg.sync())]:
+        expected += oracle.see(part, end)
+        through.converse(part + (end or b""))
+        if end is None:
+            through.pause()
+    assert not through.closed
+    assert b"drop" not in through.heard
+    assert through.seen == expected
+    assert through.backend.committed == oracle.backend.committed
+    assert not through.link.busy
+
+
+@given(PARTS, SEEDS)
+@settings(max_examples=examples(400), deadline=None)
+def test_nothing_is_held_for_a_review_behind_a_part_of_its_batch_that_has_run(
+    parts: list[tuple[bytes, bytes | None]], seed: int
+) -> None:
+    through = world(Random(seed), Asks("drop"))
+    for part, end in [*parts, (b"", pg.sync())]:
+        through.converse(part + (end or b""))
+        through.decide()
+        if end is None:
+            through.pause()
+            through.decide()
+    assert not through.closed
+    assert not through.held
+    assert not through.link.busy
 
 
 @given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)

@@ -118,7 +118,8 @@ def test_an_oversized_bind_is_refused_where_somebody_judges() -> None:
     with playbook(Words(), max_message=LIMIT) as play:
         play >> from_client(pg.parse("insert"), bound, pg.execute(), pg.sync())
         play << prepare(1, "insert") << Operation(2, evidence(bound).text, Phase.RUN, (), True)
-        play << refusal(2, "size", too_large_text(len(bound))) << to_target(pg.parse("insert"), pg.sync())
+        play << refusal(2, "size", too_large_text(len(bound)))
+        play << to_target(pg.parse("insert"), pg.flush(), pg.sync())
         play >> from_target(pg.parse_complete(), pg.ready())
         play << to_client(pg.parse_complete(), too_large(len(bound)), pg.ready())
         still_usable(play, 3)

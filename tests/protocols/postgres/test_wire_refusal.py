@@ -215,16 +215,16 @@ def test_an_earlier_error_of_the_same_batch_is_the_only_one_that_the_client_is_t
         still_usable(play, 3)
 
 
-def test_an_error_that_comes_while_the_client_is_ignored_needs_no_poison() -> None:
+def test_an_error_that_comes_while_the_client_is_ignored_is_the_only_one_told() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], pg.flush(), pg.parse("drop 1"), pg.flush())
         play << operation(1, "select 1") << prepare(2, "drop 1") << refusal(2)
-        play << to_target(*GOOD[:-1], pg.flush())
+        play << to_target(*GOOD[:-1], pg.flush(), POISON)
         play >> from_target(pg.parse_complete(), pg.error("bad"))
         play << Completed(1, error_code="42601", error="bad")
         play.forwarded()
         play >> from_client(pg.sync())
-        play << to_target(POISON, pg.sync())
+        play.forwarded()
         play >> from_target(pg.ready())
         play.forwarded()
         still_usable(play, 3)

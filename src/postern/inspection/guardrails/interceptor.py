@@ -17,7 +17,7 @@ from postern.inspection.guardrails.texts import Masker, by_severity, of_text
 from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql_comments import readings
 from postern.interception.events import RUN, Event, Operation, Output, Rows
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 
 # Characters that are parsed where the event loop waits for it, in all statements that come together: some 10 ms.
@@ -50,6 +50,14 @@ def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
     """The strictest max_rows."""
     found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
     return min(found, key=lambda one: one[0]) if found else None
+
+
+def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
+    """The strictest outcome that an input rule can have. Rules that only warn need no batch."""
+    outcomes = {str(outcome) for rail in rails for rule in rail.input for outcome in (rule.action, rule.unknown)}
+    if Action.REVIEW in outcomes:
+        return BatchNeed.REVIEW
+    return BatchNeed.DENY if Action.DENY in outcomes else BatchNeed.NONE
 
 
 @lru_cache(maxsize=64)
@@ -98,6 +106,7 @@ class GuardRails:
         if self._rules.most is not None:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
+        self.batch_need = _batch_need(rules)
         self._parsed = 0  # characters parsed at once since an operation was let through
         self._operations = 0  # … when that was
         self._counts = RowCounts()

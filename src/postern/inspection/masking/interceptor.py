@@ -30,7 +30,7 @@ from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
 from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 
 _Mask = Callable[[Detectors, Sequence[bytes], Hits], list[bytes] | None]
@@ -95,6 +95,7 @@ class Masking:
         if self._columns is not None and origins is not None:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
+        self.batch_need = BatchNeed.NONE
         self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}

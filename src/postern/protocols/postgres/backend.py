@@ -356,6 +356,7 @@ class Backend:
         if head.kind == QUERY:
             self._described, self._layout = body, None
             return True
+        head.described = body
         if head.informs is not None:
             head.informs.described = body
         self.ledger.slots.popleft()

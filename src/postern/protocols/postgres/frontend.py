@@ -1,16 +1,23 @@
-"""What the client sends, cut into batches that are judged whole.
+"""What the client sends, cut into batches that are judged together.
 
                  ┌───────────── any of P B D E C ─────────────┐
                  ▼                                            │
-    (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, or too much held ──▶ batch
+    (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, too much held, or a pause ──▶ batch
         │                               ▲
-        ├── d c f ──▶ pass on           └── skipping after a refusal in front of Flush: drop until S
+        ├── d c f ──▶ pass on           └── skipping after a refusal of a part: drop until S
         └── X ──────▶ pass on, and drop whatever comes behind it
 
-A batch ends at Sync, Query, FunctionCall or Flush: up to there the backend may run it, so up to there
-it is judged before any of it is forwarded. A batch that holds more than `max_batch` bytes is judged in
-parts, as if a Flush stood there. Messages larger than `max_message` are refused, because they cannot
-be judged and recorded whole, except COPY data and, where no rule looks at values, Bind: those stream.
+A batch ends at Sync, Query, FunctionCall or Flush. Parts of it are forwarded earlier, as if a Flush stood there:
+
+- at the end of each read, where no interceptor needs whole batches;
+- when the client pauses (`release`), because it may wait for an error before it sends its Sync (decision 0071);
+- when more than `max_batch` bytes are held.
+
+Cutting a batch at a pause changes neither what is recorded of an Execute nor what is sent to the
+backend: numbers of exchanges and the meaning of names go on as if the batch were whole.
+
+Messages larger than `max_message` are refused, because they cannot be judged and recorded whole, except
+COPY data and, where no rule looks at values, Bind: those stream.
 """
 
 from __future__ import annotations
@@ -32,6 +39,7 @@ from postern.protocols.postgres.ledger import (
     DESCRIBE,
     EXECUTE,
     FUNCTION,
+    MAX_NAMES,
     PARSE,
     QUERY,
     SYNC,
@@ -73,9 +81,10 @@ HEAD = 64 * 1024
 
 
 class Batch(Request):
-    """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for "held too much"."""
+    """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for a part that is forwarded
+    before its batch is complete. `flushes`: the client pauses, so the backend is asked for its answers."""
 
-    __slots__ = ("end", "held", "inserts", "raw", "runs", "slots")
+    __slots__ = ("end", "flushes", "held", "inserts", "raw", "runs", "slots")
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,6 +93,7 @@ class Batch(Request):
         self.end = m.FLUSH
         self.slots: list[Slot] = []
         self.runs = False  # an Execute is among them
+        self.flushes = False
         # (offset in bytes, index into slots) of each Execute that no Describe of the client stands in front of
         self.inserts: list[tuple[int, int]] = []
 
@@ -103,11 +113,15 @@ class Frontend:
         self._batch: Batch | None = None
         self._passing = 0
         self._dropping = 0
-        # Binds of the open batch, which no slot has proposed yet
+        # What the open batch has prepared and bound. Its names mean nothing else up to its end: if a Parse or a Bind
+        # fails, the backend skips what follows.
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Portal] = {}
         self._described: Slot | None = None  # the last message, if it was the Describe of a portal
         self._rejected = b""  # what the target gets in place of the last message, so that it rejects that one itself
+        self._number = 0  # of the open batch
+        self._released = False  # the open batch has waited long enough
+        self._asked = 0  # the exchange of the last operation
 
     @property
     def midway(self) -> bool:
@@ -117,6 +131,14 @@ class Frontend:
     @property
     def position(self) -> str:
         return m.position(self._intake, self._at)
+
+    def open_batch(self) -> int:
+        """The number of the batch that is kept back until it is complete, or 0."""
+        return 0 if self._batch is None else self._number
+
+    def release(self) -> None:
+        """The open batch has waited long enough: `poll` returns what there is of it."""
+        self._released = self._batch is not None
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -140,8 +162,7 @@ class Frontend:
                 intake.pos = len(buf)
                 return None
             if available < 5:
-                self._keep(buf, run, pos)
-                return None
+                return self._pause(buf, run, pos)
             self._at = pos
             tag = buf[pos]
             traits: i64 = _KNOWN[tag]
@@ -158,15 +179,16 @@ class Frontend:
                 self._keep(buf, run, pos)
                 return self._oversized(tag, size)
             if available < size:
-                self._keep(buf, run, pos)
+                part = self._pause(buf, run, pos)
                 intake.wait(size)
-                return None
+                return part
             intake.pos = pos + size
             if tag == m.QUERY and self._batch is None:
                 return self._query(buf[pos : pos + size])
             batch = self._batch
             if batch is None:
                 batch = self._batch = Batch()
+                self._number += 1
             if run < 0:
                 run = pos
             self._take(batch, tag, buf, pos + 5, pos + size)
@@ -178,15 +200,35 @@ class Frontend:
                 self._rejected = b""
             else:
                 batch.held += size
-            if traits & _ENDS or batch.held > self.max_batch:
-                batch.end = tag if traits & _ENDS else m.FLUSH
+            if traits & _ENDS:
+                batch.end = tag
                 self._keep(buf, run, pos + size)
                 return self._finish()
+            if batch.held > self.max_batch:
+                self._keep(buf, run, pos + size)
+                return self._take_part(batch)
 
     def _keep(self, buf: bytes, start: i64, end: i64) -> None:
         """The open batch holds these messages from now on; none when `start` is negative."""
         if start >= 0 and self._batch is not None:
             self._batch.raw.append(buf[start:end])
+
+    def _pause(self, buf: bytes, start: i64, end: i64) -> Batch | None:
+        """Every complete message has been read: the part of the open batch that is forwarded already, if any."""
+        self._keep(buf, start, end)
+        batch = self._batch
+        if batch is None or (self.wants.batches and not self._released):
+            return None
+        return self._take_part(batch)
+
+    def _take_part(self, batch: Batch) -> Batch:
+        """What there is of the open batch, to be forwarded before its end."""
+        if len(self._statements) > MAX_NAMES or len(self._portals) > MAX_NAMES:
+            raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals in one batch")
+        batch.flushes = self._released
+        self._batch = None
+        self._released = False
+        return batch
 
     def _check(self, tag: int, traits: i64, length: i64) -> None:
         """Refuses what no client may send, or not now, before any of it is waited for."""
@@ -210,6 +252,7 @@ class Frontend:
         self._asks(batch, exchange, text)
         if (ledger.portals or ledger.statements) and may_run_by_name(text):
             self._run_by_name(batch, exchange, text)
+        self._forget_names()
         return batch
 
     def _asks(
@@ -224,6 +267,7 @@ class Frontend:
         oids: tuple[int, ...] = (),
     ) -> None:
         ledger = self.ledger
+        self._asked = exchange
         behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
         batch.operations.append(
             Operation(exchange, text, phase, values, truncated, ledger.unread, behind, unsure, oids, ledger.encoding)
@@ -233,20 +277,28 @@ class Frontend:
         batch = self._batch
         assert batch is not None
         self._batch = None
+        self._released = False
+        self._end_batch()
+        return batch
+
+    def _end_batch(self) -> None:
+        """What follows is another batch, whatever was forwarded of the last one before."""
+        self._forget_names()
+        # A batch that only prepares is an exchange of its own.
+        self.ledger.exchange = max(self.ledger.exchange, self._asked)
+
+    def _forget_names(self) -> None:
         if self._statements:
             self._statements.clear()
         if self._portals:
             self._portals.clear()
         self._described = None
-        if batch.operations:
-            # A batch that only prepares is an exchange of its own.
-            self.ledger.exchange = max(self.ledger.exchange, batch.operations[-1].exchange)
-        return batch
 
     def _aside(self, tag: int, size: int) -> bytes | Batch:
         """Messages outside of batches: they are passed on as they come, in order."""
         if self._batch is not None:
             return self._finish()
+        self._end_batch()
         if tag in (m.COPY_DONE, m.COPY_FAIL):
             self.ledger.end_copy_in()
         elif tag == m.TERMINATE:
@@ -273,6 +325,7 @@ class Frontend:
     def _oversized(self, tag: int, size: int) -> bytes | Batch | None:
         if self._batch is not None:
             return self._finish()
+        self._end_batch()
         intake = self._intake
         needed = min(size, HEAD)
         if len(intake.buf) - intake.pos < needed:
@@ -383,6 +436,8 @@ class Frontend:
             portals = [Portal([Statement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])]
         batch.runs = True
         if described is not None and described.name == name:
+            if described.described is not None:  # it is answered already: they came in two parts
+                slot.described = described.described
             described.informs = slot
         else:
             batch.inserts.append((batch.held, len(batch.slots)))

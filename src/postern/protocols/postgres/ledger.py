@@ -202,7 +202,7 @@ class Slot:
         self.hidden = False
         self.began = 0  # EXECUTE: the exchange of the first one of its portal
         self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
-        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription
+        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription; DESCRIBE: of its answer
         self.copies_ended = 0  # copies that the client has ended, before it was told that they began
         self.data = b""  # REFUSED: what the client is told; a warning is told in the same way
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows

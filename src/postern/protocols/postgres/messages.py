@@ -181,6 +181,7 @@ def query(text: bytes) -> bytes:
 
 
 SYNC_MESSAGE = message(b"S")
+FLUSH_MESSAGE = message(b"H")
 TERMINATE_MESSAGE = message(b"X")
 
 

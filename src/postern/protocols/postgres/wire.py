@@ -10,13 +10,14 @@ as an error would have:
                                                                ReadyForQuery reaches the client
     Query, FunctionCall        yes                             error; the backend gets a query that fails,
                                                                and its ReadyForQuery reaches the client
-    Flush                      any                             error; the client's messages are dropped
+    Flush, or a part           any                             error; the client's messages are dropped
                                                                up to its Sync, then as above
 
-Where an Execute of the same batch has run already, the Sync would commit it. Then a statement that
-cannot be parsed goes in front of the Sync: the backend rolls back as after any error, and the answer
-to that statement is swallowed. A query that fails does the same in one message, and where the backend
-skips to the next Sync it is skipped, as the refused one would have been.
+Where an Execute of the same batch has run already, the Sync would commit it. Then the backend gets a
+statement that cannot be parsed: it rolls back as after any error, and the answer to that statement is
+swallowed. The statement goes in front of the Sync, or at once where the Sync is still to come. A query
+that fails does the same in one message, and where the backend skips to the next Sync it is skipped, as
+the refused one would have been.
 """
 
 from __future__ import annotations
@@ -92,17 +93,35 @@ class PostgresWire(Wire):
             ledger.ran = ledger.ran or request.runs
         else:
             ledger.unsynced = ledger.ran = False
+        if request.flushes:
+            raw = [*raw, m.FLUSH_MESSAGE]
         return raw[0] if len(raw) == 1 else b"".join(raw)
 
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, Batch)
         slot = Slot(REFUSED, request.operations[0].exchange if request.operations else 0)
         slot.data = refusal_response(refusal)
-        self._ledger.add(slot)
-        if request.end == m.FLUSH:
-            self._frontend.skipping = True
+        if request.end != m.FLUSH:
+            self._ledger.add(slot)
+            return self._resync(request.end)
+        self._frontend.skipping = True
+        return self._fail_part(slot)
+
+    def _fail_part(self, slot: Slot) -> bytes:
+        """Refuses a part of a batch whose end is still to come. The backend fails what it has run of the batch now, as
+        at an error of its own, and does not keep it open until the client sends its Sync. The client gets the refusal
+        now, too: answers that the backend has not flushed come out in front of it."""
+        ledger = self._ledger
+        answers_due = bool(ledger.slots)
+        ledger.add(slot)
+        if ledger.skipping:
+            ledger.ran = False  # it has failed already
             return b""
-        return self._resync(request.end)
+        if not ledger.ran:
+            return m.FLUSH_MESSAGE if answers_due else b""
+        ledger.add(Slot(POISON))
+        ledger.ran = False
+        return _POISON_PARSE
 
     def _resync(self, end: int) -> bytes:
         """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
@@ -153,6 +172,18 @@ class PostgresWire(Wire):
             event.become(refusal)
             return event.encode()
         return refusal_response(refusal)
+
+    @property
+    def open_batch(self) -> int:
+        return self._frontend.open_batch
+
+    @property
+    def batch_has_run(self) -> bool:
+        """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
+        return self._ledger.ran or self._ledger.skipping
+
+    def release(self) -> None:
+        self._frontend.release()
 
     @property
     def swallows(self) -> bool:

@@ -1,0 +1,398 @@
+"""Batches that arrive in parts: what is forwarded early, and what becomes of refusals and reviews behind it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.links import (
+    Asks,
+    Looks,
+    Masks,
+    Words,
+    links,
+    operation,
+    pipeline,
+    playbook,
+    prepare,
+    refusal,
+    refused,
+)
+
+from postern.interception.events import Completed
+from postern.interception.pipeline import Interceptor
+from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.base import Side
+from postern.protocols.postgres import messages
+from postern.relay.link import Close, Park
+from postern.testing import postgres as pg
+from postern.testing.playbook import Playbook, from_client, from_target, pause, renew, resume, to_client, to_target
+
+RUN = [pg.parse("insert"), pg.bind(), pg.execute()]
+DONE = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("INSERT 0 1")]
+POISON = pg.parse("refused by the gateway")
+SYNTAX = pg.error("syntax error at or near refused")
+FAILED = Completed(1, error_code="42601", error="bad")
+INSERTED = Completed(1, "INSERT 0 1", 1)
+QUESTION = Park("t1", "may review this run?")
+TOO_LATE = (
+    "may review this run?; statements before it in the same batch have run already, so it cannot wait for a review "
+    "and was refused with them"
+)
+TOO_LATE_HINT = "Send it in a batch of its own (a Sync before it), or send the whole batch without a pause or a Flush."
+
+UNNEEDED: dict[str, list[Interceptor]] = {"no rule": [], "masking": [Masks()], "looks": [Looks()]}
+NEEDED: dict[str, list[Interceptor]] = {"deny": [Words()], "review": [Asks()], "deny and masking": [Words(), Masks()]}
+ALL = {**UNNEEDED, **NEEDED}
+
+
+def describes(interceptors: list[Interceptor]) -> list[bytes]:
+    """What the gateway puts in front of each Execute where somebody looks at rows."""
+    return [pg.describe_portal()] if any(isinstance(one, Masks | Looks) for one in interceptors) else []
+
+
+def described(interceptors: list[Interceptor]) -> list[bytes]:
+    return [pg.no_data()] if describes(interceptors) else []
+
+
+def begun(play: Playbook, policy: str) -> list[Interceptor]:
+    """The client sends a statement without a Sync, and waits."""
+    interceptors = ALL[policy]
+    sent = [*RUN[:2], *describes(interceptors), RUN[2]]
+    play >> from_client(*RUN)
+    if policy in NEEDED:
+        play >> pause()
+        sent.append(pg.flush())
+    play << operation(1, "insert") << to_target(*sent)
+    return interceptors
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_error_reaches_client_that_has_not_sent_its_sync(policy: str) -> None:
+    with playbook(*ALL[policy]) as play:
+        begun(play, policy)
+        play >> from_target(pg.error("bad"))
+        play << FAILED
+        play.forwarded()
+        play >> from_client(pg.sync())
+        play.forwarded()
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_batch_continues_after_its_first_part(policy: str) -> None:
+    with playbook(*ALL[policy]) as play:
+        interceptors = begun(play, policy)
+        play >> from_target(*DONE[:2], *described(interceptors), DONE[2])
+        play << INSERTED << to_client(*DONE)
+        play >> from_client(*RUN, pg.sync())
+        play << operation(2, "insert")
+        play << to_target(*RUN[:2], *describes(interceptors), RUN[2], pg.sync())
+        play >> from_target(*DONE[:2], *described(interceptors), DONE[2], pg.ready())
+        play << Completed(2, "INSERT 0 1", 1) << to_client(*DONE, pg.ready())
+
+
+@pytest.mark.parametrize("policy", NEEDED)
+def test_batch_that_is_judged_whole_is_forwarded_only_after_a_pause(policy: str) -> None:
+    link = links(*NEEDED[policy])()
+    assert link.receive(Side.CLIENT, b"".join(RUN)) == []
+    first = link.open_batch
+    assert first
+    assert link.release()
+    assert not link.open_batch
+    assert link.receive(Side.CLIENT, b"".join(RUN)) == []
+    assert link.open_batch not in (0, first)
+
+
+@pytest.mark.parametrize("policy", UNNEEDED)
+def test_batch_that_is_judged_in_parts_is_never_kept_back(policy: str) -> None:
+    link = links(*UNNEEDED[policy])()
+    assert link.receive(Side.CLIENT, b"".join(RUN)[:-1])
+    assert not link.open_batch
+
+
+@pytest.mark.parametrize(
+    ("interceptors", "waits", "reviews"),
+    [
+        ([Looks()], False, False),
+        ([Looks(), Words()], True, False),
+        ([Asks(), Words()], True, True),
+        ([Words(), Masks(), Asks()], True, True),
+    ],
+)
+def test_greatest_need_of_all_interceptors_decides(interceptors: list[Interceptor], waits: bool, reviews: bool) -> None:
+    link = links(*interceptors)()
+    link.receive(Side.CLIENT, b"".join(RUN))
+    assert (bool(link.open_batch), link.may_review_batches) == (waits, reviews)
+    link.release()
+    link.receive(Side.CLIENT, b"".join(RUN))
+    assert (bool(link.open_batch), link.may_review_batches) == (waits, False)
+
+
+def test_pause_without_an_open_batch_changes_nothing() -> None:
+    with playbook(Words()) as play:
+        play >> pause()
+        play >> from_client(pg.parse("x")[:4])
+        play >> pause()
+        play.leave()
+
+
+def test_policy_that_needs_no_batches_any_more_forwards_what_was_kept_back() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*RUN)
+        play >> renew(pipeline())
+        play >> from_client(pg.sync())
+        play << operation(1, "insert") << to_target(*RUN, pg.sync())
+        play >> from_target(*DONE, pg.ready())
+        play << INSERTED
+        play.forwarded()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("end", [pg.sync(), pg.flush(), b""])
+def test_refusal_fails_what_the_batch_has_run(end: bytes) -> None:
+    """The target fails at once, also where the client's Sync is still to come."""
+    with playbook(Words()) as play:
+        begun(play, "deny")
+        play >> from_client(pg.parse("drop"), end)
+        if not end:
+            play >> pause()
+        play << prepare(2, "drop") << refusal(2)
+        play << to_target(POISON, *([pg.sync()] if end == pg.sync() else []))
+        play >> from_target(*DONE, SYNTAX)
+        play << INSERTED << to_client(*DONE, refused())
+        if end != pg.sync():
+            play >> from_client(pg.bind(), pg.execute(), pg.sync())
+            play << to_target(pg.sync())
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
+def test_refusal_behind_a_part_that_has_run_nothing_does_not_fail_the_transaction() -> None:
+    """The target's answers to the first part are flushed, so that the refusal's turn comes."""
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("select 1", "s"))
+        play >> pause()
+        play << prepare(1, "select 1") << to_target(pg.parse("select 1", "s"), pg.flush())
+        play >> from_client(pg.parse("drop"))
+        play >> pause()
+        play << prepare(1, "drop") << refusal(1) << to_target(pg.flush())
+        play >> from_target(pg.parse_complete())
+        play << to_client(pg.parse_complete(), refused())
+        play >> from_client(pg.sync())
+        play.forwarded()
+        play >> from_target(pg.ready(b"T"))
+        play.forwarded()
+
+
+def test_refusal_of_the_first_part_reaches_the_client_at_once_and_the_target_never() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*RUN, pg.parse("drop"))
+        play >> pause()
+        play << prepare(1, "insert") << operation(1, "insert") << prepare(2, "drop") << refusal(1)
+        play << to_client(refused())
+        play >> from_client(*RUN, pg.sync())
+        play << to_client(pg.ready())
+
+
+def test_error_of_the_target_hides_a_refusal_behind_it() -> None:
+    with playbook(Words()) as play:
+        begun(play, "deny")
+        play >> from_target(pg.error("bad"))
+        play << FAILED
+        play.forwarded()
+        play >> from_client(pg.parse("drop"))
+        play >> pause()
+        play << prepare(2, "drop") << refusal(2)
+        play >> from_client(pg.sync())
+        play.forwarded()
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
+def test_query_that_is_refused_behind_a_part_ends_the_batch_with_an_error() -> None:
+    with playbook(Words()) as play:
+        begun(play, "deny")
+        play >> from_client(pg.query("drop"))
+        play << operation(2, "drop") << refusal(2) << to_target(pg.query("refused by the gateway"))
+        play >> from_target(*DONE, SYNTAX, pg.ready())
+        play << INSERTED << to_client(*DONE, refused(), pg.ready())
+
+
+def test_refusal_behind_a_copy_that_begins_fails_the_copy() -> None:
+    """The target gets a message that does not belong into a copy: its error says so, and the refusal is skipped."""
+    unexpected = "unexpected message type 0x50 during COPY from stdin"
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("copy t from stdin"), pg.bind(), pg.execute())
+        play >> pause()
+        play << operation(1, "copy t from stdin")
+        play << to_target(pg.parse("copy t from stdin"), pg.bind(), pg.execute(), pg.flush())
+        play >> from_client(pg.parse("drop"))
+        play >> pause()
+        play << prepare(2, "drop") << refusal(2) << to_target(POISON)
+        play >> from_target(pg.parse_complete(), pg.bind_complete(), pg.copy_in(), pg.error(unexpected, "08P01"))
+        play << Completed(1, error_code="08P01", error=unexpected)
+        play.forwarded()
+        play >> from_client(pg.sync())
+        play.forwarded()
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
+# Reviews
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_review_of_the_first_part_holds_all_of_it(approved: bool) -> None:
+    batch = [*RUN, pg.parse("review this"), pg.bind(), pg.execute()]
+    with playbook(Asks()) as play:
+        play >> from_client(*batch)
+        play >> pause()
+        play << QUESTION
+        play >> from_client(pg.sync())
+        if approved:
+            play >> resume("t1", FORWARD)
+            play << QUESTION  # it is asked about its Parse first
+        play >> resume("t1", FORWARD if approved else Refuse("asks", "no"))
+        if approved:
+            play << operation(1, "insert") << operation(2, "review this")
+            play << to_target(*batch, pg.flush(), pg.sync())
+            play >> from_target(*DONE, *DONE, pg.ready())
+            play << INSERTED << Completed(2, "INSERT 0 1", 1)
+            play.forwarded()
+        else:
+            play << prepare(1, "insert") << operation(1, "insert")
+            play << prepare(2, "review this") << operation(2, "review this") << refusal(1, "asks", "no")
+            play << to_client(refused("no"), pg.ready())
+
+
+@pytest.mark.parametrize("first", ["a pause", "a flush"])
+def test_review_behind_a_part_that_has_run_is_refused(first: str) -> None:
+    with playbook(Asks()) as play:
+        if first == "a pause":
+            begun(play, "review")
+        else:
+            play >> from_client(*RUN, pg.flush())
+            play << operation(1, "insert")
+            play.forwarded()
+        play >> from_client(pg.parse("review this"), pg.bind(), pg.execute(), pg.sync())
+        play << prepare(2, "review this") << operation(2, "review this") << refusal(2, "", TOO_LATE)
+        play << to_target(POISON, pg.sync())
+        play >> from_target(*DONE, SYNTAX, pg.ready())
+        play << INSERTED
+        play << to_client(*DONE, messages.error_response("42501", TOO_LATE, hint=TOO_LATE_HINT), pg.ready())
+
+
+def test_review_behind_a_part_that_has_only_prepared_is_held() -> None:
+    with playbook(Asks("run this")) as play:
+        play >> from_client(pg.parse("run this?", "s"), pg.flush())
+        play << Park("t1", "may run this? run?")
+        play >> resume("t1", FORWARD)
+        play << prepare(1, "run this?") << to_target(pg.parse("run this?", "s"), pg.flush())
+        play >> from_target(pg.parse_complete())
+        play.forwarded()
+        play >> from_client(pg.bind("", "s"), pg.execute(), pg.sync())
+        play << Park("t1", "may run this? run?")
+        play >> resume("t1", FORWARD)
+        play << operation(2, "run this?") << to_target(pg.bind("", "s"), pg.execute(), pg.sync())
+        play >> from_target(*DONE[1:], pg.ready())
+        play << Completed(2, "INSERT 0 1", 1)
+        play.forwarded()
+
+
+def test_review_of_what_the_target_skips_is_not_asked_for() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.parse("bad"), pg.flush())
+        play << prepare(1, "bad")
+        play.forwarded()
+        play >> from_target(pg.error("bad"))
+        play << FAILED
+        play.forwarded()
+        play >> from_client(pg.parse("review this"), pg.bind(), pg.execute(), pg.sync())
+        play << prepare(2, "review this") << operation(2, "review this") << refusal(2, "", TOO_LATE)
+        play << to_target(pg.sync())
+        play >> from_target(pg.ready())
+        play.forwarded()
+
+
+def test_review_is_waited_for_again_in_the_next_batch() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(*RUN, pg.sync(), pg.query("review this"))
+        play << operation(1, "insert") << to_target(*RUN, pg.sync()) << QUESTION
+        play.leave()
+
+
+# What a cut must not change
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_name_that_the_batch_gives_anew_means_only_that_behind_the_cut(policy: str) -> None:
+    """A Bind that runs finds that its own batch's Parse was confirmed: otherwise the target skips both."""
+    interceptors = ALL[policy]
+    with playbook(*interceptors) as play:
+        play >> from_client(pg.parse("drop" if policy == "review" else "select 1"), pg.sync())
+        old = "drop" if policy == "review" else "select 1"
+        play << prepare(1, old)
+        play.forwarded()
+        play >> from_target(pg.parse_complete(), pg.ready())
+        play.forwarded()
+        play >> from_client(pg.parse("insert"))
+        if policy in NEEDED:
+            play >> pause()
+        play << prepare(2, "insert") << to_target(pg.parse("insert"), *([pg.flush()] if policy in NEEDED else []))
+        play >> from_client(pg.bind(), pg.execute(), pg.sync())
+        play << operation(2, "insert") << to_target(pg.bind(), *describes(interceptors), pg.execute(), pg.sync())
+        play >> from_target(*DONE[:2], *described(interceptors), DONE[2], pg.ready())
+        play << Completed(2, "INSERT 0 1", 1) << to_client(*DONE, pg.ready())
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_describe_of_the_client_serves_an_execute_behind_the_cut(answered: bool) -> None:
+    head = [pg.parse("select s"), pg.bind(), pg.describe_portal()]
+    answer = [pg.parse_complete(), pg.bind_complete(), pg.row_description("s")]
+    with playbook(Masks()) as play:
+        play >> from_client(*head)
+        play << prepare(1, "select s")
+        play.forwarded()
+        if answered:
+            play >> from_target(*answer)
+            play.forwarded()
+        play >> from_client(pg.execute(), pg.sync())
+        play << operation(1, "select s")
+        play.forwarded()
+        if not answered:
+            play >> from_target(*answer)
+            play.forwarded()
+        play >> from_target(pg.data_row("secret-1"), pg.command_complete("SELECT 1"), pg.ready())
+        play << Completed(1, "SELECT 1", 1)
+        play << to_client(pg.data_row("***"), pg.command_complete("SELECT 1"), pg.ready())
+
+
+def test_names_of_a_batch_that_never_ends_are_bounded() -> None:
+    """The target skips what follows its error, so that nothing else counts the names."""
+    link = links()()
+    link.receive(Side.CLIENT, pg.parse("bad"))
+    link.receive(Side.TARGET, pg.error("bad"))
+    parses = b"".join(pg.parse("select 1", f"s{n}") for n in range(60_000))
+    assert not any(isinstance(effect, Close) for effect in link.receive(Side.CLIENT, parses))
+    more = b"".join(pg.parse("select 1", f"t{n}") for n in range(60_000))
+    assert any(isinstance(effect, Close) for effect in link.receive(Side.CLIENT, more))
+
+
+def test_preparing_batch_is_one_exchange_however_it_is_cut() -> None:
+    with playbook() as play:
+        play >> from_client(pg.parse("select 1", "a"))
+        play << prepare(1, "select 1")
+        play.forwarded()
+        play >> from_client(pg.parse("select 2", "b"))
+        play << prepare(1, "select 2")
+        play.forwarded()
+        play >> from_client(pg.sync(), pg.query("select 3"))
+        play << operation(2, "select 3")
+        play.forwarded()
+        play >> from_target(pg.parse_complete(), pg.parse_complete(), pg.ready())
+        play.forwarded()
+        play >> from_target(pg.command_complete("SELECT 1"), pg.ready())
+        play << Completed(2, "SELECT 1", 1)
+        play.forwarded()
