@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
-from tests.api.conftest import Api, message
+from tests.api.conftest import TARGET, Api, message
 
 from postern.api.audited import AuditedRoute
 from postern.api.middleware import MAX_BODY
@@ -215,7 +215,7 @@ async def entries(api: Api) -> list[tuple[str, str, str, str, int]]:
 
 async def test_writes_leave_entries_and_secrets_do_not(api: Api) -> None:
     api.world.clock.tick = timedelta(milliseconds=1)
-    secret = {"envvar:PASS": "aHVudGVyMg=="}
+    secret = TARGET | {"envvar:PASS": "aHVudGVyMg=="}
     await api.make_connection(secret=secret)
     await api.as_ann.put("/connections/shop", json=api.connection_body(secret=secret))
     await api.as_ann.post("/connections/shop/credentials", json={})

@@ -12,6 +12,7 @@ from postern.cli import unserved
 from postern.cli.json_files import parsed
 from postern.client.client import Client
 from postern.client.shapes import Row
+from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.domain.text import one_line
 from postern.errors import NotFound, PosternError
 
@@ -89,6 +90,8 @@ def applied(api: Client, wanted: Row) -> Row:
     name = str(wanted["name"])
     try:
         given = dict(wanted)
+        if isinstance(given.get("subtype"), str):
+            given["subtype"] = canonical_subtype(given["subtype"])
         agent = given.pop("agent", None)
         if agent is not None:
             given["agent_id"] = api.agents.id_of(str(agent))
@@ -98,6 +101,7 @@ def applied(api: Client, wanted: Row) -> Row:
             new = {"type": "database", **MODES, **given}
             if "agent_id" not in new:
                 new["agent_id"] = api.agents.default()
+            check_target_keys(str(new.get("subtype")), new.get("secret") or {})
             unserved.warn(api, api.connections.create(new))
             return {"name": name, "action": "created"}
         changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}

@@ -14,7 +14,7 @@ from postern.domain.principal import Principal
 from postern.domain.resource import TagUse
 from postern.errors import Conflict, Invalid, Malformed, NotFound
 from postern.services.access_control import AccessControl
-from postern.services.connection_fields import ConnectionFields, FieldChecks, fields_of, withdraw
+from postern.services.connection_fields import ConnectionFields, FieldChecks, check_keys, fields_of, withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals, Topic
@@ -128,7 +128,9 @@ class Connections:
                 "itself, by `postern run`; choose another",
                 field="agent_id",
             )
-        return await self._checks.merged(current, given)
+        merged = await self._checks.merged(current, given)
+        check_keys(current, merged)
+        return merged
 
 
 def _view(connection: Connection, online: frozenset[UUID]) -> ConnectionView:

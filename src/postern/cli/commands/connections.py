@@ -16,6 +16,7 @@ from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import SUBTYPES
+from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Denied
 
 
@@ -168,7 +169,12 @@ def _show_schema(found: Row) -> None:
 @connections.command()
 @click.argument("name", required=False)
 @click.option("--type", "kind", help="database, application or custom; that of the subtype when missing.")
-@click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
+@click.option(
+    "--subtype",
+    default="postgres",
+    show_default=True,
+    help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
+)
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @secret_values.options
 @tag_option("A tag; repeatable.")
@@ -208,8 +214,12 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     --env PASS=base64://…               decoded
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
-    A command gets what --secret-file has as a file of its own, whose path is in the variable KEY; references, -
-    and base64:// are possible there, too.
+    \b
+    Keys of postgres and mysql: HOST and USER; PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of ssh: HOST and USER; PORT, and PASS, PRIVATE_KEY or SSH_AUTH_SOCK
+
+    A key that the subtype does not have is refused. A command takes any key, and gets what --secret-file has as a
+    file of its own, whose path is in the variable KEY; references, - and base64:// are possible there, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
@@ -224,10 +234,12 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
     secret = secret_values.given(given["variables"], given["files"])
     command = _words(given["command"] or "")
+    subtype = "" if command else canonical_subtype(given["subtype"])
+    check_target_keys(subtype, secret)
     return {
         "name": name,
-        "type": "custom" if command else given["kind"] or _type_of(given["subtype"]),
-        "subtype": "" if command else given["subtype"],
+        "type": "custom" if command else given["kind"] or _type_of(subtype),
+        "subtype": subtype,
         "command": command,
         "agent_id": agent_id,
         **MODES,
