@@ -49,13 +49,17 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "guardrails_advisory": False,
         "managed_by": None,
         "status": "online",
+        "agent_name": api.agent.name,
+        "target": {"HOST": "db.example", "PORT": "5432", "USER": "app", "DB": "shop"},
+        "target_status": "untested",
+        "last_test": None,
         "default_database": "shop",
         "secret": SHOWN,
     }
     for key in ("shop", shown["id"]):
         assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
     assert (await api.as_admin.get("/connections")).json() == {"data": [shown], "total": 1, "has_next_page": False}
-    assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}}
+    assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}, "target": {}}
     api.world.clock.forward(seconds=16)
     assert (await api.as_ann.get("/connections/shop")).json()["status"] == "offline"
 

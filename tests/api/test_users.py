@@ -198,11 +198,12 @@ async def test_credentials(api: Api) -> None:
         "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-02T03:05:05Z",
         "revoked_at": None,
+        "status": "active",
         "has_review": False,
     }
     assert len(issued["password"]) == 32
     listed = (await api.as_ann.get("/connections/shop/credentials")).json()["data"]
-    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at")
+    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at", "status")
     assert listed == [{name: issued[name] for name in names}]
     assert (await api.as_bob.get("/connections/shop/credentials")).json()["data"] == []
     path = f"/connections/shop/credentials/{issued['id']}"

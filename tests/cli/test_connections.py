@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.errands import answer_errands
 from tests.support.served import Served
 
 from postern.domain.agent import AgentMode
 from postern.domain.connection import ConnectionType
+from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
 
 TARGET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:USER": "YXBw"}
 
@@ -323,3 +325,50 @@ def test_aliases_of_subtypes_are_accepted(known: Served, alias: str, stored_as: 
     assert [one["name"] for one in known.json("connections", "list", "--subtype", alias)] == (
         ["orders"] if alias == "mariadb" else ["orders", "shop", "store"]
     )
+
+
+def test_target_agent_and_last_test_are_shown(known: Served) -> None:
+    shown = known.ok("connections", "show", "shop").stdout
+    shown = " ".join(shown.split())
+    assert "agent_name edge" in shown
+    assert "target HOST=db.example, PORT=5432, USER=app, DB=shop" in shown
+    assert "target_status untested" in shown
+    listed = known.ok("connections", "list", "--agent", "edge").stdout
+    assert listed == "shop\tpostgres\tonline\tenv=prod\tedge\tuntested\tdb.example:5432\n"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "reason"),
+    [
+        (Failure.AWAY, 6, "the target at db.example:5432 cannot be reached"),
+        (Failure.FAILED, 1, "the target of 'shop' refused: no such role"),
+    ],
+)
+def test_exit_code_of_a_test_tells_an_absent_target_from_one_that_refuses(
+    known: Served, failure: Failure, code: int, reason: str
+) -> None:
+    answer = ErrandAnswer({}, failure=failure, reason=reason)
+    answer_errands(known.world, known.services.errands, {ErrandKind.TEST: answer})
+    tested = known.cli("connections", "test", "shop")
+    assert (tested.exit_code, reason in tested.stderr) == (code, True), tested.stderr
+    assert "\tfailed 20" in known.ok("connections", "list", "--agent", "edge").stdout
+    assert reason in known.ok("connections", "show", "shop").stdout
+
+
+def test_agent_id_accepts_the_name_of_an_agent(known: Served, tmp_path: Path) -> None:
+    edge = known.json("connections", "show", "shop")["agent_id"]
+    moved = known.json("connections", "update", "store", "--set", "agent_id=edge")
+    assert (moved["agent_id"], moved["agent_name"]) == (edge, "edge")
+    body = {**moved, "name": "orders", "agent_id": "edge", "secret": TARGET}
+    assert apply(known, tmp_path, {key: body[key] for key in ("name", "subtype", "agent_id", "secret")}) == ["created"]
+    assert known.json("connections", "show", "orders")["agent_name"] == "edge"
+    assert known.cli("connections", "update", "store", "--set", "agent_id=none").exit_code == 5
+
+
+def test_credentials_list_tells_valid_expired_and_revoked_apart(known: Served) -> None:
+    kept, ended, over = (known.json("credentials", "issue", "shop", *more) for more in ((), (), ("--hours", "1")))
+    known.ok("credentials", "revoke", "shop", ended["id"])
+    known.world.clock.forward(seconds=3601)
+    lines = known.ok("credentials", "list", "shop").stdout.splitlines()
+    states = {line.split("\t")[0]: line.split("\t")[-1] for line in lines}
+    assert states == {kept["id"]: "valid", ended["id"]: "revoked", over["id"]: "expired"}

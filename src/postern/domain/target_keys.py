@@ -138,4 +138,6 @@ def readable_values(subtype: str, secret: Mapping[str, Secret]) -> dict[str, str
         if stored:
             text = stored.reveal()
             values[name] = text if is_reference(text) else base64.b64decode(text).decode(errors="replace")
-    return {**values, "PORT": values.get("PORT", str(keys.port))} if "HOST" in values else values
+        elif name == "PORT" and "HOST" in values:
+            values[name] = str(keys.port)
+    return values
