@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hmac
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from postern.api import pages
 from postern.api.auth import address_of
 from postern.api.cookies import csrf_token_of, login_cookie, require_own_origin
 from postern.api.info import Told
 from postern.api.state_cookie import set_state_cookie
+from postern.api.web_login_pages import LOGIN
 from postern.domain.login import Login
 from postern.domain.principal import Account
 from postern.domain.secret import Secret
@@ -46,8 +46,9 @@ async def to_login(
         started = await services.oidc_login.begin(
             Wish(back, organization=organization), api_url=info.api_url, address=address_of(request)
         )
-    except Malformed:
-        return pages.told("Log in first", f"Log in at {info.api_url}/ in this browser, then open this page again.")
+    except Malformed:  # they log in here, and not at an OpenID provider
+        query = urlencode({"back": back} | ({"organization": organization} if organization else {}))
+        return RedirectResponse(f"{info.api_url}{LOGIN}?{query}", status_code=303)
     response = RedirectResponse(started.login_url, status_code=303)
     set_state_cookie(response, started, info)
     return response
@@ -65,10 +66,18 @@ async def form_of(request: Request) -> dict[str, str]:
         raise Malformed("the body cannot be read as a form") from None
 
 
-def require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
-    """Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that
-    it is our own. A form cannot send a header, so the token comes in a field. Raises Denied."""
+def require_own_submit(request: Request, info: Told) -> None:
+    """Check that a form was sent by a page of ours, also one that somebody sends who is not logged in yet.
+
+    Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that it
+    is our own. Raises Denied.
+    """
     if not (request.headers.get("Origin") == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"):
         require_own_origin(request, info)
+
+
+def require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
+    """A form cannot send a header, so the token comes in a field. Raises Denied."""
+    require_own_submit(request, info)
     if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
         raise Denied("this page is from another login; open it again")
