@@ -72,18 +72,6 @@ def test_a_file_that_was_removed_is_not_said_to_have_the_password(settings: Sett
         assert "setup-link` makes a link" in banner
 
 
-def test_a_command_that_is_on_the_path_is_named_shortly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "postern"
-    own.write_text("")
-    monkeypatch.setattr(sys, "argv", [str(own)])
-    monkeypatch.setattr(shutil, "which", lambda _: str(own))
-    assert machine._command() == "postern"
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert machine._command() == str(own)
-    monkeypatch.setattr(sys, "argv", ["/lib/postern/__main__.py"])
-    assert machine._command() == f"{sys.executable} -m postern"
-
-
 def test_a_gateway_without_workers_is_refused(settings: Settings) -> None:
     with pytest.raises(Misconfigured, match="give 1 or more"):
         machine.run(replace(settings, workers=0), {})

@@ -173,7 +173,7 @@ class ConnectionAnswer(Answer):
             status=view.status,
             agent_name=view.agent_name,
             target_status=view.target_status,
-            last_test=view.last_test and LastTestAnswer.of(view.last_test, with_reason=with_keys),
+            last_test=None if view.last_test is None else LastTestAnswer.of(view.last_test, with_reason=with_keys),
             target=readable_values(connection.subtype, connection.secret) if with_keys else {},
             tracker_issue_template_id=connection.issue_template_id,
             secret=_without_values(connection.secret) if with_keys else {},
