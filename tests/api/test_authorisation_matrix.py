@@ -414,22 +414,26 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("POST", "/localauth/second-factor"): 401,
     ("POST", "/localauth/setup"): 401,
     ("GET", "/login"): 400,
-    ("GET", "/login/device"): 200,
+    ("GET", "/login/device"): 303,  # pages: they lead to login
     ("POST", "/login/device"): 201,
     ("POST", "/login/device/confirm"): 401,
     ("POST", "/login/device/token"): 401,
     ("POST", "/login/exchange"): 401,
-    ("GET", "/login/ssh"): 200,
+    ("GET", "/login/ssh"): 303,
     ("POST", "/login/ssh/confirm"): 401,
     ("GET", "/publicserverinfo"): 200,
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
-    ("GET", "/reviews/page/{id}"): 200,  # a page: it leads to login
+    ("GET", "/reviews/page/{id}"): 303,
     ("POST", "/reviews/page/{id}"): 401,
     ("GET", "/saml/metadata"): 200,
     ("GET", "/sessions/{session_id}/download"): 401,
     ("HEAD", "/sessions/{session_id}/download"): 401,
+    ("GET", "/web/login"): 200,
+    ("POST", "/web/login"): 403,
+    ("POST", "/web/second-factor"): 403,
+    ("POST", "/web/setup"): 403,
 }
 # fmt: on
 
