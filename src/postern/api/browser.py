@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -12,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from postern.api.auth import address_of
 from postern.api.cookies import csrf_token_of, login_cookie, require_own_origin
 from postern.api.info import Told
+from postern.api.saml_cookie import set_saml_cookie
 from postern.api.state_cookie import set_state_cookie
 from postern.api.web_login_pages import LOGIN
 from postern.domain.login import Login
@@ -20,6 +22,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.oidc_login import Wish
+from postern.services.identity.saml_login import SamlWish
 
 MAX_FORM = 16_384  # bytes
 SHOWN: dict[int | str, dict[str, Any]] = {
@@ -42,16 +45,34 @@ async def to_login(
     request: Request, services: Services, info: Told, back: str, organization: str | None = None
 ) -> Response:
     """Where somebody logs in; then they come `back`, a path of ours."""
-    try:
-        started = await services.oidc_login.begin(
-            Wish(back, organization=organization), api_url=info.api_url, address=address_of(request)
-        )
-    except Malformed:  # they log in here, and not at an OpenID provider
-        query = urlencode({"back": back} | ({"organization": organization} if organization else {}))
-        return RedirectResponse(f"{info.api_url}{LOGIN}?{query}", status_code=303)
-    response = RedirectResponse(started.login_url, status_code=303)
-    set_state_cookie(response, started, info)
-    return response
+    provider = await to_provider(request, services, info, back, organization)
+    if provider is not None:
+        return provider
+    query = urlencode({"back": back} | ({"organization": organization} if organization else {}))
+    return RedirectResponse(f"{info.api_url}{LOGIN}?{query}", status_code=303)
+
+
+async def to_provider(
+    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+) -> Response | None:
+    """Return the way to the identity provider, from which people come `back`; None where they log in here.
+
+    Raises Invalid, TooMany, Unavailable.
+    """
+    address = address_of(request)
+    with suppress(Malformed):  # that is not how they log in
+        wish = Wish(back, organization=organization)
+        started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
+        response = RedirectResponse(started.login_url, status_code=303)
+        set_state_cookie(response, started, info)
+        return response
+    with suppress(Malformed):
+        saml_wish = SamlWish(back, None, organization, False)
+        begun = await services.saml_login.begin(saml_wish, api_url=info.api_url, address=address)
+        response = RedirectResponse(begun.login_url, status_code=303)
+        set_saml_cookie(response, begun, info)
+        return response
+    return None
 
 
 async def form_of(request: Request) -> dict[str, str]:

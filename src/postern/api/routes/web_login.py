@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from postern.api import web_login_pages
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Facts, Use
-from postern.api.browser import SHOWN, browser, form_of, require_own_submit
+from postern.api.browser import SHOWN, browser, form_of, require_own_submit, to_provider
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info, Told
 from postern.api.responses import open_errors
@@ -35,7 +35,7 @@ root = APIRouter(route_class=AuditedRoute)
 
 _TOTP_LENGTH = 6
 _TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated)
-_LEADS_ON = {303: {"description": "Logged in: back to where the login was asked for"}}
+_LEADS_ON: dict[int | str, dict[str, Any]] = {303: {"description": "Logged in: back to where the login was asked for"}}
 
 
 def _form(*names: str) -> dict[str, Any]:
@@ -44,15 +44,23 @@ def _form(*names: str) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
 
 
-@router.get("/login", response_class=Response, responses=open_errors(422) | SHOWN)
+@router.get(
+    "/login",
+    response_class=Response,
+    responses=open_errors(422, 429) | SHOWN | {303: {"description": "To the identity provider"}},
+)
 async def web_login_page(
+    request: Request,
+    services: Use,
     info: Info,
     back: Annotated[str, Query(max_length=2_000, description="A path of the gateway to go to then")] = "/",
     organization: Annotated[str, Query(max_length=255)] = "",
-) -> HTMLResponse:
-    """For people: a form to log in with a password, in this browser."""
+) -> Response:
+    """For people: a form to log in with a password, in this browser. Leads on to the identity provider where they log
+    in there."""
     landing_of(back, None, info.api_url)
-    return web_login_pages.login(Back(back, organization))
+    provider = await to_provider(request, services, info, back, organization or None)
+    return provider or web_login_pages.login(Back(back, organization))
 
 
 @router.post(
