@@ -40,7 +40,7 @@ def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pyt
     banner = machine._banner(settings, is_first=True)
     postern = "    /opt/postern/.venv/bin/postern"
     for text in (
-        *("http://localhost:7480/api", "s3cret", TOLD["psql"]),
+        *("http://localhost:7480", "s3cret", TOLD["psql"]),
         *(f"{postern} setup '{LINK}'\n", f"{postern} sessions\n"),
     ):
         assert text in banner
