@@ -317,7 +317,7 @@ async def test_a_thousand_connections_are_paged_by_the_store(api: Api) -> None:
         assert (page["total"], page["has_next_page"]) == (1000, offset < 900)
         seen += [one["name"] for one in page["data"]]
     assert seen == [f"c-{number:04}" for number in range(1000)]
-    assert len(statements) == 10 * 4  # who asks, the page, how many there are, which agents live
+    assert len(statements) == 10 * 5  # who asks, the page, how many there are, which agents live, the last tests
 
 
 async def test_bad_filters_are_named(api: Api) -> None:

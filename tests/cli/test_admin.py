@@ -41,7 +41,7 @@ def test_users_are_made_changed_and_kept_out(root: Served) -> None:
     [
         (("--role", "admin"), "admin", ["admin"]),
         (("--role", "auditor", "--group", "dba"), "auditor", ["dba", "watchers"]),
-        ((), "user", []),
+        ((), "standard", []),
     ],
 )
 def test_user_is_created_with_a_role(root: Served, options: tuple[str, ...], role: str, groups: list[str]) -> None:
