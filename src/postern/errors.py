@@ -25,6 +25,13 @@ class Malformed(PosternError):
     """The input cannot be read at all: wrong type, missing field, unknown enum value."""
 
 
+class Unreachable(Malformed):
+    """The target of a connection, or the agent that reaches it, does not answer.
+
+    The API has always answered 400 for it; the header `Postern-Error: unreachable` tells it apart.
+    """
+
+
 class Invalid(PosternError):
     """The input reads well but breaks a rule: constraint, unknown reference, immutability."""
 
@@ -86,6 +93,8 @@ STATUSES: Mapping[type[PosternError], int] = {
     Unavailable: 503,
 }
 _BODY_TOO_LARGE = 413
+# A header of error answers, for what programs have to tell apart although the status is the same.
+ERROR_HEADER, UNREACHABLE = "Postern-Error", "unreachable"
 
 
 def status_of(error: PosternError) -> int:

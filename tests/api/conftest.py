@@ -37,6 +37,10 @@ INFO = ServerInfo(
 PASSWORD = "a long enough password"
 
 
+# What a connection to a database needs in its secret: HOST db.example, USER app.
+TARGET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:USER": "YXBw"}
+
+
 @dataclass
 class Api:
     """A gateway with an admin, an auditor, two users and an agent; `as_admin` and so on are clients with a token."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.conftest import PASSWORD, Api, message
+from tests.api.conftest import PASSWORD, TARGET, Api, message
 
 from postern.services.server.trail import Trail
 
@@ -117,7 +117,7 @@ CHANGES: list[tuple[str, Step, bool, bool]] = [
 
 @pytest.mark.parametrize(("step", "had", "has"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
 async def test_a_change_is_kept_with_before_and_after(api: Api, step: Step, had: bool, has: bool) -> None:
-    await api.make_connection(secret={"envvar:PASS": "aHVudGVyMg=="})
+    await api.make_connection(secret=TARGET | {"envvar:PASS": "aHVudGVyMg=="})
     api.world.clock.forward(seconds=1)
     api.wait_for_no_run()
     answer = await step(api)

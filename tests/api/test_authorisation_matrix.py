@@ -115,6 +115,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions/{session_id}/holds"): {"name": "another", "reason": "court order"},
     ("POST", "/sessions/{session_id}/purge"): {"what": "session", "reason": "asked to"},
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
+    ("POST", "/reviews"): {"connection": "shop"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
     ("POST", "/runbooks/configurations"): {"git_url": "https://git.example.com/new"},
@@ -209,6 +210,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/feature-flags/{name}"):                                       "403 403 403 200 403 403 200 200",
     ("GET", "/datamasking-rules"):                                          "403 403 200 200 403 200 200 200",
     ("POST", "/datamasking-rules"):                                         "403 403 403 201 403 403 201 201",
+    ("GET", "/datamasking-rules/presets"):                                  "403 403 200 200 403 200 200 200",
     ("POST", "/datamasking-rules/test"):                                    "403 403 200 200 403 200 200 200",
     ("DELETE", "/datamasking-rules/{id}"):                                  "403 403 403 204 403 403 204 404",
     ("GET", "/datamasking-rules/{id}"):                                     "403 403 200 200 403 200 200 404",
@@ -218,6 +220,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
     ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
     ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
+    # The connection needs no review: who may connect is told so.
+    ("POST", "/reviews"):                                                   "201 201 403 201 201 403 201 404",
     ("GET", "/reviews/{id}"):                                               "404 200 200 200 404 200 200 404",
     # Who asked may give it up; an administrator may reject it; a program decides nothing.
     ("PUT", "/reviews/{id}"):                                               "404 200 403 200 404 403 403 404",
@@ -410,22 +414,26 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("POST", "/localauth/second-factor"): 401,
     ("POST", "/localauth/setup"): 401,
     ("GET", "/login"): 400,
-    ("GET", "/login/device"): 200,
+    ("GET", "/login/device"): 303,  # pages: they lead to login
     ("POST", "/login/device"): 201,
     ("POST", "/login/device/confirm"): 401,
     ("POST", "/login/device/token"): 401,
     ("POST", "/login/exchange"): 401,
-    ("GET", "/login/ssh"): 200,
+    ("GET", "/login/ssh"): 303,
     ("POST", "/login/ssh/confirm"): 401,
     ("GET", "/publicserverinfo"): 200,
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
-    ("GET", "/reviews/page/{id}"): 200,  # a page: it leads to login
+    ("GET", "/reviews/page/{id}"): 303,
     ("POST", "/reviews/page/{id}"): 401,
     ("GET", "/saml/metadata"): 200,
     ("GET", "/sessions/{session_id}/download"): 401,
     ("HEAD", "/sessions/{session_id}/download"): 401,
+    ("GET", "/web/login"): 200,
+    ("POST", "/web/login"): 403,
+    ("POST", "/web/second-factor"): 403,
+    ("POST", "/web/setup"): 403,
 }
 # fmt: on
 

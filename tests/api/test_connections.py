@@ -8,14 +8,15 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import event, insert
-from tests.api.conftest import Api, message
+from tests.api.conftest import TARGET, Api, message
 
+from postern.domain.secret import Secret
 from postern.services.access import masked_types
 from postern.store.ports import Topic
 from postern.store.schema import connections
 from postern.store.sql.rows import connection_values
 
-SECRET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}
+SECRET = TARGET | {"envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}
 SHOWN = dict.fromkeys(SECRET) | {"envvar:PASS": "_envjson:DB:password"}  # a reference is no secret
 
 SWITCHES = {
@@ -49,6 +50,10 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "guardrails_advisory": False,
         "managed_by": None,
         "status": "online",
+        "agent_name": api.agent.name,
+        "target": {"HOST": "db.example", "PORT": "5432", "USER": "app", "DB": "shop"},
+        "target_status": "untested",
+        "last_test": None,
         "default_database": "shop",
         "secret": SHOWN,
         "warnings": [],
@@ -58,7 +63,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     for key in ("shop", shown["id"]):
         assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
     assert (await api.as_admin.get("/connections")).json() == {"data": [shown], "total": 1, "has_next_page": False}
-    assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}}
+    assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}, "target": {}}
     api.world.clock.forward(seconds=16)
     assert (await api.as_ann.get("/connections/shop")).json()["status"] == "offline"
 
@@ -171,9 +176,9 @@ async def test_an_answer_is_a_valid_request(api: Api) -> None:
 
 async def test_no_answer_holds_a_stored_secret_and_what_was_read_written_back_changes_nothing(api: Api) -> None:
     reference = "_envjson:TARGET:password"
-    stored = SECRET | {"envvar:PASS": "aHVudGVyMg==", "envvar:TOKEN": reference}
+    stored = SECRET | {"envvar:PASS": "aHVudGVyMg==", "envvar:SSLROOTCERT": reference}
     made = await api.make_connection(secret=stored)
-    blank = dict.fromkeys(stored) | {"envvar:TOKEN": reference}
+    blank = dict.fromkeys(stored) | {"envvar:SSLROOTCERT": reference}
     answers = [await api.as_admin.get("/connections/shop"), await api.as_admin.get("/connections")]
     assert answers[0].json()["secret"] == answers[1].json()["data"][0]["secret"] == made["secret"] == blank
     answers.append(await api.as_admin.put("/connections/shop", json=answers[0].json()))
@@ -187,14 +192,13 @@ async def test_no_answer_holds_a_stored_secret_and_what_was_read_written_back_ch
 
 async def test_a_secret_is_changed_key_by_key(api: Api) -> None:
     await api.make_connection(secret=SECRET)
-    first, *rest = SECRET
-    change = {"secret": {first: None, "envvar:PASS": "bmV3"}}
+    change = {"secret": {**dict.fromkeys(TARGET), "envvar:PASS": "bmV3"}}
     assert (await api.as_admin.patch("/connections/shop", json=change)).json()["secret"] == dict.fromkeys(
-        [first, "envvar:PASS"]
+        [*TARGET, "envvar:PASS"]
     )
-    assert await stored_secret(api) == {first: SECRET[first], "envvar:PASS": "bmV3"}
-    refused = await api.as_admin.patch("/connections/shop", json={"secret": {rest[0]: None}})
-    assert message(refused, 422).startswith(f"secret: {rest[0]!r} has no stored value")
+    assert await stored_secret(api) == {**TARGET, "envvar:PASS": "bmV3"}
+    refused = await api.as_admin.patch("/connections/shop", json={"secret": {"envvar:DB": None}})
+    assert message(refused, 422).startswith("secret: 'envvar:DB' has no stored value")
     body = api.connection_body("other", secret={"envvar:PASS": None})
     assert message(await api.as_admin.post("/connections", json=body), 422).startswith("secret: 'envvar:PASS' has no")
 
@@ -440,7 +444,7 @@ async def test_a_thousand_connections_are_paged_by_the_store(api: Api) -> None:
         assert (page["total"], page["has_next_page"]) == (1000, offset < 900)
         seen += [one["name"] for one in page["data"]]
     assert seen == [f"c-{number:04}" for number in range(1000)]
-    assert len(statements) == 10 * 4  # who asks, the page, how many there are, which agents live
+    assert len(statements) == 10 * 5  # who asks, the page, how many there are, which agents live, the last tests
 
 
 async def test_bad_filters_are_named(api: Api) -> None:
@@ -466,3 +470,47 @@ async def test_only_admins_write(api: Api) -> None:
         message(await client.put("/connections/shop", json=api.connection_body()), 403)
         message(await client.patch("/connections/shop", json={}), 403)
         message(await client.delete("/connections/shop"), 403)
+
+
+@pytest.mark.parametrize(
+    ("secret", "says"),
+    [
+        (
+            TARGET | {"envvar:PASSWORD": "eA=="},
+            "secret: a connection of subtype 'postgres' has no key 'PASSWORD' (did you",
+        ),
+        ({"envvar:USER": "YXBw", "envvar:PASS": "eA=="}, "secret: a connection of subtype 'postgres' needs HOST;"),
+        ({"envvar:HOST": "ZGI=", "envvar:USER": ""}, "secret: a connection of subtype 'postgres' needs USER;"),
+    ],
+)
+async def test_secret_whose_keys_the_subtype_does_not_take_is_refused(
+    api: Api, secret: dict[str, str], says: str
+) -> None:
+    refused = await api.as_admin.post("/connections", json=api.connection_body("orders", secret=secret))
+    assert message(refused, 422).startswith(says)
+    await api.make_connection("shop", secret=TARGET)
+    for method in (api.as_admin.patch, api.as_admin.put):
+        body = {"secret": secret} if method == api.as_admin.patch else api.connection_body("shop", secret=secret)
+        assert message(await method("/connections/shop", json=body), 422).startswith(says)
+    assert await stored_secret(api) == TARGET
+
+
+async def test_keys_are_checked_against_the_new_subtype_of_a_connection(api: Api) -> None:
+    await api.make_connection(secret=TARGET | {"envvar:DB": "c2hvcA=="})
+    body = api.connection_body("shop", type="application", subtype="ssh")
+    assert "subtype 'ssh' has no key 'DB'" in message(await api.as_admin.put("/connections/shop", json=body), 422)
+
+
+async def test_connection_of_an_earlier_version_with_unknown_keys_can_be_changed_otherwise(api: Api) -> None:
+    await api.world.add_connection("shop", secret={"envvar:PASSWORD": Secret("eA==")})
+    changed = await api.as_admin.patch("/connections/shop", json={"access_max_duration": 60})
+    assert changed.status_code == 200, changed.text
+
+
+@pytest.mark.parametrize(("alias", "stored"), [("postgresql", "postgres"), ("mariadb", "mysql")])
+async def test_alias_of_a_subtype_is_stored_as_the_subtype(api: Api, alias: str, stored: str) -> None:
+    assert (await api.make_connection("orders", subtype=alias, secret=TARGET))["subtype"] == stored
+    listed = (await api.as_admin.get("/connections", params={"subtype": alias})).json()["data"]
+    assert [one["name"] for one in listed] == ["orders"]
+    patched = await api.as_admin.patch("/connections/orders", json={"subtype": alias})
+    assert patched.json()["subtype"] == stored

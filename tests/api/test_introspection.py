@@ -27,7 +27,29 @@ async def test_a_test_that_went_well(api: Api) -> None:
 async def test_a_test_that_did_not_says_why(api: Api) -> None:
     await api.make_connection()
     answered(api, ErrandAnswer({}, failure=Failure.FAILED, reason="the target refused: no such role (28000)"))
-    assert "no such role" in message(await api.as_ann.get("/connections/shop/test"), 400)
+    refused = await api.as_ann.get("/connections/shop/test")
+    assert "no such role" in message(refused, 400)
+    assert "Postern-Error" not in refused.headers
+
+
+async def test_target_that_does_not_answer_is_told_apart_by_a_header(api: Api) -> None:
+    await api.make_connection()
+    answered(api, ErrandAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
+    away = await api.as_ann.get("/connections/shop/test")
+    assert "cannot be reached" in message(away, 400)
+    assert away.headers["Postern-Error"] == "unreachable"
+
+
+async def test_last_test_is_shown_and_its_reason_only_to_administrators(api: Api) -> None:
+    made = await api.make_connection()
+    assert (made["target_status"], made["last_test"]) == ("untested", None)
+    answered(api, ErrandAnswer({}, failure=Failure.AWAY, reason="the target at db:5432 cannot be reached"))
+    await api.as_ann.get("/connections/shop/test")
+    for caller, reason in ((api.as_admin, "the target at db:5432 cannot be reached"), (api.as_ann, None)):
+        shown = (await caller.get("/connections/shop")).json()
+        assert shown["target_status"] == "failed"
+        assert (shown["last_test"]["status"], shown["last_test"]["reason"]) == ("failed", reason)
+        assert (await caller.get("/connections")).json()["data"] == [shown]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.api.conftest import PASSWORD, Api, message
+from tests.api.conftest import PASSWORD, TARGET, Api, message
 
 from postern.domain.lists import Page
 from postern.store.ports import AuditFilter
@@ -165,7 +165,7 @@ async def test_service_accounts(api: Api) -> None:
 
 
 async def test_machine_identities(api: Api) -> None:
-    await api.make_connection(secret={"envvar:DB": "c2hvcA=="})
+    await api.make_connection(secret=TARGET | {"envvar:DB": "c2hvcA=="})
     await api.make_connection("stock")
     body = {"name": "batch", "description": "nightly", "connection_names": ["shop"], "attributes": {"team": "data"}}
     answer = await api.as_admin.post("/machineidentities", json=body)

@@ -86,7 +86,8 @@ async def test_a_form_of_another_page_lets_nobody_in(api: Api) -> None:
 
 async def test_who_is_not_logged_in_is_led_there_and_an_unknown_code_is_told(api: Api) -> None:
     waiting = await begin(api)
-    assert "Log in first" in (await api.nobody.get("/login/ssh", params={"user_code": waiting.code})).text
+    led = await api.nobody.get("/login/ssh", params={"user_code": waiting.code})
+    assert (led.status_code, "/api/web/login?back=" in led.headers["location"]) == (303, True)
     page = await browser(api)
     assert "Code that is in the address" in (await page.get("/login/ssh")).text
     shown = await page.get("/login/ssh", params={"user_code": "<script>"})

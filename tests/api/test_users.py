@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.conftest import INFO, PASSWORD, Api, message
+from tests.api.conftest import INFO, PASSWORD, TARGET, Api, message
 from tests.support.world import API_URL
 
 from postern import __version__
@@ -181,7 +181,7 @@ async def test_agents(api: Api) -> None:
 
 
 async def test_credentials(api: Api) -> None:
-    await api.make_connection(secret={"envvar:DB": "c2hvcA=="})
+    await api.make_connection(secret=TARGET | {"envvar:DB": "c2hvcA=="})
     made = await api.as_ann.post("/connections/shop/credentials", json={"access_duration_seconds": 60})
     assert made.status_code == 201
     issued = made.json()
@@ -198,11 +198,12 @@ async def test_credentials(api: Api) -> None:
         "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-02T03:05:05Z",
         "revoked_at": None,
+        "status": "active",
         "has_review": False,
     }
     assert len(issued["password"]) == 32
     listed = (await api.as_ann.get("/connections/shop/credentials")).json()["data"]
-    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at")
+    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at", "status")
     assert listed == [{name: issued[name] for name in names}]
     assert (await api.as_bob.get("/connections/shop/credentials")).json()["data"] == []
     path = f"/connections/shop/credentials/{issued['id']}"

@@ -36,6 +36,26 @@ def test_users_are_made_changed_and_kept_out(root: Served) -> None:
     assert root.cli("admin", "users", "get", "eve@example.com").exit_code == 5
 
 
+@pytest.mark.parametrize(
+    ("options", "role", "groups"),
+    [
+        (("--role", "admin"), "admin", ["admin"]),
+        (("--role", "auditor", "--group", "dba"), "auditor", ["dba", "watchers"]),
+        ((), "standard", []),
+    ],
+)
+def test_user_is_created_with_a_role(root: Served, options: tuple[str, ...], role: str, groups: list[str]) -> None:
+    root.ok("admin", "orgs", "update", "--auditor-group", "watchers")
+    made = root.json("admin", "users", "create", "eve@example.com", *options)
+    assert sorted(made["groups"]) == groups
+    assert root.json("admin", "users", "get", "eve@example.com")["role"] == role
+
+
+def test_unknown_role_is_refused(root: Served) -> None:
+    refused = root.cli("admin", "users", "create", "eve@example.com", "--role", "king")
+    assert (refused.exit_code, "'king' is not one of 'admin', 'auditor'" in refused.stderr) == (2, True)
+
+
 def test_a_setup_link_lets_somebody_in(root: Served) -> None:
     root.ok("admin", "users", "create", "eve@example.com")
     link = root.json("admin", "users", "setup-link", "eve@example.com")

@@ -101,7 +101,9 @@ async def test_a_renewed_key_ends_it_within_two_seconds(gateway: Gateway) -> Non
 
 
 async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway) -> None:
-    done = gateway.run("connections", "create", "shop", "--env", "HOST=127.0.0.1", "--env", "DB=shop")
+    done = gateway.run(
+        "connections", "create", "shop", "--env", "HOST=127.0.0.1", "--env", "USER=app", "--env", "DB=shop"
+    )
     assert done.returncode == 0, done.stderr
     known = profile.find(gateway.environment)
     assert known is not None

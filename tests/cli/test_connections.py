@@ -14,9 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.errands import answer_errands
 from tests.support.served import Served
 
 from postern.domain.agent import AgentMode
+from postern.domain.connection import ConnectionType
+from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
+
+TARGET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:USER": "YXBw"}
 
 
 @pytest.fixture
@@ -30,6 +35,15 @@ def known(gate: Served) -> Served:
     gate.run(gate.world.stores.agents.seen([agent.id], gate.world.clock()))
     gate.run(gate.world.add_connection("store", agent=gone, resource_name="warehouse"))
     return gate
+
+
+@pytest.fixture
+def console(known: Served) -> Served:
+    """With a connection that runs a command, whose secrets may have any name."""
+    agent = known.run(known.world.add_agent("beside"))
+    fields = {"type": ConnectionType.CUSTOM, "subtype": "", "command": ("irb",), "secret": {}}
+    known.run(known.world.add_connection("console", agent=agent, **fields))
+    return known
 
 
 def stored(gate: Served, name: str) -> dict[str, str]:
@@ -116,10 +130,10 @@ def test_every_way_to_write_types_masks_or_warns(
 
 def test_secrets_are_set_one_by_one(known: Served) -> None:
     known.ok("connections", "update", "shop", "--env", "PASS=hunter2", "--unset-env", "DB")
-    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:PASS": "aHVudGVyMg=="}
+    assert stored(known, "shop") == TARGET | {"envvar:PASS": "aHVudGVyMg=="}
     refused = known.cli("connections", "update", "shop", "--unset-env", "DB")
     assert refused.exit_code == 5
-    assert "it has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS" in refused.stderr
+    assert "it has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS, envvar:USER" in refused.stderr
 
 
 def encoded(content: bytes) -> str:
@@ -129,8 +143,9 @@ def encoded(content: bytes) -> str:
 def test_values_come_from_everywhere(known: Served, tmp_path: Path) -> None:
     (tmp_path / "word").write_bytes(b"from a file\n")
     (tmp_path / "key").write_bytes(b"\x00\xff\n")
+    known.run(known.world.add_agent("away", AgentMode.STANDARD))
     made = known.ok(
-        *("connections", "create", "orders", "--agent", "edge"),
+        *("connections", "create", "orders", "--agent", "away", "--command", "irb"),
         *("--env", "HOST=db.example", "--env", "EMPTY=", "--env", "PASS", "--env", "TOKEN=-", "--env", "API_KEY=-"),
         *("--env", f"WORD=file://{tmp_path / 'word'}", "--env", "B=base64://LQ==", "--env", "UNDER=_x"),
         *("--env", "VAULT_PASS=_vaultkv2:kv/shop:pass", "--env", "ARN=_aws:arn:aws:sm:eu:1:secret:a:pass"),
@@ -155,34 +170,33 @@ def test_values_come_from_everywhere(known: Served, tmp_path: Path) -> None:
     }
 
 
-def test_a_key_of_several_lines_is_one_answer(known: Served) -> None:
+def test_a_key_of_several_lines_is_one_answer(console: Served) -> None:
     key = "-----BEGIN PRIVATE KEY-----\nbGluZQ==\n-----END PRIVATE KEY-----\n"
-    known.ok("connections", "update", "shop", "--env", "K=-", "--env", "PASS=-", stdin=f"{key}word\n")
-    found = stored(known, "shop")
+    console.ok("connections", "update", "console", "--env", "K=-", "--env", "PASS=-", stdin=f"{key}word\n")
+    found = stored(console, "console")
     assert (found["envvar:K"], found["envvar:PASS"]) == (encoded(key.encode()), encoded(b"word"))
-    known.ok("connections", "update", "shop", "--unset-env", "K", "--unset-env", "PASS")
+    console.ok("connections", "update", "console", "--unset-env", "K", "--unset-env", "PASS")
 
 
 def test_a_name_is_a_variable_or_a_file_and_the_last_word_counts(known: Served) -> None:
     known.ok("connections", "update", "shop", "--secret-file", "DB=-", stdin="content\n")
     assert stored(known, "shop")["filesystem:DB"] == encoded(b"content\n")
-    known.ok("connections", "update", "shop", "--env", "DB=shop", "--secret-file", "CERT=base64://eA==")
-    assert stored(known, "shop") == {
-        "envvar:HOST": "ZGIuZXhhbXBsZQ==",
+    known.ok("connections", "update", "shop", "--env", "DB=shop", "--secret-file", "SSLROOTCERT=base64://eA==")
+    assert stored(known, "shop") == TARGET | {
         "envvar:DB": encoded(b"shop"),
-        "filesystem:CERT": encoded(b"x"),
+        "filesystem:SSLROOTCERT": encoded(b"x"),
     }
-    known.ok("connections", "update", "shop", "--unset-env", "CERT", "--unset-env", "DB")
-    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ=="}
+    known.ok("connections", "update", "shop", "--unset-env", "SSLROOTCERT", "--unset-env", "DB")
+    assert stored(known, "shop") == TARGET
 
 
 @pytest.mark.parametrize("name", ["PASS", "DB_PASSWORD", "TOKEN", "api_key"])
 @pytest.mark.parametrize("value", ["hunter2", "base64://aHVudGVyMg=="])
-def test_a_password_in_clear_is_warned_of(known: Served, name: str, value: str) -> None:
-    done = known.ok("connections", "update", "shop", "--env", f"{name}={value}", "--env", "KEYBOARD=qwerty")
+def test_a_password_in_clear_is_warned_of(console: Served, name: str, value: str) -> None:
+    done = console.ok("connections", "update", "console", "--env", f"{name}={value}", "--env", "KEYBOARD=qwerty")
     assert f"--env {name}=- asks for it" in done.stderr
     assert done.stderr.count("Warning") == 1
-    assert stored(known, "shop")[f"envvar:{name}"] == encoded(b"hunter2")
+    assert stored(console, "console")[f"envvar:{name}"] == encoded(b"hunter2")
 
 
 @pytest.mark.parametrize(
@@ -260,7 +274,8 @@ def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once
     (tmp_path / "file.json").write_text('{"name": "console", "type": "custom", "command": ["irb"], "agent": "own"}')
     applied = known.ok("connections", "apply", "-f", str(tmp_path / "file.json"))
     assert "console cannot be used yet" in applied.stderr
-    assert "Warning" not in known.ok("connections", "create", "orders", "--agent", "own").stderr  # no command
+    made = known.ok("connections", "create", "orders", "--agent", "own", "--env", "HOST=db", "--env", "USER=app")
+    assert "Warning" not in made.stderr  # no command
 
 
 def apply(gate: Served, folder: Path, body: Any) -> list[str]:
@@ -271,16 +286,22 @@ def apply(gate: Served, folder: Path, body: Any) -> list[str]:
 
 def test_applying_twice_changes_nothing(known: Served, tmp_path: Path) -> None:
     body = [
-        {"name": "orders", "subtype": "postgres", "agent": "edge", "connection_tags": {"env": "test"}},
+        {
+            "name": "orders",
+            "subtype": "postgresql",
+            "agent": "edge",
+            "secret": TARGET,
+            "connection_tags": {"env": "test"},
+        },
         {"name": "shop", "access_mode_exec": "disabled"},
     ]
     assert apply(known, tmp_path, body) == ["created", "changed"]
     before = known.json("connections", "list")
-    assert apply(known, tmp_path, body) == ["unchanged", "unchanged"]
+    assert apply(known, tmp_path, body) == ["changed", "unchanged"]  # values of secrets are write-only
     assert apply(known, tmp_path, before) == ["unchanged"] * 3
     assert known.json("connections", "list") == before
     assert apply(known, tmp_path, {"name": "orders", "connection_tags": {}}) == ["changed"]
-    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA=="}
+    assert stored(known, "shop") == TARGET | {"envvar:DB": "c2hvcA=="}
 
 
 @pytest.mark.parametrize(
@@ -309,3 +330,91 @@ def test_resources_are_listed_and_deleted_when_they_are_empty(known: Served) -> 
     known.ok("connections", "update", "store", "--unset", "resource_name")
     known.ok("admin", "resources", "delete", "warehouse", "--yes")
     assert [one["name"] for one in known.json("admin", "resources", "list")["data"]] == ["shop", "store"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--env", "HOST=db", "--env", "USER=app", "--env", "PASSWORD=x"), "no key 'PASSWORD' (did you mean PASS?)"),
+        (("--env", "USER=app", "--env", "DB=shop"), "needs HOST; give --env HOST="),
+        ((), "needs HOST and USER"),
+        (("--subtype", "mariadb", "--env", "USER=app"), "subtype 'mysql' needs HOST"),
+        (
+            ("--subtype", "ssh", "--env", "HOST=web", "--env", "USER=a", "--env", "PRIVATEKEY=x"),
+            "did you mean PRIVATE_KEY?",
+        ),
+    ],
+)
+def test_create_refuses_keys_that_the_subtype_does_not_take(
+    known: Served, arguments: tuple[str, ...], says: str
+) -> None:
+    refused = known.cli("connections", "create", "orders", "--agent", "edge", *arguments)
+    assert (refused.exit_code, says in refused.stderr) == (1, True), refused.stderr
+    assert known.cli("connections", "show", "orders").exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("secret", "says"),
+    [({}, "needs HOST and USER"), ({"envvar:PASSWD": "eA==", **TARGET}, "no key 'PASSWD' (did you mean PASS?)")],
+)
+def test_apply_refuses_keys_that_the_subtype_does_not_take(known: Served, secret: dict[str, str], says: str) -> None:
+    body = {"name": "orders", "subtype": "postgresql", "agent": "edge", "secret": secret}
+    refused = known.cli("connections", "apply", "-f", "-", stdin=json.dumps(body))
+    assert (refused.exit_code, says in refused.stderr) == (1, True), refused.stderr
+
+
+@pytest.mark.parametrize(("alias", "stored_as"), [("postgresql", "postgres"), ("mariadb", "mysql")])
+def test_aliases_of_subtypes_are_accepted(known: Served, alias: str, stored_as: str) -> None:
+    target = ("--env", "HOST=db", "--env", "USER=app")
+    made = known.json("connections", "create", "orders", "--agent", "edge", "--subtype", alias, *target)
+    assert (made["type"], made["subtype"]) == ("database", stored_as)
+    assert [one["name"] for one in known.json("connections", "list", "--subtype", alias)] == (
+        ["orders"] if alias == "mariadb" else ["orders", "shop", "store"]
+    )
+
+
+def test_target_agent_and_last_test_are_shown(known: Served) -> None:
+    shown = known.ok("connections", "show", "shop").stdout
+    shown = " ".join(shown.split())
+    assert "agent_name edge" in shown
+    assert "target HOST=db.example, PORT=5432, USER=app, DB=shop" in shown
+    assert "target_status untested" in shown
+    listed = known.ok("connections", "list", "--agent", "edge").stdout
+    assert listed == "shop\tpostgres\tonline\tenv=prod\tedge\tuntested\tdb.example:5432\n"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "reason"),
+    [
+        (Failure.AWAY, 6, "the target at db.example:5432 cannot be reached"),
+        (Failure.FAILED, 1, "the target of 'shop' refused: no such role"),
+    ],
+)
+def test_exit_code_of_a_test_tells_an_absent_target_from_one_that_refuses(
+    known: Served, failure: Failure, code: int, reason: str
+) -> None:
+    answer = ErrandAnswer({}, failure=failure, reason=reason)
+    answer_errands(known.world, known.services.errands, {ErrandKind.TEST: answer})
+    tested = known.cli("connections", "test", "shop")
+    assert (tested.exit_code, reason in tested.stderr) == (code, True), tested.stderr
+    assert "\tfailed 20" in known.ok("connections", "list", "--agent", "edge").stdout
+    assert reason in known.ok("connections", "show", "shop").stdout
+
+
+def test_agent_id_accepts_the_name_of_an_agent(known: Served, tmp_path: Path) -> None:
+    edge = known.json("connections", "show", "shop")["agent_id"]
+    moved = known.json("connections", "update", "store", "--set", "agent_id=edge")
+    assert (moved["agent_id"], moved["agent_name"]) == (edge, "edge")
+    body = {**moved, "name": "orders", "agent_id": "edge", "secret": TARGET}
+    assert apply(known, tmp_path, {key: body[key] for key in ("name", "subtype", "agent_id", "secret")}) == ["created"]
+    assert known.json("connections", "show", "orders")["agent_name"] == "edge"
+    assert known.cli("connections", "update", "store", "--set", "agent_id=none").exit_code == 5
+
+
+def test_credentials_list_tells_valid_expired_and_revoked_apart(known: Served) -> None:
+    kept, ended, over = (known.json("credentials", "issue", "shop", *more) for more in ((), (), ("--hours", "1")))
+    known.ok("credentials", "revoke", "shop", ended["id"])
+    known.world.clock.forward(seconds=3601)
+    lines = known.ok("credentials", "list", "shop").stdout.splitlines()
+    states = {line.split("\t")[0]: line.split("\t")[-1] for line in lines}
+    assert states == {kept["id"]: "valid", ended["id"]: "revoked", over["id"]: "expired"}

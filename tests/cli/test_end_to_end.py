@@ -168,8 +168,12 @@ def test_a_connection_that_does_not_work_says_why(gateway: Gateway) -> None:
     secrets = ("--env", "HOST=127.0.0.1", "--env", "PORT=1", "--env", "USER=x")
     assert gateway.run("connections", "create", "broken", *secrets).returncode == 0
     failed = gateway.run("connections", "test", "broken")
-    assert (failed.returncode, failed.stdout) == (1, "")
+    assert (failed.returncode, failed.stdout) == (6, "")
     assert "127.0.0.1:1 cannot be reached" in failed.stderr
+    ran = gateway.run("exec", "broken", "-i", "select 1")
+    assert (ran.returncode, ran.stdout) == (6, "")
+    assert "127.0.0.1:1 cannot be reached" in ran.stderr
+    assert "\tfailed 20" in next(line for line in gateway.run("connections").stdout.splitlines() if "broken" in line)
 
 
 def test_exec_prints_results_as_json_and_csv(gateway: Gateway) -> None:
@@ -239,14 +243,15 @@ def test_connect_opens_a_port_for_several_clients(gateway: Gateway) -> None:
 
 def test_connections_are_made_shown_and_deleted(gateway: Gateway) -> None:
     password = "s3cret-of-the-target"
-    options = ["--env", "HOST=127.0.0.1", "--env", f"PASS={password}", "--tag", "team=x", "--redact", "EMAIL_ADDRESS"]
+    place = ["--env", "HOST=127.0.0.1", "--env", "USER=app"]
+    options = [*place, "--env", f"PASS={password}", "--tag", "team=x", "--redact", "EMAIL_ADDRESS"]
     made = gateway.run("connections", "create", "orders", *options)
     assert made.returncode == 0, made.stderr
     assert "team=x" in gateway.run("connections", "list", "--tags", "team=x").stdout
     shown = gateway.run("connections", "show", "orders")
     assert "EMAIL_ADDRESS" in shown.stdout
     assert password not in shown.stdout + gateway.log
-    again = gateway.run("connections", "create", "orders")
+    again = gateway.run("connections", "create", "orders", *place)
     assert again.returncode == 1
     assert "exists already" in again.stderr
     assert gateway.run("connections", "delete", "orders", "--yes").returncode == 0

@@ -77,6 +77,7 @@ def test_a_profile_that_is_no_name_is_refused(runner: CliRunner) -> None:
 
 def test_version(runner: CliRunner) -> None:
     assert runner.invoke(cli, ["version"]).output == f"postern {__version__}\n"
+    assert runner.invoke(cli, ["--version"]).output == f"postern {__version__}\n"
     assert runner.invoke(cli, ["version", "--json"]).output == f'{{\n  "version": "{__version__}"\n}}\n'
 
 
@@ -152,3 +153,28 @@ def test_it_starts_without_what_it_does_not_need() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "postern sessions show ID" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [
+        (("conections",), "connections"),
+        (("session",), "sessions"),
+        (("admin", "user"), "users"),
+        (("connections", "lst"), "list"),
+        (("reviews", "aprove"), "approve"),
+        (("connect", "--nativ"), "--native"),
+        (("sessions", "list", "--sinse"), "--since"),
+    ],
+)
+def test_mistyped_command_or_option_names_the_one_that_was_meant(
+    runner: CliRunner, mistyped: tuple[str, ...], meant: str
+) -> None:
+    result = runner.invoke(cli, list(mistyped))
+    assert result.exit_code == 2
+    assert "Did you mean" in result.output
+    assert meant in result.output
+
+
+def test_hidden_command_is_not_suggested(runner: CliRunner) -> None:
+    assert "archivist" not in runner.invoke(cli, ["archivis"]).output.replace("'archivis'", "")

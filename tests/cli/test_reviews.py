@@ -261,3 +261,61 @@ def config_token(home: Path) -> Secret:
     used = require(environment)
     assert used.token is not None
     return used.token
+
+
+def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None:
+    ann.world.clock.forward(seconds=60)
+    refused = ann.cli(*EXEC, "--no-wait-review")
+    assert refused.exit_code == 6
+    assert "the agent 'edge' of connection 'guarded' is offline" in refused.stderr
+    assert "no review was asked for" in refused.stderr
+    assert ann.json("reviews")["data"] == []
+    assert ann.json("sessions")["data"] == []
+
+
+def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ("reviews", "request", "guarded", "--duration", "20m", "--reason", "ticket 4711")
+    waits = ann.cli(*request)
+    assert waits.exit_code == 7
+    (review,) = ann.json("reviews")["data"]
+    assert (review["type"], review["access_duration"], review["reason"]) == ("jit", 1200, "ticket 4711")
+    lines = waits.stderr.splitlines()
+    assert lines[0] == "postern: access to guarded needs a review: 1 of admin"
+    assert f"{ann.url}/api/reviews/page/{review['id']}" in lines[1]
+    again = ann.cli(*request, "--json")
+    assert (again.exit_code, json.loads(again.stdout)["review"]["id"]) == (7, review["id"])
+    assert as_root(ann, "reviews", "approve", review["id"]).exit_code == 0
+    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    approved = ann.ok(*request, "--wait")
+    assert "Approved until" in approved.stdout
+    assert "`postern connect guarded` goes through now" in approved.stdout
+    assert [one["id"] for one in ann.json("reviews")["data"]] == [review["id"]]
+
+
+def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
+    ann: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review = json.loads(ann.cli("reviews", "request", "guarded", "--json").stdout)["review"]
+    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    monkeypatch.setattr(
+        reviewed, "wanted", lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output
+    )
+    refused = ann.cli("reviews", "request", "guarded", "--wait")
+    assert refused.exit_code == 8
+    assert f"review {review['id']} is REJECTED by root@example.com: no" in refused.stderr
+
+
+def test_request_for_access_that_needs_no_review_says_so(ann: Served) -> None:
+    agent = ann.run(ann.world.add_agent("beside"))
+    ann.run(ann.world.add_connection("open", agent=agent))
+    assert "Nobody has to agree" in ann.ok("reviews", "request", "open").stdout
+    assert ann.json("reviews", "request", "open") == {"required": False, "review": None}
+    assert ann.cli("reviews", "request", "nowhere").exit_code == 5
+
+
+def test_request_for_access_by_ssh_is_refused_with_what_to_do(ann: Served) -> None:
+    agent = ann.run(ann.world.add_agent("beside"))
+    fields = {"type": ConnectionType.APPLICATION, "subtype": "ssh", "reviewers": ("admin",)}
+    ann.run(ann.world.add_connection("web", agent=agent, **fields))
+    refused = ann.cli("reviews", "request", "web")
+    assert (refused.exit_code, "`ssh` asks for the review itself" in refused.stderr) == (1, True)

@@ -93,8 +93,10 @@ def test_a_host_key_is_shown_and_forgotten(gate: Served) -> None:
 def test_what_ssh_clients_may_ask_for_is_switched(gate: Served) -> None:
     gate.log_in()
     gate.run(gate.world.add_agent("edge", AgentMode.STANDARD))
-    create = ("connections", "create", "web-1", "--subtype", "ssh", "--agent", "edge", "--env", "HOST=web-1.example")
-    made = gate.json(*create, "--forward-local", "--no-file-transfer")
+    create = ("connections", "create", "web-1", "--subtype", "ssh", "--agent", "edge")
+    made = gate.json(
+        *create, "--env", "HOST=web-1.example", "--env", "USER=ops", "--forward-local", "--no-file-transfer"
+    )
     assert (made["type"], made["subtype"]) == ("application", "ssh")
     names = ("access_forward_local", "access_forward_remote", "access_forward_agent", "access_file_transfer")
     assert [made[name] for name in names] == ["enabled", "disabled", "disabled", "disabled"]

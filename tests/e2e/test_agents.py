@@ -65,8 +65,10 @@ def test_a_connection_is_tested_looked_into_and_run_on_through_the_agent(gateway
     assert (done.returncode, done.stdout) == (0, "who\n****@****\n")
     assert agent.stop() == 0
     failed = gateway.run("connections", "test", "far")
-    assert (failed.returncode, failed.stdout) == (1, "")
+    assert (failed.returncode, failed.stdout) == (6, "")
     assert "offline" in failed.stderr
+    ran = gateway.run("exec", "far", "-i", "select 1")
+    assert (ran.returncode, "offline" in ran.stderr) == (6, True), ran.stderr
 
 
 def test_an_agent_that_is_killed_ends_its_sessions_and_its_successor_serves(

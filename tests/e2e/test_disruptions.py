@@ -84,7 +84,7 @@ def site(target: PostgresServer) -> Iterator[Site]:
             "subtype": "postgres",
             "agent_id": agent,
             **MODES,
-            "secret": {**secret, "filesystem:CLIENT_KEY": _encoded("a key")},
+            "secret": {**secret, "filesystem:PASS": _encoded("a key")},
         }
         made = gateway.run("connections", "create", "--file", "-", stdin=json.dumps(body))
         assert made.returncode == 0, made.stderr

@@ -114,7 +114,7 @@ def test_a_database_that_is_not_there(gateway: Gateway) -> None:
 
 
 def test_a_secret_that_is_missing(gateway: Gateway) -> None:
-    gateway.connection("errand-secretless", secret={"HOST": ""})
+    gateway.connection("errand-secretless", secret=dict.fromkeys(("HOST", "USER", "PASS", "DB"), ""))
     assert "envvar:HOST" in failure(gateway, ErrandKind.TEST, "errand-secretless")
 
 

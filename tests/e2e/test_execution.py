@@ -65,7 +65,7 @@ def test_killed_while_it_runs(gateway: Gateway, direct: psycopg.Connection) -> N
 def test_an_unreachable_target_is_a_failure_that_says_so(gateway: Gateway) -> None:
     gateway.connection("exec-unreachable", secret={"PORT": str(free_port())})
     session = execute(gateway, "select 1", "exec-unreachable")
-    assert (session.exit_code, session.metadata["end_reason"]) == (1, "failed")
+    assert (session.exit_code, session.metadata["end_reason"]) == (6, "failed")
     assert "cannot be reached" in gateway.text(session.id)
 
 

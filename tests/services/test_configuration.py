@@ -23,6 +23,8 @@ from postern.services.server.audit import redact
 from postern.store import schema
 from postern.store.ports import AuditFilter
 
+# What a connection to a database needs in its secret: HOST db.example, USER app.
+TARGET = {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:USER": Secret("YXBw")}
 RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="(?i)drop\\s+table", name="drop")
 
 
@@ -45,7 +47,7 @@ async def fields(services: Services, name: str = "shop") -> ConnectionFields:
 async def test_a_connection_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
     given = replace(
         await fields(services),
-        secret={"envvar:PASS": Secret("c2VjcmV0")},
+        secret=TARGET | {"envvar:PASS": Secret("c2VjcmV0")},
         connection_tags={"env": "prod"},
         redact_types=("US_SSN",),
     )
@@ -71,7 +73,7 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
 
 
 async def test_secrets_are_not_in_the_database(services: Services, admin: Principal, world: World) -> None:
-    given = replace(await fields(services), secret={"envvar:PASS": Secret("aHVudGVyMg==")})
+    given = replace(await fields(services), secret=TARGET | {"envvar:PASS": Secret("aHVudGVyMg==")})
     await services.connections.create(admin, given)
     async with world.database.statement() as connection:
         stored = (await connection.execute(select(schema.connections.c.secret))).scalar_one()

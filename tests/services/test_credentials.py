@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -10,7 +12,7 @@ from tests.support.world import World
 
 from postern.domain.credential import Verifier, is_username
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.credentials import Credentials, make_verifier
@@ -103,12 +105,22 @@ async def test_life(world: World, credentials: Credentials, ann: Principal) -> N
         assert issued.expires_at is not None
         return (issued.expires_at - issued.created_at).total_seconds()
 
-    assert await seconds("shop", None) == 30 * 24 * 3600
+    assert await seconds("shop", None) == 12 * 3600
     assert await seconds("shop", 60) == 60
     assert await seconds("brief", None) == 600
     for connection, asked in (("brief", 601), ("shop", 0), ("shop", -1), ("shop", 10**9)):
         with pytest.raises(Invalid, match="access_duration_seconds"):
             await credentials.issue(ann, connection, asked)
+
+
+async def test_machine_identity_keeps_its_credential_for_thirty_days_by_default(
+    world: World, credentials: Credentials, ann: Principal
+) -> None:
+    await world.add_connection()
+    machine = replace(ann, kind=PrincipalKind.MACHINE)
+    issued = (await credentials.issue(machine, "shop", None)).credential
+    assert issued.expires_at is not None
+    assert issued.expires_at - issued.created_at == timedelta(days=30)
 
 
 async def test_auditors_get_none(world: World, credentials: Credentials) -> None:

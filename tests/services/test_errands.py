@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,12 +15,15 @@ from tests.support.promises import until
 from tests.support.world import World
 
 from postern.domain.connection import Toggle
-from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
+from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure, TargetStatus, TargetTest
 from postern.domain.features import Feature
+from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookPattern, RunbookRule
-from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
 from postern.services import errands as module
+from postern.services.connections import ConnectionFilter, ConnectionView
 from postern.services.errands import Errands
 from postern.store.ports import Topic
 from postern.store.schema import errands as table
@@ -87,7 +91,13 @@ async def test_one_of_two_workers_answers_and_nothing_is_left(world: World, erra
 
 
 @pytest.mark.parametrize(
-    ("failure", "error"), [(Failure.FAILED, Malformed), (Failure.MISSING, NotFound), (Failure.REFUSED, Denied)]
+    ("failure", "error"),
+    [
+        (Failure.FAILED, Malformed),
+        (Failure.AWAY, Unreachable),
+        (Failure.MISSING, NotFound),
+        (Failure.REFUSED, Denied),
+    ],
 )
 async def test_a_failure_is_raised_with_its_reason(
     world: World, errands: Errands, ann: Principal, failure: Failure, error: type[PosternError]
@@ -96,6 +106,58 @@ async def test_a_failure_is_raised_with_its_reason(
     Worker(world, errands, ErrandAnswer({}, failure=failure, reason="the target said no"))
     with pytest.raises(error, match="the target said no"):
         await ask(errands, ann)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        (ErrandAnswer({"success": True}), TargetStatus.OK, ""),
+        (ErrandAnswer({}, failure=Failure.FAILED, reason="no such role"), TargetStatus.FAILED, "no such role"),
+        (ErrandAnswer({}, failure=Failure.AWAY, reason="cannot be reached"), TargetStatus.FAILED, "cannot be reached"),
+        (ErrandAnswer({}, failure=Failure.REFUSED, reason="not yours"), TargetStatus.UNTESTED, ""),
+    ],
+)
+async def test_last_test_of_a_connection_is_stored(
+    world: World, ann: Principal, answer: ErrandAnswer, status: TargetStatus, reason: str
+) -> None:
+    services = world.services()
+    await world.add_connection(place=uuid4())
+    await world.add_connection("other", place=uuid4())
+    Worker(world, services.errands, answer)
+    assert (await services.connections.get(ann, "shop")).target_status is TargetStatus.UNTESTED
+    for _ in range(2):  # a second test replaces the first
+        world.clock.forward(seconds=1)
+        with suppress(Malformed, Denied):
+            await ask(services.errands, ann)
+    view = await services.connections.get(ann, "shop")
+    assert view.target_status is status
+    if view.last_test is not None:
+        assert (view.last_test.reason, view.last_test.tested_at) == (reason, world.clock())
+    assert (await services.connections.get(ann, "other")).last_test is None
+    (listed, _) = sorted(
+        (await services.connections.find(ann, ConnectionFilter(), Page())).items, key=_name, reverse=True
+    )
+    assert listed == view
+
+
+def _name(view: ConnectionView) -> str:
+    return view.connection.name
+
+
+async def test_last_test_is_of_where_the_connection_leads_and_goes_with_it(world: World, errands: Errands) -> None:
+    services, root = world.services(), await world.add_user("root", "admin")
+    made = await world.add_connection(place=uuid4())
+    Worker(world, services.errands, ErrandAnswer({"success": True}))
+    await ask(services.errands, root)
+    assert (await services.connections.get(root, "shop")).target_status is TargetStatus.OK
+    host = {"secret": {"envvar:HOST": Secret("b3RoZXI="), "envvar:USER": None}}
+    assert (await services.connections.patch(root, "shop", host)).target_status is TargetStatus.UNTESTED
+    await ask(services.errands, root)
+    await services.connections.remove(root, "shop")
+    assert await world.stores.errands.last_tests([made.id]) == {}
+    late = TargetTest(made.id, made.org_id, uuid4(), succeeded=True, reason="", tested_at=world.clock())
+    await world.stores.errands.save_test(late)  # a test that ends after the connection was deleted
+    assert await world.stores.errands.last_tests([made.id]) == {}
 
 
 async def test_without_a_worker_it_ends_in_time_and_is_not_begun_later(

@@ -69,7 +69,7 @@ async def test_what_was_pinned_holds_only_for_where_it_leads(
 ) -> None:
     first, second = ed25519_line(), ed25519_line()
     await services.host_keys.pin(web, first, SESSION)
-    elsewhere = {"envvar:HOST": Secret("b3RoZXI=")}
+    elsewhere = {"envvar:HOST": Secret("b3RoZXI="), "envvar:USER": None}
     moved = (await services.connections.patch(root, "web-1", {"secret": elsewhere})).connection
     assert await services.host_keys.known(moved) == ()
     with pytest.raises(Denied):  # who is on the way to where it led before has the key of there

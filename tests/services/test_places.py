@@ -36,9 +36,9 @@ async def root(world: World) -> Principal:
         {"subtype": "mysql"},
         {"type": ConnectionType.CUSTOM, "subtype": "dynamodb"},
         {"command": ("psql", "-h", "elsewhere")},
-        {"secret": {"envvar:HOST": OTHER, "envvar:DB": None}},
-        {"secret": {"envvar:HOST": HOST}},
-        {"secret": {"envvar:HOST": None, "envvar:DB": None, "envvar:PORT": Secret("NTQzMw==")}},
+        {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}},
+        {"secret": {"envvar:HOST": HOST, "envvar:USER": None}},
+        {"secret": {"envvar:HOST": None, "envvar:USER": None, "envvar:PORT": Secret("NTQzMw==")}},
     ],
 )
 async def test_a_connection_that_leads_elsewhere_has_another_place(
@@ -71,7 +71,7 @@ async def test_whatever_else_changes_of_a_connection_its_place_stays(
     others: list[dict[str, Any]] = [
         {"access_mode_exec": Toggle.DISABLED},
         {"connection_tags": {"env": "prod"}, "access_max_duration": 600},
-        {"secret": {"envvar:HOST": HOST, "envvar:DB": None}},
+        {"secret": {"envvar:HOST": HOST, "envvar:USER": None, "envvar:DB": None}},
         {"secret": None},
     ]
     for changes in others:
@@ -83,7 +83,9 @@ async def test_whatever_else_changes_of_a_connection_its_place_stays(
 async def test_who_logs_in_is_admitted_to_the_place_as_it_is(services: Services, world: World, root: Principal) -> None:
     await world.add_connection("shop")
     issued = await services.credentials.issue(root, "shop", None)
-    moved = await services.connections.patch(root, "shop", {"secret": {"envvar:HOST": OTHER, "envvar:DB": None}})
+    moved = await services.connections.patch(
+        root, "shop", {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}}
+    )
     grant = await world.stores.access.find_grant(issued.credential.username)
     assert grant is not None
     assert grant.connection.place == moved.connection.place

@@ -195,7 +195,11 @@ class World:
             "type": ConnectionType.DATABASE,
             "subtype": "postgres",
             "resource_name": name,
-            "secret": {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:DB": Secret("c2hvcA==")},
+            "secret": {
+                "envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="),
+                "envvar:USER": Secret("YXBw"),
+                "envvar:DB": Secret("c2hvcA=="),
+            },
             "created_at": self.clock(),
             "updated_at": self.clock(),
         }

@@ -40,7 +40,7 @@ def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pyt
     banner = machine._banner(settings, is_first=True)
     postern = "    /opt/postern/.venv/bin/postern"
     for text in (
-        *("http://localhost:7480/api", "s3cret", TOLD["psql"]),
+        *("http://localhost:7480", "s3cret", TOLD["psql"]),
         *(f"{postern} setup '{LINK}'\n", f"{postern} sessions\n"),
     ):
         assert text in banner
@@ -70,18 +70,6 @@ def test_a_file_that_was_removed_is_not_said_to_have_the_password(settings: Sett
         banner = machine._banner(settings, is_first)
         assert "password is in" not in banner
         assert "setup-link` makes a link" in banner
-
-
-def test_a_command_that_is_on_the_path_is_named_shortly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "postern"
-    own.write_text("")
-    monkeypatch.setattr(sys, "argv", [str(own)])
-    monkeypatch.setattr(shutil, "which", lambda _: str(own))
-    assert machine._command() == "postern"
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert machine._command() == str(own)
-    monkeypatch.setattr(sys, "argv", ["/lib/postern/__main__.py"])
-    assert machine._command() == f"{sys.executable} -m postern"
 
 
 def test_a_gateway_without_workers_is_refused(settings: Settings) -> None:

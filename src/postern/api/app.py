@@ -71,6 +71,7 @@ from postern.api.routes import (
     status,
     tracker,
     users,
+    web_login,
 )
 from postern.api.scim import routes as scim
 from postern.api.scim import shaped
@@ -80,7 +81,7 @@ from postern.services.done import DoneSignals
 from postern.services.errands import WAIT
 
 _PARTS = (
-    *(local_auth.router, logins.router, second_factors.router),
+    *(local_auth.router, web_login.router, logins.router, second_factors.router),
     *(server.router, groups.router, users.router, agents.router, connections.router),
     *(resources.router, resources.tags_router),
     introspection.router,
@@ -178,6 +179,9 @@ def routed() -> FastAPI:
             assert isinstance(route, Route), f"{route} is made without the route class of the API"
             # Not by `include_router`, which looks for the route of a request anew at every level of nesting.
             app.router.routes.append(route.below("/api"))
+    for route in web_login.root.routes:
+        assert isinstance(route, Route)
+        app.router.routes.append(route.below(""))
     app.add_middleware(Envelope)
     return app
 

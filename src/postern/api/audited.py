@@ -76,7 +76,7 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
     parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
     given = request.path_params
-    email, organisation = body.get("email"), body.get("organization")
+    email, organisation = body.get("email", getattr(request.state, "claimed", None)), body.get("organization")
     resource = next((str(given[key]) for key in reversed(_IN_PATH) if key in given), str(body.get("name", "")))
     await services_of(request).audit.record(
         actor,

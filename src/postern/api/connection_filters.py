@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from postern.domain.connection import ConnectionStatus, ConnectionType
+from postern.domain.target_keys import canonical_subtype
 from postern.errors import Invalid
 from postern.services.connections import ConnectionFilter
 
@@ -51,7 +52,7 @@ async def filters(
     return ConnectionFilter(
         name=name,
         type=type,
-        subtype=subtype,
+        subtype=None if subtype is None else canonical_subtype(subtype),
         agent_id=agent_id,
         search=search,
         tags=tag_conditions(tag_selector),

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from postern import errors
-from postern.errors import PosternError
+from postern.errors import ERROR_HEADER, UNREACHABLE, PosternError, Unreachable
 
 _SHOWN_PROBLEMS = 3
 
@@ -53,6 +53,8 @@ def answer(status: int, message: str) -> JSONResponse:
 async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PosternError)
     response = answer(status_of(error), error.message)
+    if isinstance(error, Unreachable):
+        response.headers[ERROR_HEADER] = UNREACHABLE
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
     return response

@@ -20,10 +20,10 @@ _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"strict-transport-security", b"max-age=31536000"),
     (b"cache-control", b"no-store"),
 )
+_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 class BodyTooLarge(Exception):
@@ -98,8 +98,12 @@ class _Exchange:
             raise BodyTooLarge  # the framework took the first one for a body that cannot be read
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            own = [*_SECURITY_HEADERS, (b"x-request-id", self.id.encode())]
-            message = {**message, "headers": [*message.get("headers", []), *own]}
+            given = list(message.get("headers", []))
+            # A page of ours says more exactly what it may do; two policies would forbid what either of them forbids.
+            has_policy = any(name.lower() == _POLICY[0] for name, _ in given)
+            policy = () if has_policy else (_POLICY,)
+            own = [*_SECURITY_HEADERS, *policy, (b"x-request-id", self.id.encode())]
+            message = {**message, "headers": [*given, *own]}
         await self._send(message)
 
     async def answer(self, status: int, message: str, *, close: bool = False) -> None:

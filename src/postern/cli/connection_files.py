@@ -12,6 +12,8 @@ from postern.cli import unserved
 from postern.cli.json_files import parsed
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
+from postern.domain.connection import is_identifier
+from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.domain.text import one_line
 from postern.errors import NotFound, PosternError
 
@@ -84,20 +86,30 @@ def several(file: IO[str]) -> list[Row]:
     return found
 
 
+def with_agent(api: Client, given: Row) -> Row:
+    """Return the body with the identifier of its agent, which `agent` or `agent_id` may name. Raises NotFound."""
+    agent = given.get("agent") or given.get("agent_id")
+    rest = {key: value for key, value in given.items() if key != "agent"}
+    if agent is None or (agent == given.get("agent_id") and is_identifier(str(agent))):
+        return rest
+    return {**rest, "agent_id": api.agents.id_of(str(agent))}
+
+
 def applied(api: Client, wanted: Row) -> Row:
     """Makes one connection so. Answers its name and what was done: created, changed, unchanged."""
     name = str(wanted["name"])
     try:
         given = dict(wanted)
-        agent = given.pop("agent", None)
-        if agent is not None:
-            given["agent_id"] = api.agents.id_of(str(agent))
+        if isinstance(given.get("subtype"), str):
+            given["subtype"] = canonical_subtype(given["subtype"])
+        given = with_agent(api, given)
         try:
             current: Row = dict(api.connections.get(name))
         except NotFound:
             new = {"type": "database", **MODES, **given}
             if "agent_id" not in new:
                 new["agent_id"] = api.agents.default()
+            check_target_keys(str(new.get("subtype")), new.get("secret") or {})
             created = api.connections.create(new)
             unserved.warn(api, created)
             warn_of(created)

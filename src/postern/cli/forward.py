@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from postern.domain.secret import Secret
@@ -57,6 +58,7 @@ class Forward:
     def __init__(self, reached: Reached, failed: Callable[[str], None]) -> None:
         self.reached = reached
         self.failed = failed
+        self.joined: Callable[[], None] = lambda: None  # called when a connection is carried
         self._tunnel: Mux | None = None
         self._dialling = asyncio.Lock()
         self._joining: set[asyncio.Task[None]] = set()
@@ -67,6 +69,10 @@ class Forward:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Local(self), LOOPBACK, port)
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def start_socket(self, path: Path) -> None:
+        """Listens on a Unix socket, whose folder decides who reaches it. Raises OSError."""
+        self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Local(self), path)
 
     async def stop(self) -> None:
         """Ends the listening, what is being opened, and the tunnel with all that it carries."""
@@ -130,6 +136,7 @@ class _Local(End):
             self.transport.abort()
             raise
         Pipe(self, far)
+        self._forward.joined()
         if self.transport.is_closing():  # the client went away meanwhile
             stream.close()
 

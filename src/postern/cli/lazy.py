@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from postern.cli import profile
 from postern.domain.text import printable
-from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable
+from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable, Unreachable
 
 PROFILE = "profile_name"
 FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
@@ -24,6 +24,7 @@ _CODES: Mapping[type[PosternError], int] = {
     Denied: DENIED,
     NotFound: NOT_FOUND,
     Unavailable: UNAVAILABLE,
+    Unreachable: UNAVAILABLE,
     TooMany: UNAVAILABLE,
 }
 
@@ -125,6 +126,16 @@ class LazyGroup(click.Group):
         if self.lazy[cmd_name].profile:
             add_profile_option(command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with suggestions for a mistyped name: click knows only commands that are imported."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from postern import __version__
 from postern.cli import profile
 from postern.cli.lazy import PROFILE, Lazy, LazyGroup
 
@@ -76,6 +77,7 @@ COMMANDS = {
     callback=profile.choose,
     help="Use this profile, not the current one; POSTERN_PROFILE does so, too.",
 )
+@click.version_option(__version__, "--version", message="postern %(version)s")
 def cli() -> None:
     """Postern: an access gateway for databases and servers.
 
@@ -89,8 +91,9 @@ def cli() -> None:
     Who am I, and where:           postern whoami
     Manage users and the server:   postern admin
 
-    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable,
-    7 it waits for a review, 8 that was rejected, revoked or not given in time, 9 withdrawn or killed before it ran.
+    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable: the
+    gateway, an agent or a target does not answer, 7 it waits for a review, 8 that was rejected, revoked or not given in
+    time, 9 withdrawn or killed before it ran.
     """
 
 

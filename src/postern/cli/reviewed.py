@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,6 +12,7 @@ from typing import Any
 
 import click
 
+from postern.cli.api import client
 from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
 from postern.cli.output import local_time
 from postern.cli.progress import Progress
@@ -17,9 +20,11 @@ from postern.client.client import Client
 from postern.client.shapes import ExecResult, Review
 from postern.domain.review import ReviewStatus
 from postern.domain.text import one_line
-from postern.errors import Conflict, Unavailable
+from postern.errors import Conflict, PosternError, Unavailable
 
 WAITING = "waiting"  # an output_status
+INTERRUPTED = 130  # the exit code: 128 + SIGINT
+_LOOKS = 5  # seconds after a client has connected
 PAUSE = 2.0  # seconds between two looks: somebody decides, which takes them longer
 _CODES = {
     ReviewStatus.REJECTED: REFUSED,
@@ -102,10 +107,46 @@ def tell(result: ExecResult) -> None:
         else:
             say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
         return
+    say(outcome_line(review))
+
+
+def outcome_line(review: Review) -> str:
+    """Return how a review that does not wait ended, with who refused it and why."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
-    say(f"review {review['id']} is {review['status']}{by}{why}")
+    return f"review {review['id']} is {review['status']}{by}{why}"
+
+
+def access_lines(review: Review) -> list[str]:
+    """Return who has to agree on a review of access, and where they decide."""
+    return [
+        f"access to {review['connection']} needs a review: {wanted(review)}",
+        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; `postern reviews withdraw {review['id']}` gives it up",
+    ]
+
+
+def wait_for_access(api: Client, review: Review, *, quiet: bool = False) -> Review:
+    """Wait until a review of access is decided; say who has to agree, unless `quiet`. Ctrl-C leaves it waiting."""
+    if review["status"] != ReviewStatus.PENDING:
+        return review
+    if not quiet:
+        say(*access_lines(review))
+    try:
+        with Progress(f"waiting for {wanted(review)}", quiet=quiet, after=0):
+            return _decided(api, review, None)
+    except KeyboardInterrupt:
+        if not quiet:
+            say(f"you no longer wait; review {review['id']} stays")
+        sys.exit(INTERRUPTED)
+
+
+def access_code(review: Review | None) -> int:
+    """Return the exit code for a review of access; None where nobody has to agree."""
+    if review is None or review["status"] == ReviewStatus.APPROVED:
+        return 0
+    return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
 
 
 def say(*lines: str) -> None:
@@ -143,3 +184,37 @@ def _decided(api: Client, review: Review, seconds: float | None) -> Review:
         with suppress(Unavailable):
             review = api.reviews.get(review["id"])
     return review
+
+
+class ReviewNotices:
+    """Says on standard error for whom a client waits that is carried, and cannot say so itself: once for each review.
+
+    The gateway asks for the review when the client has logged in, so its list is looked at for a few seconds then.
+    """
+
+    def __init__(self, connection: str) -> None:
+        self._connection = connection
+        self._known: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def look_soon(self) -> None:
+        """Look for a review that waits since a client has connected just now."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._look())
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _look(self) -> None:
+        for _ in range(_LOOKS):
+            await asyncio.sleep(1)
+            with suppress(PosternError, click.ClickException):  # the client itself is told what is wrong
+                for review in await asyncio.to_thread(self._waiting):
+                    if review["id"] not in self._known:
+                        self._known.add(review["id"])
+                        say(*access_lines(review))
+
+    def _waiting(self) -> list[Review]:
+        with client() as api:
+            return api.reviews.all(owner="self", status="PENDING", type="jit", connection=self._connection)

@@ -16,7 +16,7 @@ import httpx
 from postern import __version__
 from postern.domain.secret import Secret
 from postern.domain.validity import refused_for_its_dates
-from postern.errors import Invalid, Unavailable, error_of
+from postern.errors import ERROR_HEADER, UNREACHABLE, Invalid, Unavailable, Unreachable, error_of
 
 _PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
@@ -175,6 +175,8 @@ class Http:
     def _checked(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
+        if answer.headers.get(ERROR_HEADER) == UNREACHABLE:
+            raise Unreachable(self._message(answer))
         raise error_of(answer.status_code)(self._message(answer))
 
     def _json(self, answer: httpx.Response) -> Any:

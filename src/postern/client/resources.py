@@ -189,6 +189,9 @@ class MaskingRules:
         """`force`: also one that applies to connections. Raises Conflict."""
         self._http.call("DELETE", _path("datamasking-rules", rule_id), query={"force": "true"} if force else None)
 
+    def presets(self) -> builtins.list[Row]:
+        return cast("builtins.list[Row]", self._http.call("GET", "/datamasking-rules/presets"))
+
     def test(self, body: dict[str, Any]) -> MaskedSamples:
         return cast(MaskedSamples, self._http.call("POST", "/datamasking-rules/test", body=body))
 
@@ -353,6 +356,13 @@ class Reviews:
         if time_window is not None:
             body["time_window"] = time_window
         return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
+
+    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> Review | None:
+        """Ask for access before connecting; `duration` is in seconds. None where nobody has to agree."""
+        body: dict[str, Any] = {"connection": connection, "reason": reason}
+        if duration is not None:
+            body["access_duration"] = duration
+        return cast("Review | None", self._http.call("POST", _path("reviews"), body=body)["review"])
 
     def withdraw(self, review_id: str) -> Review:
         """One's own. Raises Conflict."""

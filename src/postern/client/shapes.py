@@ -21,6 +21,10 @@ class Connection(TypedDict):
     subtype: str
     status: str
     agent_id: str
+    agent_name: NotRequired[str]  # this and the next three are not told by gateways of earlier versions
+    target: NotRequired[dict[str, str]]
+    target_status: NotRequired[str]
+    last_test: NotRequired[dict[str, Any] | None]
     command: list[str] | None
     connection_tags: dict[str, str] | None
     default_database: str | None
@@ -40,6 +44,7 @@ class Credential(TypedDict):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    status: NotRequired[str]  # not told by gateways of earlier versions
 
 
 class IssuedCredential(Credential):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.connection import Connection
@@ -26,6 +27,12 @@ class Verifier:
         return f"Verifier(iterations={self.iterations})"
 
 
+class CredentialStatus(StrEnum):
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 @dataclass(frozen=True, slots=True)
 class Credential:
     """`maker_id` is the principal who issued it, where that was another than its user."""
@@ -40,8 +47,14 @@ class Credential:
     revoked_at: datetime | None = None
     maker_id: UUID | None = None
 
+    def status(self, now: datetime) -> CredentialStatus:
+        if self.revoked_at is not None:
+            return CredentialStatus.REVOKED
+        is_over = self.expires_at is not None and now >= self.expires_at
+        return CredentialStatus.EXPIRED if is_over else CredentialStatus.ACTIVE
+
     def is_active(self, now: datetime) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+        return self.status(now) is CredentialStatus.ACTIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,33 @@ class Failure(StrEnum):
 
     REFUSED = "refused"  # by the gateway's rules, which have changed since it was asked
     MISSING = "missing"  # the target has nothing of that name
-    FAILED = "failed"  # the target, or the way to it
+    FAILED = "failed"  # the target answered, and refused
+    AWAY = "away"  # the target does not answer, or its agent
+
+
+class TargetStatus(StrEnum):
+    """How the last test of a connection went; UNTESTED also where the connection has changed since."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNTESTED = "untested"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTest:
+    """The last test of a connection. `place` is where the connection led at that time; `reason`, for people, is there
+    when it failed."""
+
+    connection_id: UUID
+    org_id: UUID
+    place: UUID
+    succeeded: bool
+    reason: str
+    tested_at: datetime
+
+    @property
+    def status(self) -> TargetStatus:
+        return TargetStatus.OK if self.succeeded else TargetStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True)

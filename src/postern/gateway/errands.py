@@ -104,13 +104,15 @@ class ErrandRuns:
             async with asyncio.timeout(self._seconds):
                 return await self._ask(errand, permit)
         except TimeoutError:
-            return _failed(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
+            return _away(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
         except TargetRefused as refused:
             return _failed(f"the target of {name!r} refused: {refused.told}")
+        except Unavailable as error:
+            return _away(error.message)
         except PosternError as error:
             return _failed(error.message)
         except ConnectionError:
-            return _failed(f"the target of {name!r} closed the connection")
+            return _away(f"the target of {name!r} closed the connection")
 
     async def _ask(self, errand: Errand, permit: Permit) -> ErrandAnswer:
         spoken = SPOKEN.get(permit.connection.protocol)
@@ -151,3 +153,7 @@ class ErrandRuns:
 
 def _failed(reason: str) -> ErrandAnswer:
     return ErrandAnswer({}, failure=Failure.FAILED, reason=reason)
+
+
+def _away(reason: str) -> ErrandAnswer:
+    return ErrandAnswer({}, failure=Failure.AWAY, reason=reason)

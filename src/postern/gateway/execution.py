@@ -24,7 +24,7 @@ from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.spoken import SPOKEN
 from postern.gateway.traces import about, over, session_span
 from postern.interception.events import Note
-from postern.protocols.asking import Script
+from postern.protocols.asking import Script, TargetRefused
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.sessions import Sessions
@@ -33,6 +33,7 @@ from postern.transport.memory import MemoryTransport
 
 log = logging.getLogger(__name__)
 
+AWAY = 6  # the exit code of a script that was not run since its target, or the agent, does not answer; as in the CLI
 _LOOK_EVERY = 10.0  # seconds: a signal may be missed
 
 
@@ -148,7 +149,8 @@ class Executions:
         except PosternError as error:
             self._engine.turned_away(error)
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
-            await self._engine.close(opened, EndReason.FAILED, exit_code=1)
+            is_away = isinstance(error, Unavailable) and not isinstance(error, TargetRefused)
+            await self._engine.close(opened, EndReason.FAILED, exit_code=AWAY if is_away else 1)
             return
         script = SPOKEN[permit.connection.protocol].script(session.script or "")
         client = _ScriptClient(script)

@@ -25,6 +25,7 @@ from postern.domain.connection import (
 from postern.domain.guardrail import unenforceable
 from postern.domain.masking import check_redact_types
 from postern.domain.secret import Secret
+from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Invalid
 from postern.services.rule_fields import printable_groups
 from postern.store.ports import ConnectionStore, GuardRailStore, IssueTemplateStore, Signals, Topic
@@ -104,6 +105,8 @@ class FieldChecks:
         Invalid."""
         _check_values(given)
         check_redact_types(given.redact_types, self._models)
+        if given.subtype is not None:
+            given = replace(given, subtype=canonical_subtype(given.subtype))
         _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
         _check_command(current, given)
         given = _with_default_database(current, given)
@@ -204,6 +207,23 @@ def _with_default_database(current: Connection, given: ConnectionFields) -> Conn
             field="default_database",
         )
     return replace(given, secret={**secret, DATABASE_KEY: encoded})
+
+
+def check_keys(current: Connection, saved: Connection) -> None:
+    """Check that `saved` has the keys that its subtype needs, and no others.
+
+    Only where keys or subtype change: what was saved by an earlier version can be changed in every other way. A
+    connection without any secret can be saved (spec 2.1), and be opened once it has one. Raises Invalid.
+    """
+    if not saved.secret or (saved.subtype, _filled(saved)) == (current.subtype, _filled(current)):
+        return
+    empty = [key for key, is_filled in _filled(saved).items() if not is_filled]
+    check_target_keys(saved.subtype, saved.secret.keys(), empty)
+
+
+def _filled(connection: Connection) -> dict[str, bool]:
+    """Return, for each key of its secret, whether it has a value."""
+    return {key: bool(value) for key, value in connection.secret.items()}
 
 
 def _check_values(given: ConnectionFields) -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.agent import ALIVE_FOR, AgentMode
+from postern.domain.agent import ALIVE_FOR, Agent, AgentMode
 from postern.domain.connection import Connection, ConnectionStatus, check_new_name
+from postern.domain.errand import TargetStatus, TargetTest
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.resource import TagUse
 from postern.errors import Conflict, Invalid, Malformed, NotFound
 from postern.services.access_control import AccessControl
-from postern.services.connection_fields import ConnectionFields, FieldChecks, patched, withdraw
+from postern.services.connection_fields import ConnectionFields, FieldChecks, check_keys, patched, withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals, Topic
+from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, ErrandStore, Signals, Topic
 
 __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
 
@@ -28,6 +30,12 @@ class ConnectionView:
 
     connection: Connection
     status: ConnectionStatus
+    agent_name: str
+    last_test: TargetTest | None  # None also where the connection has led elsewhere since
+
+    @property
+    def target_status(self) -> TargetStatus:
+        return TargetStatus.UNTESTED if self.last_test is None else self.last_test.status
 
 
 class Connections:
@@ -36,6 +44,7 @@ class Connections:
         store: ConnectionStore,
         control: AccessControl,
         agents: AgentStore,
+        tests: ErrandStore,
         checks: FieldChecks,
         signals: Signals,
         now: Clock,
@@ -43,6 +52,7 @@ class Connections:
         self._store = store
         self._control = control
         self._agents = agents
+        self._tests = tests
         self._checks = checks
         self._signals = signals
         self._now = now
@@ -52,8 +62,7 @@ class Connections:
         reach = await self._control.reach(principal)
         seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
         found = await self._store.find(principal.org_id, seen, page)
-        online = await self._online(principal.org_id)
-        return Listed([_view(connection, online) for connection in found.items], found.total)
+        return Listed(await self._views(principal.org_id, found.items), found.total)
 
     async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
         """By key and value, of the connections that the principal may see."""
@@ -64,7 +73,7 @@ class Connections:
         found = await self._control.find(principal, name_or_id)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
-        return _view(found, await self._online(principal.org_id))
+        return await self._view(found)
 
     async def create(self, principal: Principal, given: ConnectionFields) -> ConnectionView:
         """Raises Denied, Invalid, Conflict."""
@@ -105,7 +114,7 @@ class Connections:
 
     async def _changed(self, principal: Principal, connection: Connection) -> ConnectionView:
         await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
-        return _view(connection, await self._online(principal.org_id))
+        return await self._view(connection)
 
     async def _changeable(self, principal: Principal, name_or_id: str) -> Connection:
         require_admin(principal, "change connections")
@@ -114,9 +123,15 @@ class Connections:
             raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
         return current
 
-    async def _online(self, org_id: UUID) -> frozenset[UUID]:
+    async def _view(self, connection: Connection) -> ConnectionView:
+        (view,) = await self._views(connection.org_id, [connection])
+        return view
+
+    async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
         now = self._now()
-        return frozenset(agent.id for agent in await self._agents.all(org_id) if agent.is_online(now))
+        agents = {agent.id: agent for agent in await self._agents.all(org_id)}
+        tests = await self._tests.last_tests([one.id for one in found])
+        return [_view(one, agents.get(one.agent_id), tests.get(one.id), now) for one in found]
 
     async def _merged(self, current: Connection, given: ConnectionFields) -> Connection:
         agent = await self._agents.get(current.org_id, str(given.agent_id))
@@ -128,9 +143,17 @@ class Connections:
                 "itself, by `postern run`; choose another",
                 field="agent_id",
             )
-        return await self._checks.merged(current, given)
+        merged = await self._checks.merged(current, given)
+        check_keys(current, merged)
+        return merged
 
 
-def _view(connection: Connection, online: frozenset[UUID]) -> ConnectionView:
-    status = ConnectionStatus.ONLINE if connection.agent_id in online else ConnectionStatus.OFFLINE
-    return ConnectionView(connection, status)
+def _view(connection: Connection, agent: Agent | None, test: TargetTest | None, now: datetime) -> ConnectionView:
+    """`agent` is None where it was deleted at this moment."""
+    online = agent is not None and agent.is_online(now)
+    return ConnectionView(
+        connection,
+        status=ConnectionStatus.ONLINE if online else ConnectionStatus.OFFLINE,
+        agent_name="" if agent is None else agent.name,
+        last_test=test if test is not None and test.place == connection.place else None,
+    )

@@ -15,7 +15,7 @@ from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Verifier
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Principal
+from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
@@ -23,7 +23,8 @@ from postern.services.server.features import Features
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, CredentialStore, Signals, Topic
 
-DEFAULT_LIFE = timedelta(days=30)
+# Where nobody says how long: a person's working day. A machine identity has nobody who asks again in the morning.
+DEFAULT_LIFE, MACHINE_LIFE = timedelta(hours=12), timedelta(days=30)
 MAX_LIFE = timedelta(days=366)
 
 # RFC 7677's minimum. Iterations slow down guessing; a random password of 192 bits cannot be guessed
@@ -68,13 +69,15 @@ class Credentials:
     async def issue(
         self, principal: Principal, connection: str, seconds: int | None, *, maker: Principal | None = None
     ) -> Issued:
-        """A credential for that principal alone. `connection` is a name or id; `seconds` is its life, 30 days
-        when None, and never more than the connection's access_max_duration. `maker` is who issues it for another.
+        """A credential for that principal alone. `connection` is a name or id.
+
+        `seconds` is its life; None is 12 hours, or 30 days for a machine identity. It is never more than the
+        connection's access_max_duration. `maker` is who issues it for another.
 
         Raises NotFound, Invalid, Denied.
         """
         target = await self.check(principal, connection, seconds)
-        life = _life(target, seconds)
+        life = _life(principal, target, seconds)
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
         created_at = self._now()
@@ -109,7 +112,7 @@ class Credentials:
         if principal.is_auditor:
             raise Denied("auditors read what others did, and do not connect themselves")
         await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
-        _life(target, seconds)
+        _life(principal, target, seconds)
         return target
 
     async def of_principal(self, principal: Principal) -> list[tuple[Credential, str]]:
@@ -167,12 +170,12 @@ def make_verifier(password: Secret) -> Verifier:
     return Verifier(ITERATIONS, salt, hashlib.sha256(client_key).digest(), server_key)
 
 
-def _life(connection: Connection, seconds: int | None) -> timedelta:
+def _life(principal: Principal, connection: Connection, seconds: int | None) -> timedelta:
     limit = MAX_LIFE
     if connection.access_max_duration is not None:
         limit = min(limit, timedelta(seconds=connection.access_max_duration))
     if seconds is None:
-        return min(DEFAULT_LIFE, limit)
+        return min(MACHINE_LIFE if principal.kind is PrincipalKind.MACHINE else DEFAULT_LIFE, limit)
     if not 1 <= seconds <= limit.total_seconds():
         raise Invalid(
             f"access_duration_seconds: must be between 1 and {int(limit.total_seconds())} on this connection",

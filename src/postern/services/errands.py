@@ -16,12 +16,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.connection import TERMINAL
-from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
+from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure, TargetTest
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.text import one_line
 from postern.domain.tracing import carried
-from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
+from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
 from postern.services.access import Access
 from postern.services.done import DoneSignals, looks
 from postern.store.ports import Clock, ErrandStore, PrincipalStore, Signals, Topic
@@ -43,6 +43,7 @@ _RAISED: Mapping[Failure, type[PosternError]] = {
     Failure.REFUSED: Denied,
     Failure.MISSING: NotFound,
     Failure.FAILED: Malformed,
+    Failure.AWAY: Unreachable,
 }
 
 
@@ -80,8 +81,9 @@ class Errands:
     ) -> ErrandAnswer:
         """What the target says. `connection` is a name or id; `source` the address of who asks; `wait` in seconds.
 
-        Raises NotFound, Denied, Invalid, TooMany; Malformed with the reason when the target did not answer, which the
-        API says as 400; Unavailable when nobody did within `wait`.
+        The result of a test is stored as the connection's last one. Raises NotFound, Denied, Invalid, TooMany;
+        Malformed with the reason when the target refused, and Unreachable when it, or its agent, does not answer, which
+        the API says as 400; Unavailable when nobody did within `wait`.
         """
         given = {name: value for name, value in (arguments or {}).items() if value is not None}
         permit = await self._admit(principal, connection, kind, source)
@@ -102,6 +104,8 @@ class Errands:
             self._waiting -= 1
         outcome = answer.failure or "answered"
         log.info("%s asked for %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
+        if kind is ErrandKind.TEST and answer.failure is not Failure.REFUSED:
+            await self._save_test(permit, answer)
         if answer.failure is not None:
             raise _RAISED[answer.failure](answer.reason)
         return answer
@@ -136,6 +140,17 @@ class Errands:
     async def _admit(self, principal: Principal, connection: str, kind: ErrandKind, source: str) -> Permit:
         schema = kind is not ErrandKind.TEST
         return await self._access.admit_errand(principal, connection, schema=schema, source=source)
+
+    async def _save_test(self, permit: Permit, answer: ErrandAnswer) -> None:
+        """Store the result as the connection's last test. What the gateway's rules refused says nothing of a target."""
+        connection = permit.connection
+        if connection.place is None:
+            return
+        succeeded = answer.failure is None
+        reason = "" if succeeded else answer.reason
+        await self._store.save_test(
+            TargetTest(connection.id, connection.org_id, connection.place, succeeded, reason, self._now())
+        )
 
     async def _run(self, errand: Errand, wait: float) -> ErrandAnswer:
         """The row goes in any case: what nobody waits for any more is not begun."""

@@ -18,6 +18,7 @@ from postern.domain.masking import (
     TypeGroup,
     check_rule,
 )
+from postern.domain.masking_presets import PRESETS, MaskingPreset
 from postern.domain.principal import Principal
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.secret import Secret
@@ -108,6 +109,11 @@ class MaskingRules:
         """By name. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, page, where)
+
+    def presets(self, principal: Principal) -> tuple[MaskingPreset, ...]:
+        """Return the rules to begin with. Raises Denied."""
+        _require_reader(principal)
+        return PRESETS
 
     async def get(self, principal: Principal, rule_id: str) -> MaskingRule:
         """Raises Denied, NotFound."""

@@ -30,6 +30,7 @@ from postern.services.reviews.reviews import Reviews
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
 from postern.store.ports import (
+    AgentStore,
     Clock,
     Ended,
     PrincipalStore,
@@ -62,6 +63,7 @@ class Sessions:
         asking: Asking,
         reviews: Reviews,
         scripts: ReviewedScripts,
+        agents: AgentStore,
         issues: Issues,
         recordings: Recordings,
         features: Features,
@@ -76,6 +78,7 @@ class Sessions:
         self._asking = asking
         self._reviews = reviews
         self._scripts = scripts
+        self._agents = agents
         self._issues = issues
         self._recordings = recordings
         self._features = features
@@ -179,7 +182,8 @@ class Sessions:
         the place of those to run scripts of one's own, and its labels say so. `tracker_fields` go into the issue that
         it opens; that is made first, so that who reviews the script sees it.
         `invocation` is for commands; its variables that the connection's secrets have too are dropped.
-        Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made.
+        Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made, or it needs a review
+        while the connection's agent is offline.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         target, wish = await self._target(principal, connection_name, source, means, runbook)
@@ -220,8 +224,22 @@ class Sessions:
                 principal, connection, verb=Verb.EXEC, source=source, means=means, runbook=runbook
             )
         except ReviewRequired as required:
+            await self._require_agent(required.wish.connection)
             return required.wish.connection, required.wish
         return permit.connection, None
+
+    async def _require_agent(self, target: Connection) -> None:
+        """Check that the agent of a connection is there, before reviewers are asked for what could not run.
+
+        Raises Unavailable.
+        """
+        agent = await self._agents.by_id(target.agent_id)
+        if agent is None or not agent.is_online(self._now()):
+            name = "" if agent is None else f" {agent.name!r}"
+            raise Unavailable(
+                f"the agent{name} of connection {target.name!r} is offline, so that nothing can run there; no review "
+                "was asked for. Start the agent, or ask who runs it, and try again"
+            )
 
     def require_runnable(self, target: Connection) -> None:
         """Raises Invalid where no script can be run."""

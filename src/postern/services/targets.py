@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from postern.services.access import Access
 from postern.services.access_control import AccessControl
+from postern.services.access_requests import AccessRequests
 from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
 from postern.services.connection_fields import FieldChecks
@@ -62,6 +63,7 @@ class Abilities:
 @dataclass(frozen=True)
 class TargetServices:
     access: Access
+    access_requests: AccessRequests
     access_rules: AccessRules
     agents: Agents
     asking: Asking
@@ -122,10 +124,11 @@ def build_targets(
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
+        access_requests=AccessRequests(access, asking, reviews),
         access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
-        connections=Connections(connections, control, stores.agents, checks, signals, now),
+        connections=Connections(connections, control, stores.agents, stores.errands, checks, signals, now),
         control=control,
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
@@ -149,6 +152,7 @@ def build_targets(
             asking,
             reviews,
             ReviewedScripts(stores.reviews, access, signals, now),
+            stores.agents,
             issues,
             recordings,
             features,

@@ -6,10 +6,8 @@ import asyncio
 import json
 import logging
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
@@ -27,6 +25,7 @@ from postern.store.signals import SignalHub
 from postern.wiring import masters
 from postern.wiring.claim import release
 from postern.wiring.paths import first_run_file, signals_socket
+from postern.wiring.program import path_hint, program_name
 
 log = logging.getLogger(__name__)
 
@@ -77,15 +76,6 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
     log.info("postern has stopped")
 
 
-def _command() -> str:
-    """How this program is called on this machine, where it may be in a virtual environment that is not active."""
-    own = Path(sys.argv[0])
-    found = shutil.which("postern")
-    if own.name != "postern" or (found and Path(found).samefile(own)):
-        return "postern" if found else f"{sys.executable} -m postern"
-    return str(own)
-
-
 def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
     # -P: a file in the folder that we happen to be started from must not be taken for a module.
     return ChildSpec(name, ("-P", "-m", "postern", *(arguments or (name,))), outlives=outlives)
@@ -95,7 +85,7 @@ def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[
     """How the first administrator gets in. Their first password works only where passwords do."""
     file = first_run_file(settings)
     if not told["admin_password"]:
-        return ["", f"  Nobody gets in any more? `{_command()} setup-link` makes a link that sets a password."]
+        return ["", f"  Nobody gets in any more? `{program_name()} setup-link` makes a link that sets a password."]
     if not is_first:
         return ["", f"  The first administrator's first password is in {file}."]
     lines = ["", f"    admin     {told['admin_email']}"]
@@ -103,17 +93,21 @@ def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[
         lines += [f"    password  {told['admin_password']}"]
     if told["setup_url"]:
         lines += ["", "  Choose a password of your own with this link, good once and for a day:"]
-        lines += [f"    {_command()} setup '{told['setup_url']}'"]
+        lines += [f"    {program_name()} setup '{told['setup_url']}'", "  or open it in a browser:"]
+        lines += [f"    {told['setup_url']}"]
     return [*lines, "", f"  All this is also in {file}, for you alone: remove it when you have a password of your own."]
 
 
 def _banner(settings: Settings, is_first: bool) -> str:
     """What a newcomer needs, ready to paste; secrets only once."""
     told = json.loads(first_run_file(settings).read_text())
-    lines = ["", f"  Postern is up at {settings.api_url}/api. Ctrl-C stops it.", *_admin(settings, told, is_first)]
+    lines = ["", f"  Postern is up at {settings.api_url}. Ctrl-C stops it.", *_admin(settings, told, is_first)]
     if settings.demo and told.get("psql"):
         psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
-        lines += ["", "  Try it in another terminal:", f"    {psql}", f"    {_command()} sessions"]
+        lines += ["", "  Try it in another terminal:", f"    {psql}", f"    {program_name()} sessions"]
         if shutil.which("psql") is None:
             lines += ["", "  (psql is not installed here: apt-get install postgresql-client)"]
+    hint = path_hint()
+    if hint:
+        lines += ["", "  `postern` is not on your PATH. So that it works as all other texts write it:", f"    {hint}"]
     return "\n".join([*lines, ""])

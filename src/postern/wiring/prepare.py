@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import uuid4
 
 from postern.client.psql import moved, psql_line, user_of
@@ -30,6 +31,7 @@ from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 from postern.wiring.claim import build_claim, require_free
 
+DEMO_CREDENTIAL_LIFE = timedelta(days=30)
 log = logging.getLogger(__name__)
 
 
@@ -95,7 +97,9 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     if account is None:
         log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
         return ""
-    issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, None)
+    # The line is printed once and tried for days; the demo holds nothing that a shorter life would protect.
+    life = int(DEMO_CREDENTIAL_LIFE.total_seconds())
+    issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, life)
     return psql_line(
         issued.credential.username,
         issued.password,

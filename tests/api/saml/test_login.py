@@ -10,10 +10,11 @@ import sys
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from lxml import etree
-from tests.support.saml_flow import US, SamlGateway, query_of
-from tests.support.saml_idp import ANN, SamlIdp
+from tests.support.saml_flow import US, Returning, SamlGateway, query_of
+from tests.support.saml_idp import ANN, SamlIdp, form_of
 from tests.support.world import API_URL, CLIENT
 
 from postern.domain.auth_config import AuthConfig
@@ -54,6 +55,19 @@ async def test_a_browser_logs_in_and_has_its_session_in_a_cookie(gateway: SamlGa
         "ann@example.com",
         f"{gateway.idp.url}/metadata",
     )
+
+
+async def test_page_for_people_leads_to_the_provider_and_back(gateway: SamlGateway) -> None:
+    for path in ("/login/device", "/web/login?back=/api/login/device"):
+        led = await gateway.client.get(path)
+        assert (led.status_code, led.headers["Location"].startswith(gateway.idp.url)) == (303, True), led.text
+        cookies = dict(gateway.client.cookies)
+        gateway.client.cookies.clear()
+        async with httpx.AsyncClient(verify=False) as browser:  # http on loopback; trust takes long to load
+            page = await browser.get(led.headers["Location"])
+        answer = await gateway.back(Returning(form_of(page.text), cookies))
+        assert (answer.status_code, answer.headers["Location"]) == (303, f"{API_URL}/api/login/device"), answer.text
+        assert answer.cookies["postern"]
 
 
 async def test_both_stores_keep_requests_and_used_assertions(database: Database, idp: SamlIdp) -> None:

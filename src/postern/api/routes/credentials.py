@@ -33,7 +33,8 @@ async def issue_credential(
 async def list_credentials(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[CredentialAnswer]:
     """One's own, newest first; those of everybody for admins and auditors."""
     connection, found = await services.credentials.find(caller, key, page)
-    return listed([CredentialAnswer.of(credential, connection.name) for credential in found.items], found, page)
+    now = services.now()
+    return listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found, page)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

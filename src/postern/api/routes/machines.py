@@ -63,7 +63,7 @@ async def delete_machine_identity(name: str, caller: Caller, services: Use) -> N
 async def list_machine_credentials(name: str, caller: Caller, services: Use) -> ListAnswer[CredentialAnswer]:
     """Newest first, ended ones too; never a secret."""
     found = await services.machines.credentials(caller, name)
-    shown = [CredentialAnswer.of(credential, connection) for credential, connection in found]
+    shown = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in found]
     return ListAnswer(data=shown, total=len(shown), has_next_page=False)
 
 

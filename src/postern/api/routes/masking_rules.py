@@ -12,6 +12,7 @@ from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter import Where
 from postern.api.schemas.masking_rules import (
+    MaskingPresetAnswer,
     MaskingRuleAnswer,
     MaskingRuleRequest,
     MaskingTestAnswer,
@@ -39,6 +40,12 @@ async def create_masking_rule(body: MaskingRuleRequest, caller: Caller, services
 async def test_masking_rule(body: MaskingTestRequest, caller: Caller, services: Use) -> MaskingTestAnswer:
     """What a rule would make of texts and rows; neither is kept."""
     return MaskingTestAnswer.of(await services.masking_rules.test(caller, body.rule.fields(), body.samples()))
+
+
+@router.get("/presets", responses=errors(403))
+async def list_masking_presets(caller: Caller, services: Use) -> list[MaskingPresetAnswer]:
+    """Rules to begin with, to be saved as they are or changed."""
+    return [MaskingPresetAnswer.of(preset) for preset in services.masking_rules.presets(caller)]
 
 
 @router.get("/{id}", responses=errors(403, 404))

@@ -8,11 +8,11 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query
 
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Caller, Use
+from postern.api.auth import Address, Caller, CallerInFull, Use
 from postern.api.info import Info
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.reviews import DecisionRequest, ReviewAnswer
+from postern.api.schemas.reviews import AccessRequest, AccessRequestAnswer, DecisionRequest, ReviewAnswer
 from postern.api.session_filters import review_status
 from postern.domain.principal import Principal
 from postern.domain.review import Review, ReviewKind, ReviewStatus
@@ -82,6 +82,26 @@ async def list_reviews(
     asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
     found = await asked(caller, wanted, page)
     return listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found, page)
+
+
+@router.post("/reviews", status_code=201, responses=errors(403, 404, 429))
+async def request_access(
+    body: AccessRequest, caller: CallerInFull, services: Use, info: Info, address: Address
+) -> AccessRequestAnswer:
+    """Asks for access to a connection ahead of time. What connects by the same login from the same address goes through
+    at once when the review is approved. Answers the review that waits or holds already where there is one, and
+    `required: false` where nobody has to agree."""
+    principal = caller.principal
+    review = await services.access_requests.request(
+        principal,
+        body.connection,
+        source=address,
+        means=caller.means,
+        reason=body.reason,
+        duration=body.access_duration,
+    )
+    answer = None if review is None else ReviewAnswer.of(review, info.api_url, principal)
+    return AccessRequestAnswer(required=review is not None, review=answer)
 
 
 @router.get("/reviews/{id}", responses=errors(404))

@@ -14,11 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
 from postern.domain.connection import SUBTYPES
+from postern.domain.target_keys import ALIASES
 
 # Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.
 DEPRECATED: Final[JsonDict] = {"deprecated": True}
 # Every subtype, and the empty one of a connection that has none. The service checks which type has which.
 SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
+# Requests can use an alias, too; answers have the subtype that is stored.
+SUBTYPE_SPELLINGS: Final[list[JsonValue]] = [*SUBTYPE_NAMES, *sorted(ALIASES)]
 
 # Values that JSON cannot express are read from their text; everything else must have its very type.
 Identifier = Annotated[UUID, Field(strict=False)]

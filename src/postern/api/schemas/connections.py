@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, Answer, Body, Identifier
+from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, SUBTYPE_SPELLINGS, Answer, Body, Identifier
 from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
-from postern.domain.credential import Credential
+from postern.domain.credential import Credential, CredentialStatus
+from postern.domain.errand import TargetStatus, TargetTest
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
+from postern.domain.target_keys import readable_values
 from postern.services.connection_fields import ConnectionFields
 from postern.services.connections import ConnectionView
 
@@ -30,10 +32,15 @@ _CLEARED = ("access_max_duration", "tracker_issue_template_id")
 class ConnectionOptions(Body):
     """The fields that no request must have."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "guardrails_advisory", "warnings"})
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("id", "managed_by", "status", "guardrails_advisory", "warnings"),
+            *("agent_name", "target", "target_status", "last_test"),
+        }
+    )
 
     subtype: str | None = Field(
-        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_NAMES, None]}
+        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_SPELLINGS, None]}
     )
     access_max_duration: int | None = Field(None, description="Seconds")
     access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
@@ -107,13 +114,35 @@ def _inward(name: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+class LastTestAnswer(Answer):
+    """How the last test of the connection's target went."""
+
+    tested_at: datetime
+    status: Literal["ok", "failed"]
+    reason: str | None = Field(description="Why it failed, for administrators; null where it succeeded")
+
+    @classmethod
+    def of(cls, test: TargetTest, *, with_reason: bool) -> LastTestAnswer:
+        reason = test.reason if with_reason and not test.succeeded else None
+        return cls(tested_at=test.tested_at, status="ok" if test.succeeded else "failed", reason=reason)
+
+
 class ConnectionAnswer(Answer):
     id: UUID
     name: str
     type: ConnectionType
     subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
-    status: ConnectionStatus
+    agent_name: str
+    status: ConnectionStatus = Field(description="Whether its agent is there; of the target `target_status` speaks")
+    target_status: TargetStatus = Field(
+        description="How the last test of the target went; untested where there was none since it led elsewhere"
+    )
+    last_test: LastTestAnswer | None
+    target: dict[str, str] = Field(
+        description="What is not secret of how the target is reached, for administrators only: HOST, PORT, USER, DB, "
+        "SSLMODE, as far as they are set; a reference stays one"
+    )
     managed_by: str | None
     access_mode_connect: Toggle
     access_mode_exec: Toggle
@@ -150,15 +179,23 @@ class ConnectionAnswer(Answer):
         return cls(
             **same,
             status=view.status,
+            agent_name=view.agent_name,
+            target_status=view.target_status,
+            last_test=None if view.last_test is None else LastTestAnswer.of(view.last_test, with_reason=with_keys),
+            target=readable_values(connection.subtype, connection.secret) if with_keys else {},
             tracker_issue_template_id=connection.issue_template_id,
             secret=_without_values(connection.secret) if with_keys else {},
         )
 
 
 # What a connection has under the same name; a page of 100 reads all of these for each.
-_SAME = [
-    name for name in ConnectionAnswer.model_fields if name not in ("status", "secret", "tracker_issue_template_id")
-]
+_DERIVED = frozenset(
+    {
+        *("status", "agent_name", "target_status", "last_test", "target"),
+        *("secret", "tracker_issue_template_id"),
+    }
+)
+_SAME = [name for name in ConnectionAnswer.model_fields if name not in _DERIVED]
 _same_of = attrgetter(*_SAME)
 
 
@@ -168,7 +205,7 @@ def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:
 
 class CredentialRequest(Body):
     access_duration_seconds: int | None = Field(
-        None, description="Its life; 30 days when left out, and never beyond the connection's access_max_duration"
+        None, description="Its life; 12 hours when left out, and never beyond the connection's access_max_duration"
     )
 
 
@@ -179,11 +216,13 @@ class CredentialAnswer(Answer):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    status: CredentialStatus
 
     @classmethod
-    def of(cls, credential: Credential, connection_name: str) -> CredentialAnswer:
+    def of(cls, credential: Credential, connection_name: str, now: datetime) -> CredentialAnswer:
         names = ("id", "username", "created_at", "expires_at", "revoked_at")
-        return cls(**{name: getattr(credential, name) for name in names}, connection_name=connection_name)
+        same = {name: getattr(credential, name) for name in names}
+        return cls(**same, connection_name=connection_name, status=credential.status(now))
 
 
 class IssuedCredentialAnswer(CredentialAnswer):

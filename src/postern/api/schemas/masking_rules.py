@@ -11,6 +11,7 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
+from postern.domain.masking_presets import MaskingPreset
 from postern.services.masking_rules import Masked, MaskingRuleFields, Samples
 
 
@@ -126,6 +127,29 @@ class MaskingRuleAnswer(Answer):
             strictness=rule.strictness,
             created_at=rule.created_at,
             updated_at=rule.updated_at,
+        )
+
+
+class MaskingPresetAnswer(Answer):
+    """A rule to begin with; its fields are those of a rule."""
+
+    name: str
+    description: str
+    supported_entity_types: list[EntityGroupAnswer]
+    columns: list[str]
+    strategy: Strategy
+    strictness: Strictness
+
+    @classmethod
+    def of(cls, preset: MaskingPreset) -> MaskingPresetAnswer:
+        groups = [EntityGroupAnswer(name=group.name, entity_types=list(group.types)) for group in preset.groups]
+        return cls(
+            name=preset.name,
+            description=preset.description,
+            supported_entity_types=groups,
+            columns=list(preset.columns),
+            strategy=preset.strategy,
+            strictness=preset.strictness,
         )
 
 

@@ -13,7 +13,7 @@ from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.connections import IssuedCredentialAnswer
 from postern.api.schemas.users import AccountAnswer
-from postern.domain.credential import Credential
+from postern.domain.credential import Credential, CredentialStatus
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
 from postern.services.credentials import Issued
@@ -228,6 +228,7 @@ def issued_answer(issued: Issued, info: Told) -> IssuedCredentialAnswer:
     names = ("id", "username", "created_at", "expires_at", "revoked_at")
     return IssuedCredentialAnswer(
         **{name: getattr(credential, name) for name in names},
+        status=CredentialStatus.ACTIVE,
         connection_name=issued.connection.name,
         connection_type=issued.connection.type,
         connection_subtype=issued.connection.subtype,

@@ -223,3 +223,18 @@ class DecisionRequest(Body):
 
 def _is_self_approval(voice: Voice) -> bool:
     return voice.own and voice.choice is Choice.APPROVED
+
+
+class AccessRequest(Body):
+    """Access that somebody asks for before they connect."""
+
+    connection: str = Field(description="Its name or identifier")
+    reason: str = Field("", description="Why, for those who decide")
+    access_duration: int | None = Field(
+        None, gt=0, description="Seconds, from the approval on; at most what the connection and its rules allow"
+    )
+
+
+class AccessRequestAnswer(Answer):
+    required: bool = Field(description="False: nobody has to agree, and there is no review")
+    review: ReviewAnswer | None

@@ -3,21 +3,26 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shlex
 import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import click
 
-from postern.cli import completion, profile, renewal, script_options, terminal
+from postern.cli import completion, native_client, profile, renewal, script_options, terminal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.moments import seconds
+from postern.cli.native_client import CLIENTS
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
+from postern.cli.reviewed import ReviewNotices
+from postern.client.credential_forms import FORMS, NativeCredential
 from postern.client.mysql import carried_line, mysql_line
 from postern.client.psql import psql_line
 from postern.client.shapes import Connection, IssuedCredential, ServerInfo
@@ -34,8 +39,16 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
+@click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start none.")
 @click.option("--native", is_flag=True, help="Issue a credential and print the line of psql, mysql or ssh with it.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMS)), help="With --native: print the credential in this form."
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --native: how long it is valid; 12 hours when missing.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
 @click.option("--reason", default="", help="Why, for colleagues who have to agree, if any do.")
 @click.option(
@@ -46,7 +59,9 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 def connect(
     name: str,
     arguments: tuple[str, ...],
+    tunnel: bool,
     native: bool,
+    form: str | None,
     hours: float | None,
     port: int,
     reason: str,
@@ -56,27 +71,37 @@ def connect(
 ) -> None:
     """Reach a connection: a database with a native client, a command at this terminal.
 
-    Opens a port on this machine that needs no password: what connects to it is carried to the gateway as you, until
-    Ctrl-C. Everybody on this machine can reach that port: on a shared one use --native.
+    At a terminal this starts the client of the database: psql, or mysql (MariaDB's or MySQL's). It needs no password:
+    it is carried to the gateway as you. What stands behind -- are further arguments of the client.
+
+    With --tunnel, --port or --json, and without a terminal, it opens a port on this machine that needs no password:
+    what connects to it is carried to the gateway as you, until Ctrl-C. Everybody on this machine can reach that port:
+    on a shared one use --native.
 
     With --native a connection credential is issued, and the psql or mysql line that uses it is printed: it goes
-    straight to the gateway, and its user name and password work in DBeaver, JDBC and scripts, too.
+    straight to the gateway, and its user name and password work in DBeaver, JDBC and scripts, too. --format prints it
+    in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J), an SQLAlchemy URL, Django's settings, lines for a
+    shell, a line of ~/.pgpass, or an option file for mysql --defaults-file.
 
-    Of a server that is reached by SSH the ssh line is printed: by your key, or with --native by a credential.
+    A server that is reached by SSH: at a terminal ssh is started, by your key; otherwise its line is printed, with
+    --native by a credential.
 
     A connection that has a command runs it here, as if it were a program of this machine: keys, window size, signals
     and exit code are its own. What stands behind -- are further arguments. Without a terminal, standard input, output
     and error are carried byte for byte.
 
-    Where colleagues have to agree first, your client or command waits, says for whom, and goes on by itself once they
-    have. --reason is what they read. Where sessions open an issue in a tracker, --issue-field says what its template
-    asks for.
+    Where colleagues have to agree first, your client or command waits. You are told for whom and where they decide, and
+    it goes on by itself once they have. --reason is what they read. `postern reviews request` asks before you connect.
+    Where sessions open an issue in a tracker, --issue-field says what its template asks for.
 
     \b
     postern connect shop-demo
-    postern connect shop-demo --port 5433
+    postern connect shop-demo -- -c 'select count(*) from orders'
+    postern connect shop-demo --tunnel --port 5433
     postern connect shop-demo --native
     eval "$(postern connect shop-demo --native --hours 8)"
+    eval "$(postern connect shop-demo --native --format env)" && psql
+    postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf
     postern connect shop-console
     postern connect shop-demo --reason "ticket 4711" --duration 2h
     postern connect shop-demo --issue-field summary="restore the orders of monday"
@@ -84,6 +109,10 @@ def connect(
     """
     if hours is not None and not native:
         raise click.UsageError("--hours belongs to --native")
+    if form is not None and (not native or as_json):
+        raise click.UsageError("--format belongs to --native, and is printed in the place of --json")
+    if tunnel and native:
+        raise click.UsageError("--tunnel carries clients as you, --native issues a credential: give one of them")
     if native and (reason or duration is not None or fields):
         raise click.UsageError(
             "--reason, --duration and --issue-field are for connections that this command carries, not --native"
@@ -93,31 +122,73 @@ def connect(
         info = api.serverinfo()
         connection = api.connections.get(name)
         is_command = protocol_of(connection["subtype"], connection["command"] or ()) == TERMINAL
-        if is_command and (native or port or as_json):
-            raise click.UsageError("--native, --port and --json are for databases; this connection runs a command")
-        if connection["subtype"] == SSH and (port or reason or duration is not None or fields):
+        if is_command and (native or tunnel or port or as_json):
             raise click.UsageError(
-                "--port, --reason, --duration and --issue-field are not for connections that are reached by SSH: your "
-                "own client goes straight to the gateway"
+                "--native, --tunnel, --port and --json are for databases; this connection runs a command"
             )
-        if arguments and not is_command:
-            raise click.UsageError("arguments are for connections that run a command")
+        if connection["subtype"] == SSH and (tunnel or form or port or reason or duration is not None or fields):
+            raise click.UsageError(
+                "--tunnel, --format, --port, --reason, --duration and --issue-field are not for connections that are "
+                "reached by SSH: your own client goes straight to the gateway"
+            )
+        starts = not (is_command or tunnel or native or port or as_json) and _at_terminal()
+        if arguments and not (is_command or starts):
+            raise click.UsageError("arguments are for commands, and for clients that are started at a terminal")
         if not is_command and connection["subtype"] not in NATIVE:
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
+        if form is not None:
+            _require_form(form, connection)
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
+    if starts and (program := _client_of(connection)) is not None:
+        sys.exit(_start(program, info, connection, said, arguments))
     if connection["subtype"] == SSH:
         _show_ssh(info, connection, made, as_json)
     elif is_command:
         sys.exit(terminal.run(_reached(info, connection, said), arguments))
     elif made is None:
         asyncio.run(_carry(_reached(info, connection, said), connection, port, as_json))
+    elif form is not None:
+        _show_form(info, connection, made, form)
     else:
         _show_native(info, connection, made, as_json)
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _client_of(connection: Connection) -> str | None:
+    """Return the path of the client that is installed; None, after saying what to install, where there is none."""
+    client_of = CLIENTS[connection["subtype"]]
+    program = client_of.find()
+    if program is None:
+        click.echo(f"postern: {client_of.advice}", err=True)
+    return program
+
+
+def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, arguments: Sequence[str]) -> int:
+    """Start the client at this terminal, and return its exit code."""
+    if connection["subtype"] == SSH:
+        line = ssh_line(_ssh_user(connection), info["ssh_host"], info["ssh_port"])
+        click.echo(f"postern: {line}", err=True)
+        return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
+    database = connection["default_database"] or ""
+    reached = _reached(info, connection, said)
+    environ, used = profile.environ(), in_force()
+    return native_client.run(
+        CLIENTS[connection["subtype"]],
+        [program, *arguments],
+        reached,
+        database,
+        lambda forward: keep_fresh(forward, environ, used),
+    )
 
 
 async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    notices = ReviewNotices(connection["name"])
+    forward.joined = notices.look_soon
     try:
         opened = await forward.start(port)
     except OSError as error:
@@ -130,13 +201,14 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
         uri = f"postgresql://{LOOPBACK}:{opened}/{quote(database, safe='')}?user=me&sslmode=disable"
         program, line = "psql", f'psql "{uri}"'
     address = {"host": LOOPBACK, "port": opened, "database": database, program: line}
-    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
     renewing = asyncio.create_task(keep_fresh(forward, environ, used))
     await stopped.wait()
     renewing.cancel()
+    notices.stop()
     await forward.stop()
 
 
@@ -191,9 +263,28 @@ def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredentia
         click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
 
 
+def _require_form(form: str, connection: Connection) -> None:
+    """Before a credential is issued for nothing. Raises Invalid."""
+    FORMS[form](NativeCredential(connection["subtype"], "", Secret(""), "", 0, "", None))
+
+
+def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential, form: str) -> None:
+    database = made["database"] or ("" if connection["subtype"] == "mysql" else "postgres")
+    who = (made["username"], Secret(made["password"]))
+    credential = NativeCredential(
+        connection["subtype"], *who, made["host"], made["port"], database, _keep_authority(info)
+    )
+    click.echo(FORMS[form](credential))
+    click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+
+
+def _ssh_user(connection: Connection) -> str:
+    return f"{in_force().email}#{connection['name']}"
+
+
 def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
     """A key is the person's own, and names the connection; a credential has one already."""
-    user = f"{in_force().email}#{connection['name']}" if made is None else made["username"]
+    user = _ssh_user(connection) if made is None else made["username"]
     host, port = info["ssh_host"], info["ssh_port"]
     line = ssh_line(user, host, port)
     address = {**(made or {}), "host": host, "port": port, "username": user, "ssh": line}

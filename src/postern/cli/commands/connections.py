@@ -8,7 +8,7 @@ import click
 
 from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
-from postern.cli.connection_files import MODES, applied, settings, several, warn_of, without
+from postern.cli.connection_files import MODES, applied, settings, several, warn_of, with_agent, without
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
@@ -16,6 +16,7 @@ from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import SUBTYPES
+from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Denied
 
 
@@ -73,17 +74,40 @@ def list_(
 
 
 def _show_list(found: list[Connection]) -> None:
-    rows = [[one["name"], one["subtype"] or one["type"], one["status"], one.get("connection_tags")] for one in found]
+    rows = [
+        [
+            *(one["name"], one["subtype"] or one["type"], one["status"], one.get("connection_tags")),
+            *(one.get("agent_name"), _test_in_short(one), _address(one)),
+        ]
+        for one in found
+    ]
     show_table(
-        ["name", "type", "status", "tags"], rows, "There are no connections yet: postern connections create --help"
+        ["name", "type", "agent is", "tags", "agent", "last test", "target"],
+        rows,
+        "There are no connections yet: postern connections create --help",
     )
+
+
+def _test_in_short(one: Connection) -> str:
+    test = one.get("last_test")
+    return "untested" if test is None else f"{test['status']} {local_time(test['tested_at'])}"
+
+
+def _address(one: Connection) -> str | None:
+    """The target's host and port; None where they are not shown to this user, or there are none."""
+    target = one.get("target") or {}
+    return f"{target['HOST']}:{target['PORT']}" if "HOST" in target else None
 
 
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
 @json_option
 def show(name: str, as_json: bool) -> None:
-    """Show one connection, by name or id."""
+    """Show one connection, by name or id.
+
+    `status` says whether its agent is there, `target_status` how the last test of the target went (`postern connections
+    test`). Administrators also see `target`: host, port, user and database. Passwords and keys are shown to nobody.
+    """
     with client() as api:
         found = api.connections.get(name)
         rules = [] if as_json else _masking_rules(api, found["id"])
@@ -103,8 +127,13 @@ def _masking_rules(api: Client, connection_id: str) -> list[str]:
 
 
 def _shown(key: str, value: Any) -> Any:
-    """Of the secret its keys: values are null, or references."""
-    return sorted(value) if key == "secret" and isinstance(value, dict) else value
+    """Return a field as people read it. Of the secret only the keys: values are null, or references."""
+    if key == "secret" and isinstance(value, dict):
+        return sorted(value)
+    if key == "last_test" and isinstance(value, dict):
+        reason = f": {value['reason']}" if value["reason"] else ""
+        return f"{value['status']} at {local_time(value['tested_at'])}{reason}"
+    return value
 
 
 @connections.command()
@@ -163,7 +192,12 @@ def _show_schema(found: Row) -> None:
 @connections.command()
 @click.argument("name", required=False)
 @click.option("--type", "kind", help="database, application or custom; that of the subtype when missing.")
-@click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
+@click.option(
+    "--subtype",
+    default="postgres",
+    show_default=True,
+    help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
+)
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @secret_values.options
 @tag_option("A tag; repeatable.")
@@ -203,13 +237,21 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     --env PASS=base64://…               decoded
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
-    A command gets what --secret-file has as a file of its own, whose path is in the variable KEY; references, -
-    and base64:// are possible there, too.
+    \b
+    Keys of postgres and mysql: HOST and USER; PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of ssh: HOST and USER; PORT, and PASS, PRIVATE_KEY or SSH_AUTH_SOCK
+
+    A key that the subtype does not have is refused. A command takes any key, and gets what --secret-file has as a
+    file of its own, whose path is in the variable KEY; references, - and base64:// are possible there, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = one_object("--file", file.read()) if file else _body(str(name), api.agents.id_of(agent), given)
+        body = (
+            with_agent(api, one_object("--file", file.read()))
+            if file
+            else _body(str(name), api.agents.id_of(agent), given)
+        )
         created = api.connections.create(body)
         unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
@@ -219,10 +261,12 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
     secret = secret_values.given(given["variables"], given["files"])
     command = _words(given["command"] or "")
+    subtype = "" if command else canonical_subtype(given["subtype"])
+    check_target_keys(subtype, secret)
     return {
         "name": name,
-        "type": "custom" if command else given["kind"] or _type_of(given["subtype"]),
-        "subtype": "" if command else given["subtype"],
+        "type": "custom" if command else given["kind"] or _type_of(subtype),
+        "subtype": subtype,
         "command": command,
         "agent_id": agent_id,
         **MODES,
@@ -290,10 +334,9 @@ def update(
             if secrets or dropped:
                 kept = secret_values.merged(current["secret"] or {}, secrets)
                 body["secret"] = without(kept, secret_values.keys_of(kept, dropped), "secret")
-        if agent is not None:
-            body["agent_id"] = api.agents.id_of(agent)
+        body = with_agent(api, body | ({} if agent is None else {"agent": agent}))
         changed = api.connections.update(name, body)
-        if agent is not None or "command" in body:
+        if not body.keys().isdisjoint(("agent_id", "command")):
             unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
     warn_of(changed)
@@ -335,7 +378,7 @@ def _show_host_keys(found: list[Row]) -> None:
 def apply(file: IO[str], as_json: bool) -> None:
     """Make connections as a file says, create or update: doing it twice changes nothing.
 
-    Each needs a `name`; `agent` may name its agent, in place of `agent_id`. What the file leaves out stays as it is,
+    Each needs a `name`; `agent` or `agent_id` names its agent, by name or id. What the file leaves out stays as it is,
     and has its default where the connection is new. Connections that are not in the file are left alone.
     """
     wanted = several(file)

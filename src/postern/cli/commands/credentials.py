@@ -39,12 +39,16 @@ def _show_list(found: list[Credential]) -> None:
 
 
 def _state(one: Credential) -> str:
-    return "revoked" if one["revoked_at"] else "valid"
+    """Return valid, expired or revoked."""
+    status = one.get("status") or ("revoked" if one["revoked_at"] else "active")
+    return "valid" if status == "active" else status
 
 
 @credentials.command()
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid.")
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid: 12 hours when missing."
+)
 @json_option
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
     """Issue a credential; its password is shown this once."""

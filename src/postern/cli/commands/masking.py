@@ -5,12 +5,12 @@ from typing import IO, Any
 
 import click
 
-from postern.cli import completion
+from postern.cli import completion, masking_options
 from postern.cli.api import client
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
-from postern.client.shapes import MaskedSamples, MaskingRule
+from postern.client.shapes import MaskedSamples, MaskingRule, Row
 from postern.errors import NotFound
 
 # What the API adds to a rule, and does not take for a test of it.
@@ -25,6 +25,11 @@ def masking(ctx: click.Context, as_json: bool) -> None:
 
     \b
     postern masking
+    postern masking presets
+    postern masking create "customer data" --preset recommended --connection shop-demo
+    postern masking create people --column customers.email --column "users.*name" --strategy hash \\
+        --type PHONE_NUMBER --pattern "BADGE=B-[0-9]{6}" --connection shop-demo
+    postern masking update people --strictness best_effort
     postern masking create rule.json
     postern masking test "customer data" "call 212-555-0142"
     postern masking test rule.json --cell users.email=ann@example.com
@@ -87,24 +92,63 @@ def _known(rules: list[MaskingRule], wanted: str) -> MaskingRule:
 
 
 @masking.command()
-@click.argument("file", type=click.File())
 @json_option
-def create(file: IO[str], as_json: bool) -> None:
-    """Create a masking rule from a JSON file ('-' for standard input)."""
+def presets(as_json: bool) -> None:
+    """List masking rules to begin with."""
     with client() as api:
-        created = api.masking_rules.create(one_object(file.name, file.read()))
+        found = api.masking_rules.presets()
+    emit(found, as_json, _show_presets)
+
+
+def _show_presets(found: list[Row]) -> None:
+    rows = [[one["name"], one["strategy"], one["strictness"], one["description"]] for one in found]
+    table(["name", "strategy", "strictness", "description"], rows, "There are no presets.")
+
+
+@masking.command()
+@click.argument("name_or_file")
+@click.option("--preset", help="Begin with this preset; the other options say what is different.")
+@masking_options.options
+@json_option
+def create(name_or_file: str, preset: str | None, as_json: bool, **given: Any) -> None:
+    """Create a masking rule: by a name and options, or from a JSON file ('-' for standard input).
+
+    \b
+    postern masking create people --column customers.email --strategy hash --connection shop-demo
+    postern masking create people --preset recommended --connection shop-demo
+    postern masking create rule.json
+    """
+    by_options = preset is not None or any(value not in (None, ()) for value in given.values())
+    if not by_options:
+        with click.open_file(name_or_file) as file:
+            body = one_object(file.name, file.read())
+    with client() as api:
+        if by_options:
+            start = {} if preset is None else masking_options.from_preset(api, preset)
+            body = {**start, **masking_options.changes(api, given), "name": name_or_file}
+        created = api.masking_rules.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
 
 @masking.command()
 @click.argument("rule", shell_complete=completion.masking_rules)
-@click.argument("file", type=click.File())
+@click.argument("file", type=click.File(), required=False)
+@click.option("--name", help="Rename it.")
+@masking_options.options
 @json_option
-def update(rule: str, file: IO[str], as_json: bool) -> None:
-    """Replace a masking rule by a JSON file; live sessions follow at once."""
+def update(rule: str, file: IO[str] | None, name: str | None, as_json: bool, **given: Any) -> None:
+    """Change a masking rule, by id or name: by options, or replace it by a JSON file. Live sessions follow at once.
+
+    What is given by options takes the place of what the rule has of that kind; the rest stays as it is.
+    """
     with client() as api:
+        changes = masking_options.changes(api, given) | ({} if name is None else {"name": name})
+        if (file is None) == (not changes):
+            raise click.UsageError("give options that say what changes, or a file with the whole rule")
         known = _known(api.masking_rules.list(), rule)
-        changed = api.masking_rules.update(known["id"], one_object(file.name, file.read()))
+        kept = {key: value for key, value in known.items() if key not in masking_options.READ_ONLY}
+        body = {**kept, **changes} if file is None else one_object(file.name, file.read())
+        changed = api.masking_rules.update(known["id"], body)
     emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,8 +10,9 @@ from typing import Any
 
 import click
 
-from postern.cli import completion
+from postern.cli import completion, reviewed
 from postern.cli.api import client
+from postern.cli.moments import seconds
 from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import PAUSE, person
 from postern.cli.rows import page_of, paging_options, told
@@ -36,6 +38,7 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 
     \b
     postern reviews list --for-me
+    postern reviews request CONNECTION --duration 1h --reason "ticket 4711"
     postern reviews show ID
     postern reviews approve ID
     postern reviews approve ID --time-window 22:00-06:00 --time-zone Europe/Vienna
@@ -166,6 +169,48 @@ def _voice(voice: Row) -> str:
     said = f": {voice['comment']}" if voice["comment"] else ""
     at = local_time(voice["review_date"])
     return one_line(f"{voice['status'].lower()} by {person(voice['reviewed_by'])}{marked} at {at}{said}")
+
+
+@reviews.command()
+@click.argument("connection", shell_complete=completion.connections)
+@click.option("--duration", type=seconds, metavar="TIME", help="How long you need it: 30m, 2h. Less ends sooner.")
+@click.option("--reason", default="", help="Why, for those who decide.")
+@click.option("--wait", is_flag=True, help="Wait until they have decided.")
+@json_option
+def request(connection: str, duration: int | None, reason: str, wait: bool, as_json: bool) -> None:
+    """Ask for access to a connection before you connect.
+
+    Once it is approved `postern connect` goes through at once, from this machine and by this login, until the access
+    ends. A credential (`--native`), an SSH client or another machine asks for a review of its own.
+
+    Exit codes: 0 approved, or nobody has to agree; 7 it waits; 8 it was rejected, revoked or not decided in time; 9 it
+    was withdrawn.
+
+    \b
+    postern reviews request orders --duration 1h --reason "ticket 4711"
+    postern reviews request orders --wait && postern connect orders
+    """
+    with client() as api:
+        review = api.reviews.request(connection, reason=reason, duration=duration)
+        if review is not None and wait:
+            review = reviewed.wait_for_access(api, review, quiet=as_json)
+    if as_json:
+        told({"required": review is not None, "review": review}, True, "")
+    elif review is None:
+        click.echo(f"Nobody has to agree: `postern connect {connection}` goes through now.")
+    else:
+        _tell_access(review)
+    sys.exit(reviewed.access_code(review))
+
+
+def _tell_access(review: Review) -> None:
+    if review["status"] == ReviewStatus.PENDING:
+        reviewed.say(*reviewed.access_lines(review))
+    elif _is_approved(review):
+        until = local_time(review["revoke_at"])
+        click.echo(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
+    else:
+        reviewed.say(reviewed.outcome_line(review))
 
 
 @reviews.command()

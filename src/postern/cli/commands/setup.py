@@ -17,6 +17,7 @@ from postern.client.client import Client
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid
 from postern.wiring import setup_link as wiring
+from postern.wiring.program import program_name
 
 
 @click.command("setup-link")
@@ -51,7 +52,7 @@ def setup_link(
 def _print(shown: dict[str, str]) -> None:
     click.echo(f"Set-up link for {shown['email']}, good once until {shown['expires_at']}:\n")
     click.echo(f"    {shown['url']}\n")
-    click.echo(f"On a command line: postern setup '{shown['url']}'")
+    click.echo(f"Open it in a browser, or on a command line: {program_name()} setup '{shown['url']}'")
 
 
 @click.command()

@@ -132,6 +132,7 @@ class Frontend:
     def position(self) -> str:
         return m.position(self._intake, self._at)
 
+    @property
     def open_batch(self) -> int:
         """The number of the batch that is kept back until it is complete, or 0."""
         return 0 if self._batch is None else self._number

@@ -17,7 +17,7 @@ from postern.domain.agent import Agent
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.connection import Connection, Extra, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
-from postern.domain.errand import Errand
+from postern.domain.errand import Errand, TargetTest
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page, Position, Stretch
 from postern.domain.masking import MaskingRule
@@ -441,6 +441,12 @@ class ErrandStore(Protocol):
 
     async def prune(self, before: datetime) -> None:
         """Forgets those that were not made after `before`."""
+
+    async def save_test(self, test: TargetTest) -> None:
+        """Replaces the last test of its connection; does nothing when the connection was deleted meanwhile."""
+
+    async def last_tests(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, TargetTest]:
+        """Returns the last test of each of these connections that has one."""
 
 
 class WorkerStore(Protocol):

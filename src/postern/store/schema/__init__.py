@@ -81,6 +81,7 @@ from postern.store.schema.targets import (
     masking_rules,
     relay_workers,
     resources,
+    target_tests,
 )
 
 __all__ = [
@@ -151,6 +152,7 @@ __all__ = [
     "sinks",
     "ssh_authorities",
     "ssh_keys",
+    "target_tests",
     "token_keys",
     "untold_entries",
     "user_groups",

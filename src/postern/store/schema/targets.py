@@ -108,6 +108,18 @@ connections = Table(
     UniqueConstraint("org_id", "name"),
 )
 
+# How the last test of a connection went. `place` is where the connection led: elsewhere the test says nothing.
+target_tests = Table(
+    "target_tests",
+    metadata,
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True),
+    Column("place", Uuid, nullable=False),
+    owner(),
+    Column("reason", Text, nullable=False),  # empty where the test succeeded
+    Column("succeeded", Boolean, nullable=False),
+    Column("tested_at", Utc, nullable=False),
+)
+
 guardrails = Table(
     "guardrails",
     metadata,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
 
-from postern.domain.errand import Errand, ErrandKind
+from postern.domain.errand import Errand, ErrandKind, TargetTest
 from postern.store.database import Database
-from postern.store.schema import errands
+from postern.store.schema import connections, errands, target_tests
 
 _OWN = ("id", "org_id", "principal_id", "connection_id", "source", "created_at")
 
@@ -57,3 +59,20 @@ class SqlErrands:
     async def prune(self, before: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(delete(errands).where(errands.c.created_at <= before))
+
+    async def save_test(self, test: TargetTest) -> None:
+        # The connection's row is locked, so that two tests that end together, or a deletion, wait for each other.
+        exists = select(connections.c.id).where(connections.c.id == test.connection_id).with_for_update()
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(exists)).scalar_one_or_none() is None:
+                return
+            await transaction.execute(delete(target_tests).where(target_tests.c.connection_id == test.connection_id))
+            await transaction.execute(insert(target_tests).values(asdict(test)))
+
+    async def last_tests(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, TargetTest]:
+        if not connection_ids:
+            return {}
+        wanted = select(target_tests).where(target_tests.c.connection_id.in_(connection_ids))
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return {row["connection_id"]: TargetTest(**row) for row in rows}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -8,6 +9,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, stdin_line, told, yes_option
+from postern.client.client import Client
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -27,6 +29,7 @@ def users() -> None:
     \b
     postern admin users list --group dba
     postern admin users create ann@example.com --name Ann --group dba
+    postern admin users create eve@example.com --role auditor
     postern admin users setup-link ann@example.com
     postern admin users deactivate ann@example.com
     """
@@ -59,15 +62,41 @@ def get(user: str, as_json: bool) -> None:
 @click.option(
     "--group", "groups", multiple=True, help="A group they are in; repeatable.", shell_complete=completion.groups
 )
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(["admin", "auditor"]),
+    help="What they may do beyond a user: they join the organisation's group for it; repeatable.",
+)
 @click.option("--password-stdin", is_flag=True, help="Read a password from standard input; better: a setup-link.")
 @json_option
-def create(email: str, name: str | None, groups: tuple[str, ...], password_stdin: bool, as_json: bool) -> None:
-    """Create a user. With local login a setup-link lets them choose a password."""
+def create(
+    email: str,
+    name: str | None,
+    groups: tuple[str, ...],
+    roles: tuple[str, ...],
+    password_stdin: bool,
+    as_json: bool,
+) -> None:
+    """Create a user. With local login a setup-link lets them choose a password.
+
+    A role is a group: `postern admin auth show` says which groups make administrators and auditors.
+    """
     password = stdin_line().reveal() if password_stdin else None
     with client() as api:
+        groups = tuple(dict.fromkeys((*groups, *_groups_of(api, roles))))
         made = api.collection("users").create(given(email=email, name=name, groups=groups, password=password))
     how = "" if password_stdin else f" A password is set by: postern admin users setup-link {email}"
     told(made, as_json, f"Created {made['email']}.{how}")
+
+
+def _groups_of(api: Client, roles: Sequence[str]) -> list[str]:
+    """Return the groups whose members have these roles in the caller's organisation."""
+    if not roles:
+        return []
+    organisation = api.collection("orgs").get("self")
+    return [str(organisation[f"{role}_role_name"]) for role in roles]
 
 
 @users.command()

@@ -1,0 +1,143 @@
+"""The keys that a connection's `secret` has for each subtype: which must be there, and which are not secret.
+
+This is the only place that says so. Agents read these keys when they dial a target; a key that is not here would be
+ignored, so it is refused when the connection is saved.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from postern.domain.reference import is_reference
+from postern.domain.secret import Secret
+from postern.errors import Invalid
+
+# Other names of a subtype, as clients and drivers spell it. The canonical one is stored.
+ALIASES: Mapping[str, str] = {"postgresql": "postgres", "mariadb": "mysql"}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKeys:
+    """The keys of one subtype. `readable` ones are shown to administrators; every other value is write-only. `port` is
+    where such a target listens when the key PORT is left out."""
+
+    port: int
+    required: tuple[str, ...]
+    readable: tuple[str, ...]
+    private: tuple[str, ...]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return self.readable + self.private
+
+
+_DATABASE = TargetKeys(
+    port=5432,
+    required=("HOST", "USER"),
+    readable=("HOST", "PORT", "USER", "DB", "SSLMODE"),
+    private=("PASS", "SSLROOTCERT"),
+)
+_MYSQL = replace(_DATABASE, port=3306)
+_SSH = TargetKeys(
+    port=22,
+    required=("HOST", "USER"),
+    readable=("HOST", "PORT", "USER"),
+    private=(
+        "PASS",
+        "PRIVATE_KEY",
+        "AUTHORIZED_SERVER_KEYS",
+        "PRIVATE_KEY_PASS",
+        "SSH_AUTH_SOCK",
+        "PUBLIC_KEY",
+        "HOST_KEYS",
+    ),
+)
+# Subtypes that are missing here have no protocol of their own yet: their keys go to a command, which may want any.
+TARGET_KEYS: Mapping[str, TargetKeys] = {"postgres": _DATABASE, "mysql": _MYSQL, "ssh": _SSH}
+
+# What other tools call the same thing; spellings that are merely close are found by comparison.
+_SYNONYMS: Mapping[str, str] = {
+    **dict.fromkeys(("HOSTNAME", "ADDRESS", "SERVER", "PGHOST", "MYSQL_HOST", "DB_HOST"), "HOST"),
+    **dict.fromkeys(("PGPORT", "DB_PORT", "MYSQL_TCP_PORT"), "PORT"),
+    **dict.fromkeys(("USERNAME", "LOGIN", "PGUSER", "DB_USER", "MYSQL_USER", "ACCOUNT"), "USER"),
+    **dict.fromkeys(
+        ("PASSWORD", "PASSWD", "PWD", "SECRET", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "DB_PASSWORD", "MYSQL_PASSWORD"),
+        "PASS",
+    ),
+    **dict.fromkeys(("DATABASE", "DBNAME", "DB_NAME", "SCHEMA", "PGDATABASE", "MYSQL_DATABASE"), "DB"),
+    **dict.fromkeys(("SSL", "TLS", "SSL_MODE", "TLSMODE", "TLS_MODE", "PGSSLMODE"), "SSLMODE"),
+    **dict.fromkeys(("CA", "CACERT", "SSLCA", "SSL_CA", "ROOTCERT", "SSL_ROOT_CERT", "PGSSLROOTCERT"), "SSLROOTCERT"),
+    **dict.fromkeys(("KEY", "SSH_KEY", "IDENTITY", "IDENTITY_FILE", "KEY_FILE"), "PRIVATE_KEY"),
+    **dict.fromkeys(("PASSPHRASE", "KEY_PASS", "KEYPASS"), "PRIVATE_KEY_PASS"),
+    **dict.fromkeys(("KNOWN_HOSTS", "HOST_KEY"), "HOST_KEYS"),
+}
+
+
+def canonical_subtype(subtype: str) -> str:
+    """Return the subtype that is stored for `subtype`: itself, unless it is an alias."""
+    return ALIASES.get(subtype, subtype)
+
+
+def check_target_keys(subtype: str, secret: Collection[str], empty: Collection[str] = ()) -> None:
+    """Check the keys of `secret` (`envvar:HOST`) against what `subtype` takes; `empty` are those without a value.
+
+    Raises Invalid, which names the key and the one that was probably meant, and no value.
+    """
+    keys = TARGET_KEYS.get(subtype)
+    if keys is None:
+        return
+    names = {key.partition(":")[2] for key in secret}
+    unknown = [_describe_unknown(name, keys) for name in sorted(names - set(keys.known))]
+    if unknown:
+        raise Invalid(
+            f"secret: a connection of subtype {subtype!r} has no key {'; and no key '.join(unknown)}. "
+            f"Its keys are {', '.join(keys.known)}",
+            field="secret",
+        )
+    filled = names - {key.partition(":")[2] for key in empty}
+    missing = [name for name in keys.required if name not in filled]
+    if missing:
+        raise Invalid(
+            f"secret: a connection of subtype {subtype!r} needs {' and '.join(missing)}; "
+            f"give {', '.join(f'--env {name}=…' for name in missing)}, or "
+            f"{', '.join(repr(f'envvar:{name}') for name in missing)} in the API",
+            field="secret",
+        )
+
+
+def _describe_unknown(name: str, keys: TargetKeys) -> str:
+    """Return the name in quotes, with the key that was probably meant."""
+    upper = name.upper()
+    meant = next(iter(candidates(upper, keys.known)), None)
+    return repr(name) if meant is None else f"{name!r} (did you mean {meant}?)"
+
+
+def candidates(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known keys that `name` probably stands for, best first."""
+    choices = list(known)
+    if name in choices:
+        return [name]
+    synonym = _SYNONYMS.get(name)
+    return [synonym] if synonym in choices else difflib.get_close_matches(name, choices, n=1, cutoff=0.7)
+
+
+def readable_values(subtype: str, secret: Mapping[str, Secret]) -> dict[str, str]:
+    """Return the values of a connection that are not secret, by bare name, with the port that is dialled.
+
+    A reference stays a reference: the gateway does not know what it stands for.
+    """
+    keys = TARGET_KEYS.get(subtype)
+    if keys is None:
+        return {}
+    values = {}
+    for name in keys.readable:
+        stored = secret.get(f"envvar:{name}") or secret.get(f"filesystem:{name}")
+        if stored:
+            text = stored.reveal()
+            values[name] = text if is_reference(text) else base64.b64decode(text).decode(errors="replace")
+        elif name == "PORT" and "HOST" in values:
+            values[name] = str(keys.port)
+    return values

@@ -1,0 +1,29 @@
+"""How people call this program on this machine: for the commands that it prints, which are there to be pasted."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+
+def program_name() -> str:
+    """Return `postern` where the shell finds this very program, and otherwise its full path, quoted for a shell.
+
+    `make up` runs it from a virtual environment that is not active.
+    """
+    own, found = Path(sys.argv[0]), shutil.which("postern")
+    if own.name != "postern":
+        return "postern" if found else f"{shlex.quote(sys.executable)} -m postern"
+    if found and own.exists() and Path(found).samefile(own):
+        return "postern"
+    return shlex.quote(str(own.absolute()))
+
+
+def path_hint() -> str | None:
+    """Return the line that makes `postern` alone work in a shell; None where it does, or no line can."""
+    folder = Path(sys.argv[0]).absolute().parent
+    if program_name() == "postern" or not (folder / "postern").exists():
+        return None
+    return f"export PATH={shlex.quote(str(folder))}:$PATH"
