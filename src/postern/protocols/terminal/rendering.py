@@ -31,12 +31,14 @@ _FORMATS: Final = (
     "\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
 )
 _COMBINING: Final = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
-_RAW: Final = "\udc80-\udc9f"  # bytes that are no UTF-8 and that 8-bit terminals take for controls
+# Bytes that are not UTF-8 and that 8-bit terminals take for controls. Surrogates are written for `re` to read: compiled
+# code has no literals of them.
+_RAW: Final = r"\udc80-\udc9f"
 
 # What ordinary text is made of, apart from letters beyond ASCII and line ends with a CR. Deleting these is the fastest
 # way to see whether there is anything else.
 _ORDINARY: Final = bytes([9, 10, *range(0x20, 0x7F)])
-_SPECIAL: Final = re.compile(f"[\x80-\x9f{_FORMATS}{_COMBINING}\udc80-\udcff]")
+_SPECIAL: Final = re.compile(rf"[\x80-\x9f{_FORMATS}{_COMBINING}\udc80-\udcff]")
 # Strings to the terminal (OSC, DCS, SOS, PM, APC) up to their end, other escapes, and single characters.
 _STRING: Final = r"\x1b[\]PX^_][^\x07\x18\x1a\x1b\x9c]*(?:[\x07\x18\x1a\x9c]|\x1b\\|(?=\x1b))"  # ESC ends it, too
 _CSI: Final = r"(?:\x1b\[|\x9b)([\x00-\x17\x19\x1c-\x1f0-?]*)[ -/]*(?:([@-~])|[\x18\x1a])"
@@ -139,7 +141,7 @@ def render(data: bytes, row: TerminalRow) -> list[TerminalLine]:
         row.pending = ""
         end = text[-1:] if text.endswith("\n") else ""
         unfinished = _OPEN.search(text, 0, len(text) - len(end))
-        if unfinished is not None and not (end and unfinished[0] > "\udc00"):
+        if unfinished is not None and not (end and ord(unfinished[0][0]) >= 0xDC00):
             row.pending = text[unfinished.start() : unfinished.end()][:_PENDING]
             text = text[: unfinished.start()] + end
         lines.append(_line(part, text, row, continues=continues))
