@@ -119,7 +119,6 @@ def test_what_names_and_sorts_it_leaves_running_sessions_alone(gateway: Gateway,
             access_mode_exec="disabled",
             access_mode_runbooks="disabled",
             access_schema="disabled",
-            command=("psql",),
         )
         time.sleep(0.5)
         assert connection.execute("select 1").fetchone() == (1,)

@@ -35,7 +35,7 @@ async def root(world: World) -> Principal:
     [
         {"subtype": "mysql"},
         {"type": ConnectionType.CUSTOM, "subtype": "dynamodb"},
-        {"command": ("psql", "-h", "elsewhere")},
+        {"type": ConnectionType.CUSTOM, "subtype": "", "command": ("psql", "-h", "elsewhere")},
         {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}},
         {"secret": {"envvar:HOST": HOST, "envvar:USER": None}},
         {"secret": {"envvar:HOST": None, "envvar:USER": None, "envvar:PORT": Secret("NTQzMw==")}},

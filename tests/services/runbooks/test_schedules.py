@@ -76,8 +76,9 @@ async def sessions(desk: Desk) -> list[Session]:
 
 
 async def pass_by(desk: Desk, **delta: float) -> Schedule:
-    """Time, and a round of what is done again and again."""
+    """Let time pass, in which the agent stays online, and run what is due."""
     desk.world.clock.forward(**delta)
+    await desk.world.stores.agents.seen([desk.shop.agent_id], desk.world.clock())
     await desk.services.runbook_schedules.once()
     return await now(desk)
 
