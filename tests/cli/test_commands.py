@@ -268,7 +268,7 @@ def test_ctrl_c_without_a_terminal_kills_it_too(gateway: Gateway) -> None:
         (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "decides which code runs"),
         (["connect", "shell", "--native"], "for databases"),
         (["connect", "shell", "--native", "--reason", "ticket 4711"], "not --native"),
-        (["connect", "shell", "--duration", "for ever"], "no length of time"),
+        (["connect", "shell", "--duration", "for ever"], "is not a duration"),
     ],
 )
 def test_what_cannot_be(gateway: Gateway, arguments: Sequence[str], said: str) -> None:

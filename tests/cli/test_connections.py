@@ -89,12 +89,13 @@ def written(way: str, name: str, tmp_path: Path, fields: dict[str, Any]) -> tupl
         return ("connections", "update", name, *settings)
     path = tmp_path / "connection.json"
     if way == "apply":
-        path.write_text(json.dumps({"name": name, "subtype": "postgres", "agent": "edge"} | fields))
+        target = {"envvar:HOST": "ZGI=", "envvar:USER": "YXBw"}
+        path.write_text(json.dumps({"name": name, "subtype": "postgres", "agent": "edge", "secret": target} | fields))
         return ("connections", "apply", "-f", str(path))
     agent = "edge"
     if way == "create":
         types = [part for one in fields["redact_types"] for part in ("--redact", one)]
-        return ("connections", "create", name, "--agent", agent, *types)
+        return ("connections", "create", name, "--agent", agent, "--env", "HOST=db", "--env", "USER=app", *types)
     raise AssertionError(way)
 
 

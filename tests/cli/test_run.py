@@ -93,7 +93,7 @@ def test_its_name_is_the_host_name(served: list[Declaration], monkeypatch: pytes
         (("--export", "NONE*", "--", "sh"), 1, "no variable is called so"),
         (("--tag", "planted", "--", "sh"), 2, "--tag: needs KEY=VALUE"),
         (("--tag", "a=\x1b", "--", "sh"), 1, "connection_tags"),
-        (("--redact", "EVERYTHING", "--", "sh"), 1, "there are AR_CUIT"),
+        (("--redact", "EVERYTHING", "--", "sh"), 1, "there are AGE"),
         (("--review", "", "--", "sh"), 1, "reviewers"),
         (("--", "no-such-program"), 1, "command 'no-such-program' is not there"),
         (("--policy", "/none.toml", "--", "sh"), 1, "cannot be read"),

@@ -14,6 +14,7 @@ from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit
 from postern.cli.progress import Progress, counted
+from postern.cli.session_ids import resolve
 from postern.client.client import Client
 from postern.client.shapes import EventTriple, ExecResult, Session
 from postern.domain.connection import OF_VALUES
@@ -24,7 +25,8 @@ _OF_VALUES = ("json", "csv")
 
 
 def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
-    """As `carry_out`, of a script that was put up before."""
+    """Like `carry_out`, for a script that was submitted before."""
+    (session_id,) = resolve((session_id,))
     with client() as api:
 
         def begin(seconds: int) -> ExecResult:

@@ -7,19 +7,20 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.moments import duration
 from postern.cli.output import json_option
 from postern.cli.reviewed import Patience
-from postern.cli.session_ids import session_option
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`environment`, `form`, `reason`, `patience` and `at_once` for `patience_of`, `resume` and `as_json`."""
     for option in (
         json_option,
-        session_option(
+        click.option(
             "--resume",
             metavar="SESSION",
+            shell_complete=completion.sessions,
             help="Resume a script that was submitted before: run it if its review is approved, else wait.",
         ),
         click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7."),

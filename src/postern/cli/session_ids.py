@@ -38,12 +38,19 @@ def session_option(*names: str, **settings: Any) -> Decorator:
 def _convert(
     _ctx: click.Context, _param: click.Parameter, value: str | tuple[str, ...] | None
 ) -> str | tuple[str, ...] | None:
-    names = (value,) if isinstance(value, str) else value or ()
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return resolve((value,))[0]
+    return resolve(value)
+
+
+def resolve(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return whole identifiers. Asks the gateway only where one of them is not whole. Raises as `_find`."""
     if all(_is_whole(name) for name in names):
-        return value
+        return names
     with client() as api:
-        found = tuple(name if _is_whole(name) else _find(api, name) for name in names)
-    return found[0] if isinstance(value, str) else found
+        return tuple(name if _is_whole(name) else _find(api, name) for name in names)
 
 
 def _is_whole(name: str) -> bool:
