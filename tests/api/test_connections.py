@@ -240,12 +240,12 @@ ORDERS, SHOP = "b3JkZXJz", "c2hvcA=="
         (SHOP, {"default_database": "orders"}, ORDERS),
         (SHOP, {"default_database": "shop"}, SHOP),
         (SHOP, {"default_database": None}, SHOP),
-        (SHOP, {"default_database": "orders", "secret": {"envvar:DB": None}}, ORDERS),
-        (SHOP, {"default_database": "orders", "secret": {"envvar:DB": ORDERS}}, ORDERS),
-        (SHOP, {"default_database": "orders", "secret": {}}, ORDERS),
+        (SHOP, {"default_database": "orders", "secret": TARGET | {"envvar:DB": None}}, ORDERS),
+        (SHOP, {"default_database": "orders", "secret": TARGET | {"envvar:DB": ORDERS}}, ORDERS),
+        (SHOP, {"default_database": "orders", "secret": TARGET}, ORDERS),
         # What was read is sent back beside a new secret: the secret is what was changed.
-        (SHOP, {"default_database": "shop", "secret": {"envvar:DB": ORDERS}}, ORDERS),
-        (SHOP, {"default_database": "shop", "secret": {}}, None),
+        (SHOP, {"default_database": "shop", "secret": TARGET | {"envvar:DB": ORDERS}}, ORDERS),
+        (SHOP, {"default_database": "shop", "secret": TARGET}, None),
         ("_envjson:DB:name", {"default_database": "orders"}, ORDERS),
         ("_envjson:DB:name", {}, "_envjson:DB:name"),
     ],
@@ -254,7 +254,7 @@ ORDERS, SHOP = "b3JkZXJz", "c2hvcA=="
 async def test_default_database_is_written_to_the_secret_attribute(
     api: Api, stored: str | None, given: dict[str, Any], expected: str | None, method: str
 ) -> None:
-    await api.make_connection(secret={"envvar:HOST": "eA=="} | ({} if stored is None else {"envvar:DB": stored}))
+    await api.make_connection(secret=TARGET | ({} if stored is None else {"envvar:DB": stored}))
     answer = await api.as_admin.request(method, "/connections/shop", json=api.connection_body() | given)
     assert answer.status_code == 200, answer.text
     assert (await stored_secret(api)).get("envvar:DB") == expected

@@ -97,6 +97,7 @@ def typed(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
     """A connection for each strategy, whose rule masks every column that begins with `c_`."""
     for made in (
         "drop view if exists people_view",
+        "drop table if exists orders",
         "drop table if exists typed",
         "drop type if exists mood",
         "drop type if exists pair",
@@ -109,6 +110,7 @@ def typed(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
     direct.execute(f"create table {TABLE} as select 1 as id, {ROW.removeprefix('select ')}")
     direct.execute("create table if not exists odd (id int, c_text text, other text)")
     direct.execute("create view people_view as select c_text as x from typed")
+    direct.execute("create table orders as select c_text as c_who, c_int4::int8 as c_no, c_int4 as c_same from typed")
     yield {strategy: rule(gateway, target, f"typed-{strategy}", strategy=strategy) for strategy in Strategy}
     direct.execute(f"drop table {TABLE} cascade")
 
@@ -229,8 +231,6 @@ async def test_partly_shown_values_are_of_their_types(gateway: Gateway, typed: d
 async def test_hashes_join_tables_formats_and_sessions(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection
 ) -> None:
-    direct.execute("drop table if exists orders")
-    direct.execute("create table orders as select c_text as c_who, c_int4::int8 as c_no, c_int4 as c_same from typed")
     first = await by_asyncpg(gateway, "typed-hash")
     with psycopg.connect(gateway.url("typed-hash")) as connection:
         other = connection.execute("select c_who, c_no, c_same from orders").fetchone()

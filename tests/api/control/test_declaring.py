@@ -20,9 +20,7 @@ from postern.domain.declaration import Declaration
 from postern.errors import Conflict, Invalid, Malformed, NotFound, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
 
-SHOP = Declaration(
-    "shop-db", ConnectionType.DATABASE, "postgres", ("a", "b"), ("dba",), ("US_SSN",), {"a": "b"}, "shop"
-)
+SHOP = Declaration("shop-db", ConnectionType.DATABASE, "postgres", (), ("dba",), ("US_SSN",), {"a": "b"}, "shop")
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ async def test_it_is_let_in_when_its_connection_is_there(place: Place, attend: A
     welcome = await agent.next()
     assert isinstance(welcome, Welcome)
     made = (await place.services.connections.get(place.admin, "shop-db")).connection
-    assert (made.agent_id, made.command, made.reviewers) == (welcome.agent_id, ("a", "b"), ("dba",))
+    assert (made.agent_id, made.command, made.reviewers) == (welcome.agent_id, (), ("dba",))
     assert (made.redact_types, made.connection_tags, made.default_database) == (("US_SSN",), {"a": "b"}, "shop")
 
 

@@ -83,7 +83,7 @@ def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, st
     st.sampled_from(OIDS),
     st.sampled_from([TEXT, BINARY]),
     CELLS.filter(bool),
-    st.sampled_from(Strategy),
+    st.sampled_from([strategy for strategy in Strategy if strategy is not Strategy.HASH]),  # a hash is hashed, too
 )
 def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
     change = substitutes(strategy).change

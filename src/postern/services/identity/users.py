@@ -246,7 +246,9 @@ def require_person_for_role(actor: Principal, before: Principal | None, after: P
     with the role, and with the login that the account has.
     """
     gained = after.role is not Role.STANDARD and (before is None or before.role is not after.role)
-    revived = before is not None and after.role is not Role.STANDARD and after.is_active and not before.is_active
+    shut_out = PrincipalStatus.INACTIVE
+    revived = before is not None and before.status is shut_out and after.status is not shut_out
+    revived = revived and after.role is not Role.STANDARD  # invited, too: the first login makes it active
     if gained or revived:
         require_person(actor, f"{'make' if gained else 'activate'} an {_ROLES[after.role]}")
 
