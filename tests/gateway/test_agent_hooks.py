@@ -81,7 +81,7 @@ async def test_an_older_agent_says_that_it_does_not_know_them(
     worker: Worker, agent: AgentHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.agent.serve.HOOK", "an order that nobody gives")
-    with pytest.raises(Unavailable, match="does not know the order 'hook'; is it older than the gateway"):
+    with pytest.raises(ProtocolViolation, match="does not know the order 'hook'; is it older than the gateway"):
         await run(worker, hook("print(1)"))
 
 

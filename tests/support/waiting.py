@@ -236,7 +236,7 @@ class Place:
 
     async def _open(self, permit: Permit, *_: object, **__: object) -> tuple[object, SimpleNamespace]:
         self.opened.append(permit)
-        return object(), SimpleNamespace(parameters={"server_version": "17"})
+        return object(), SimpleNamespace(parameters={"server_version": "17"}, process=4711)
 
     def _run(self, *_: object, **__: object) -> Awaitable[None]:
         """A session that has ended at once."""

@@ -19,12 +19,12 @@ from postern.domain.masking import Strictness
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unauthenticated, Unavailable
-from postern.services.credentials import DEFAULT_LIFE
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import app as app_module
 from postern.wiring import demo_shop, paths, prepare, tls
 from postern.wiring.app import App, open_app
+from postern.wiring.prepare import DEMO_CREDENTIAL_LIFE
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ async def test_an_expired_line_is_made_anew_and_a_revoked_one_is_not(
 ) -> None:
     await prepare._prepare(settings)
     before = told(settings)["psql"]
-    later = datetime.now(UTC) + DEFAULT_LIFE + timedelta(hours=1)
+    later = datetime.now(UTC) + DEMO_CREDENTIAL_LIFE + timedelta(hours=1)
     with monkeypatch.context() as patched:
         patched.setattr(app_module, "now", lambda: later)
         await prepare._prepare(settings)
