@@ -24,7 +24,9 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--description", help="What it is for."),
         click.option("--threshold", type=click.FloatRange(0, 1), help="How sure a find must be, from 0 to 1."),
         click.option(
-            "--strictness", type=click.Choice([*map(str, Strictness)]), help="What happens where nobody can tell."
+            "--strictness",
+            type=click.Choice([*map(str, Strictness)]),
+            help="What happens to answers of unknown origin.",
         ),
         click.option("--strategy", type=click.Choice([*map(str, Strategy)]), help="What takes the place of a value."),
         click.option("--word", "words", multiple=True, metavar="NAME=WORD", help="A word of a type of your own."),

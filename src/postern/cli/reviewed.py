@@ -143,7 +143,7 @@ def wait_for_access(api: Client, review: Review, *, quiet: bool = False) -> Revi
 
 
 def access_code(review: Review | None) -> int:
-    """Return the exit code for a review of access; None where nobody has to agree."""
+    """Return the exit code for a review of access; None where no approval is required."""
     if review is None or review["status"] == ReviewStatus.APPROVED:
         return 0
     return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]

@@ -358,7 +358,7 @@ class Reviews:
         return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
 
     def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> Review | None:
-        """Ask for access before connecting; `duration` is in seconds. None where nobody has to agree."""
+        """Ask for access before connecting; `duration` is in seconds. None where no approval is required."""
         body: dict[str, Any] = {"connection": connection, "reason": reason}
         if duration is not None:
             body["access_duration"] = duration

@@ -36,7 +36,7 @@ PRESETS: tuple[MaskingPreset, ...] = (
     MaskingPreset(
         "recommended",
         "Hides e-mail addresses, phone numbers, cards, accounts, identity numbers and secrets, wherever they are "
-        "found, and columns that are called so. Refuses answers of which nobody can tell where they come from.",
+        "found, and columns that are called so. Refuses answers of unknown origin.",
         (_CONTACT, _MONEY, _IDENTITY, _SECRETS),
         (*_PERSONAL_COLUMNS, *_SECRET_COLUMNS),
         Strategy.REPLACE,

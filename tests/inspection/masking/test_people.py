@@ -64,6 +64,7 @@ def test_a_value_is_found_where_its_text_says_what_it_is(kind: InfoType, text: s
         (InfoType.STREET_ADDRESS, "billing_address", "Somewhere 4, back yard", True),
         (InfoType.STREET_ADDRESS, "email_address", "Somewhere 4, back yard", False),
         (InfoType.GENDER, "sex", "f", True),
+        (InfoType.GENDER, "geschlecht", "männlich", True),
         (InfoType.AGE, "age", "7", True),
         (InfoType.AGE, "page", "7", False),
     ],

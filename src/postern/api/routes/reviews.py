@@ -90,7 +90,7 @@ async def request_access(
 ) -> AccessRequestAnswer:
     """Asks for access to a connection ahead of time. What connects by the same login from the same address goes through
     at once when the review is approved. Answers the review that waits or holds already where there is one, and
-    `required: false` where nobody has to agree."""
+    `required: false` where no approval is required."""
     principal = caller.principal
     review = await services.access_requests.request(
         principal,

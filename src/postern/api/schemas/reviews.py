@@ -236,5 +236,5 @@ class AccessRequest(Body):
 
 
 class AccessRequestAnswer(Answer):
-    required: bool = Field(description="False: nobody has to agree, and there is no review")
+    required: bool = Field(description="False: no approval is required, and there is no review")
     review: ReviewAnswer | None

@@ -107,16 +107,8 @@ def connect(
     postern connect shop-demo --issue-field summary="restore the orders of monday"
     tar c . | postern connect backup -- --name monday
     """
-    if hours is not None and not native:
-        raise click.UsageError("--hours belongs to --native")
-    if form is not None and (not native or as_json):
-        raise click.UsageError("--format belongs to --native, and is printed in the place of --json")
-    if tunnel and native:
-        raise click.UsageError("--tunnel carries clients as you, --native issues a credential: give one of them")
-    if native and (reason or duration is not None or fields):
-        raise click.UsageError(
-            "--reason, --duration and --issue-field are for connections that this command carries, not --native"
-        )
+    for_carried = bool(reason or duration is not None or fields)
+    _check_options(tunnel=tunnel, native=native, form=form, hours=hours, as_json=as_json, for_carried=for_carried)
     said = _Said(reason, duration, script_options.fields_of(fields))
     with client() as api:
         info = api.serverinfo()
@@ -126,7 +118,7 @@ def connect(
             raise click.UsageError(
                 "--native, --tunnel, --port and --json are for databases; this connection runs a command"
             )
-        if connection["subtype"] == SSH and (tunnel or form or port or reason or duration is not None or fields):
+        if connection["subtype"] == SSH and (tunnel or form or port or for_carried):
             raise click.UsageError(
                 "--tunnel, --format, --port, --reason, --duration and --issue-field are not for connections that are "
                 "reached by SSH: your own client goes straight to the gateway"
@@ -151,6 +143,23 @@ def connect(
         _show_form(info, connection, made, form)
     else:
         _show_native(info, connection, made, as_json)
+
+
+def _check_options(
+    *, tunnel: bool, native: bool, form: str | None, hours: float | None, as_json: bool, for_carried: bool
+) -> None:
+    """Check the options that exclude each other, whatever the connection is. `for_carried`: an option is given that
+    only carried connections take. Raises UsageError."""
+    if hours is not None and not native:
+        raise click.UsageError("--hours belongs to --native")
+    if form is not None and (not native or as_json):
+        raise click.UsageError("--format needs --native, and cannot be combined with --json")
+    if tunnel and native:
+        raise click.UsageError("--tunnel carries clients as you, --native issues a credential: give one of them")
+    if native and for_carried:
+        raise click.UsageError(
+            "--reason, --duration and --issue-field are for connections that this command carries, not --native"
+        )
 
 
 def _at_terminal() -> bool:

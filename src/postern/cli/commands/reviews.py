@@ -183,8 +183,8 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     Once it is approved `postern connect` goes through at once, from this machine and by this login, until the access
     ends. A credential (`--native`), an SSH client or another machine asks for a review of its own.
 
-    Exit codes: 0 approved, or nobody has to agree; 7 it waits; 8 it was rejected, revoked or not decided in time; 9 it
-    was withdrawn.
+    Exit codes: 0 approved, or no approval is required; 7 it waits; 8 it was rejected, revoked or not decided in time;
+    9 it was withdrawn.
 
     \b
     postern reviews request orders --duration 1h --reason "ticket 4711"

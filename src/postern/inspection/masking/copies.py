@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -15,11 +14,6 @@ _LONGEST: Final = 64 * 1024  # characters
 _TRUE, _FALSE = frozenset({"true", "on", "1"}), frozenset({"false", "off", "0"})
 # Those of which the second byte of a character may be a sign of the format.
 _AMBIGUOUS: Final = frozenset({"sjis", "big5", "gbk", "uhc", "gb18030", "johab", "shift_jis_2004"})
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    form: CopyFormat
 
 
 def type_of(of: Origin | None, schema: TargetSchema | None) -> int:
@@ -36,9 +30,9 @@ def type_of(of: Origin | None, schema: TargetSchema | None) -> int:
 
 
 @lru_cache(maxsize=64)
-def copy_of(statement: str) -> Copy | None:
-    """Of the COPY in a text; None where there is none, or several of which nobody can tell which one answers, or one in
-    a format that is not known here."""
+def copy_format(statement: str) -> CopyFormat | None:
+    """Return the format of the COPY in a text. None where there is no COPY, where several differ, or where the format
+    is not known here."""
     if len(statement) > _LONGEST or "\0" in statement:
         return None
     try:
@@ -46,13 +40,8 @@ def copy_of(statement: str) -> Copy | None:
     except (Unreadable, RecursionError):
         return None
     copies = [found for kind, found in nodes if kind == "CopyStmt"]
-    found = {_copy(one) for one in copies if not (one.get("is_from") or one.get("filename"))}
+    found = {_format(one.get("options", ())) for one in copies if not (one.get("is_from") or one.get("filename"))}
     return found.pop() if len(found) == 1 else None
-
-
-def _copy(statement: Message) -> Copy | None:
-    form = _format(statement.get("options", ()))
-    return None if form is None else Copy(form)
 
 
 def _format(options: Sequence[Message]) -> CopyFormat | None:

@@ -10,7 +10,7 @@ from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
 from postern.domain.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
 from postern.inspection.masking.columns import STRENGTH, Chosen, ColumnRule, Columns, Decided, Doubt, by_strength
-from postern.inspection.masking.copies import copy_of, type_of
+from postern.inspection.masking.copies import copy_format, type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
@@ -266,15 +266,15 @@ class Masking:
         refusal = self._doubts(decided, event.exchange, session)
         if refusal is not None or sources is None or not any(decided.chosen):
             return refusal
-        copy = copy_of(statements[0]) if len(statements) == 1 else None
-        if copy is not None:
+        form = copy_format(statements[0]) if len(statements) == 1 else None
+        if form is not None:
             schema = session.schema
             changes = [
                 None if one is None else (type_of(of, schema), _change(one, of, schema))
                 for one, of in zip(decided.chosen, sources, strict=True)
             ]
             with contextlib.suppress(ValueError, ProtocolViolation):
-                for one, told in zip(decided.chosen, event.change(copy.form, changes), strict=True):
+                for one, told in zip(decided.chosen, event.change(form, changes), strict=True):
                     if one is not None:
                         hits.add(one.rule.name, *told)
                 return None

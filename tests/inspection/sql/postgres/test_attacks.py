@@ -10,7 +10,7 @@ import pytest
 from postern.domain.statement import Effect
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.lineage import lineage
-from postern.inspection.masking.copies import copy_of
+from postern.inspection.masking.copies import copy_format
 from postern.inspection.sql.postgres import tree
 from postern.inspection.sql.postgres.lexing import scans_slowly
 from postern.inspection.sql.postgres.parser import PostgresParser
@@ -30,7 +30,7 @@ def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.Mon
     assert statement.effects == {Effect.UNKNOWN}
     assert "too many signs" in statement.reason
     assert lineage.Lineage().read(text, TargetSchema()) is None
-    assert copy_of(text) is None
+    assert copy_format(text) is None
 
 
 def test_signs_that_decorate_are_read() -> None:
@@ -44,10 +44,10 @@ def test_attack_operators_in_a_row_end_no_process(sign: str) -> None:
     code = (
         "from postern.domain.target_schema import TargetSchema\n"
         "from postern.inspection.lineage.lineage import Lineage\n"
-        "from postern.inspection.masking.copies import copy_of\n"
+        "from postern.inspection.masking.copies import copy_format\n"
         f"text = 'select 1' + {sign!r} * {60_000 // len(sign)}\n"
         "assert Lineage().read(text, TargetSchema()) is None\n"
-        "assert copy_of('copy (' + text + ') to stdout') is None\n"
+        "assert copy_format('copy (' + text + ') to stdout') is None\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -91,17 +91,12 @@ AGE = Detector(
     ),
     words="age, aged, edad",
 )
+_GENDERS = (
+    rb"(?i:male|female|man|woman|non-?binary|transgender|diverse|intersex|m\xc3\xa4nnlich|weiblich|divers|[mfwdx])"
+)
 GENDER = Detector(
     InfoType.GENDER,
-    (
-        token_form(
-            rb"(?i:male|female|man|woman|non-?binary|transgender|diverse|intersex|m\xc3\xa4nnlich|weiblich|divers|[mfwdx])",
-            BEHIND_EDGE
-            + rb"(?i:male|female|man|woman|non-?binary|transgender|diverse|intersex|weiblich|divers|[mfwdx])"
-            + NOT_BEFORE_WORD,
-            _BY_CONTEXT,
-        ),
-    ),
+    (token_form(_GENDERS, BEHIND_EDGE + _GENDERS + NOT_BEFORE_WORD, _BY_CONTEXT),),
     words="gender, sex, geschlecht, sexe, genero, sesso",
 )
 
