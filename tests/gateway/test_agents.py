@@ -34,7 +34,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agents import RemoteAgents
-from postern.gateway.door import Run, TunnelDoor
+from postern.gateway.door import Runner, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
@@ -68,7 +68,7 @@ class Worker:
     async def start(self, port: int = 0) -> None:
         logins = Logins(timeout=60, most=100, most_per_address=100)
         nobody, links = cast("Authentication", None), cast("LiveLinks", None)
-        none = cast("Run", None)
+        none = cast("Runner", None)
         self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, {}, none, links, logins)
         context = self.material.server_context()
         self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)

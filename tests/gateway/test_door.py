@@ -17,7 +17,7 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
 from postern.gateway import door as doors
-from postern.gateway.door import Carry, Enrolment, Run, TunnelDoor
+from postern.gateway.door import Carrier, Enrolment, Runner, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
@@ -68,9 +68,9 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     people = People()
     logins = Logins(timeout=60, most=100, most_per_address=100)
     authentication, enrolment = cast("Authentication", people), cast("Enrolment", None)
-    carry = {"postgres": cast("Carry", None)}
-    run, links = cast("Run", None), cast("LiveLinks", None)
-    door = TunnelDoor("one", authentication, enrolment, Tunnels(wait=1), carry, run, links, logins)
+    carriers = {"postgres": cast("Carrier", None)}
+    commands, links = cast("Runner", None), cast("LiveLinks", None)
+    door = TunnelDoor("one", authentication, enrolment, Tunnels(wait=1), carriers, commands, links, logins)
     server = await websocket.serve(door.opened, "127.0.0.1", 0, material.server_context())
     authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
     yield Place(int(server.sockets[0].getsockname()[1]), authority, people)

@@ -14,7 +14,7 @@ from tests.support.waiting import Line, Place, now, somebody
 
 from postern.domain.principal import Principal
 from postern.domain.review import ReviewStatus
-from postern.errors import Denied, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway import held_logins, looks
 from postern.gateway.listener import Logins
 from postern.protocols.postgres import messages as m
@@ -391,10 +391,13 @@ async def test_those_that_wait_are_no_logins() -> None:
     def serve(stream: StreamHandshake) -> Awaitable[Awaitable[None] | None]:
         return place.database(stream, who)
 
+    async def reject(stream: StreamHandshake, error: PosternError) -> None:
+        stream.close()
+
     clients = []
     for number in range(1, 4):
         client = Client()
-        logins.start(client.stream, serve)
+        logins.start(client.stream, serve, reject)
         client.send(STARTUP)
         await until(lambda number=number: place.held.held == number)  # type: ignore[misc]
         clients.append(client)
@@ -405,10 +408,10 @@ async def test_those_that_wait_are_no_logins() -> None:
     assert all(tags(client.line.take()).endswith(b"Z") for client in clients)
     await until(lambda: logins.succeeded == 3)
     late = Client()
-    logins.start(late.stream, lambda stream: asyncio.sleep(3600, None))
+    logins.start(late.stream, lambda stream: asyncio.sleep(3600, None), reject)
     turned_away = Client()
-    logins.start(turned_away.stream, serve)
-    assert turned_away.line.is_closing()  # the count is right: one is at login
+    logins.start(turned_away.stream, serve, reject)
+    await until(turned_away.line.is_closing)  # the count is right: one is at login
     await logins.stop(1)
 
 

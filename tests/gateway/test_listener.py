@@ -8,10 +8,57 @@ from collections.abc import Awaitable
 
 import pytest
 
+from postern.errors import PosternError
 from postern.gateway.listener import Logins, Places
+from postern.gateway.login_turns import LoginTurns
 from postern.relay.handshake import StreamHandshake
 
 SOON = 0.05  # seconds
+
+
+async def refuse(stream: StreamHandshake, error: PosternError) -> None:
+    """Tell a client why it is rejected, in the plainest protocol there is."""
+    stream.write(error.message.encode())
+
+
+class Peer:
+    """A client, and our end of its connection."""
+
+    def __init__(self) -> None:
+        ours, self.socket = socket.socketpair()
+        self.socket.setblocking(False)
+        self._ours = ours
+        self.stream = StreamHandshake()
+
+    async def connect(self) -> StreamHandshake:
+        await asyncio.get_running_loop().create_connection(lambda: self.stream, sock=self._ours)
+        return self.stream
+
+    async def read_all(self) -> str:
+        """Return what it is told up to the end, then close."""
+        loop, data = asyncio.get_running_loop(), b""
+        while part := await loop.sock_recv(self.socket, 1024):
+            data += part
+        self.socket.close()
+        return data.decode()
+
+
+class Work:
+    """Logins that last until they are let go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun = 0
+
+    async def __call__(self, stream: StreamHandshake) -> Awaitable[None] | None:
+        self.begun += 1
+        await self.go.wait()
+        return None
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -30,7 +77,7 @@ async def test_the_deadline_is_the_clients_own(known: bool) -> None:
             served.set()
             return None
 
-        logins.start(stream, serve)
+        logins.start(stream, serve, refuse)
         theirs.setblocking(False)
         assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""
     assert served.is_set() is known
@@ -47,3 +94,76 @@ def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
     assert not places.take("192.0.2.1")
     places.leave("2001:db8:1:2::0")
     assert places.take("2001:db8:1:2::ffff")
+
+
+async def test_clients_beyond_the_limit_are_told_why_and_those_at_login_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    logins, work = Logins(timeout=60, most=3, most_per_address=3), Work()
+    peers = [Peer() for _ in range(5)]
+    for peer in peers:
+        logins.start(await peer.connect(), work, refuse)
+    for peer in peers[3:]:
+        assert "as many as it allows log in at this moment" in await peer.read_all()
+    assert work.begun == 3
+    assert logins.rejected == 2
+    assert [one for one in caplog.messages if "too many clients log in at once" in one] == [
+        "too many clients log in at once: 1 clients were rejected, the last one from ; let clients use a connection "
+        "pool, or raise POSTERN_MAX_HANDSHAKES or POSTERN_MAX_HANDSHAKES_PER_ADDRESS"
+    ]
+    work.go.set()
+    for peer in peers[:3]:
+        assert await peer.read_all() == ""
+    await logins.stop(1)
+
+
+async def test_few_logins_work_at_a_time_and_the_next_begins_when_one_is_done() -> None:
+    logins, work = Logins(timeout=60, most=100, most_per_address=100, turns=LoginTurns(slots=2)), Work()
+    peers = [Peer() for _ in range(6)]
+    for peer in peers:
+        logins.start(await peer.connect(), work, refuse)
+    await settle()
+    assert (work.begun, logins.waiting) == (2, 4)
+    work.go.set()
+    for peer in peers:
+        assert await peer.read_all() == ""
+    assert (work.begun, logins.waiting) == (6, 0)
+    await logins.stop(1)
+
+
+@pytest.mark.parametrize("frees", ["known", "held", "time"])
+async def test_login_that_waits_for_others_frees_its_slot(frees: str) -> None:
+    """Its client may be slow, its target, or the colleagues who have to agree: others need not wait for them."""
+    logins, go = Logins(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), asyncio.Event()
+    begun = asyncio.Semaphore(0)
+
+    async def serve(stream: StreamHandshake) -> Awaitable[None] | None:
+        begun.release()
+        if frees == "known":
+            stream.on_known()
+        elif frees == "held":
+            stream.on_known()
+            stream.on_held()
+        await go.wait()
+        return None
+
+    peers = [Peer() for _ in range(3)]
+    for peer in peers:
+        logins.start(await peer.connect(), serve, refuse)
+    async with asyncio.timeout(60):
+        for _ in peers:
+            await begun.acquire()
+    go.set()
+    for peer in peers:
+        assert await peer.read_all() == ""
+    await logins.stop(1)
+
+
+async def test_stop_closes_clients_that_wait_for_their_turn() -> None:
+    logins, work = Logins(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), Work()
+    peers = [Peer(), Peer()]
+    for peer in peers:
+        logins.start(await peer.connect(), work, refuse)
+    await settle()
+    await logins.stop(1)
+    for peer in peers:
+        assert await peer.read_all() == ""
+    assert logins.waiting == 0

@@ -148,7 +148,7 @@ class Site:
         class Accepted(StreamHandshake):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 super().connection_made(transport)
-                site.logins.start(self, lambda stream: site.gate.native(stream, require_tls=False))
+                site.logins.start(self, lambda stream: site.gate.native(stream, require_tls=False), site.gate.reject)
 
         return Accepted()
 

@@ -39,6 +39,10 @@ class CommandGate:
         """A client behind the tunnel, whose principal is known."""
         return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
 
+    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
+        """Tell a client why its command cannot be started now."""
+        self._fronts.turned_away(CommandClient(stream, 0, start), error)
+
 
 class CommandClient(Client):
     """One that may wait for its command to be started. What it sends is kept for the command; it is looked through for

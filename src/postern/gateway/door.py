@@ -47,16 +47,22 @@ class Enrolment(Protocol):
         """Raises Unauthenticated."""
 
 
-class Carry(Protocol):
-    """Takes a client to a connection by its name."""
+class Carrier(Protocol):
+    """Takes clients of one protocol to a connection by its name."""
 
-    def __call__(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[Awaitable[None] | None]: ...
+    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client in its own protocol why it cannot log in."""
 
 
-class Run(Protocol):
-    """Takes a client to a connection's command."""
+class Runner(Protocol):
+    """Takes clients to a connection's command."""
 
-    def __call__(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[Awaitable[None] | None]: ...
+    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
+        """Tell a client why its command cannot be started now."""
 
 
 class TunnelDoor:
@@ -68,8 +74,8 @@ class TunnelDoor:
         authentication: Authentication,
         agents: Enrolment,
         tunnels: Tunnels,
-        carry: Mapping[str, Carry],
-        run: Run,
+        carriers: Mapping[str, Carrier],
+        commands: Runner,
         links: LiveLinks,
         logins: Logins,
     ) -> None:
@@ -77,8 +83,8 @@ class TunnelDoor:
         self._authentication = authentication
         self._agents = agents
         self._tunnels = tunnels
-        self._carry = carry
-        self._run = run
+        self._carriers = carriers
+        self._commands = commands
         self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
@@ -99,7 +105,10 @@ class TunnelDoor:
                 transport.refuse(error.message)
                 return None
 
-        self._logins.start(stream, login)
+        async def reject(_stream: StreamHandshake, error: PosternError) -> None:
+            transport.refuse(error.message)
+
+        self._logins.start(stream, login, reject)
 
     @property
     def tunnels(self) -> int:
@@ -151,19 +160,19 @@ class TunnelDoor:
         if rest:
             mux.data_received(rest)
 
-    def _carry_of(self, request: Message) -> Carry:
+    def _carrier(self, request: Message) -> Carrier:
         protocol = request.get("protocol", "postgres")
-        carry = self._carry.get(protocol) if isinstance(protocol, str) else None
-        if carry is None:
+        carrier = self._carriers.get(protocol) if isinstance(protocol, str) else None
+        if carrier is None:
             raise ProtocolViolation(
                 f"this gateway carries no clients of {protocol!r}; is it older than the command line?"
             )
-        return carry
+        return carrier
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         connection, bearer = _wish(incoming.request, token)
         start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
-        carry = self._carry_of(incoming.request)
+        carrier = self._carrier(incoming.request)
         fields = fields_of(incoming.request)
         since = self._links.changes
         if not self._logins.has_room():
@@ -176,10 +185,11 @@ class TunnelDoor:
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._run(client, wanted, start)
-            return await carry(client, wanted)
+                return await self._commands.carried(client, wanted, start)
+            return await carrier.carried(client, wanted)
 
-        self._logins.start(client, login)
+        reject = carrier.reject if start is None else partial(self._commands.reject, start=start)
+        self._logins.start(client, login, reject)
 
 
 def _wish(request: Message, token: Secret) -> tuple[str, Secret]:

@@ -1,4 +1,9 @@
-"""Accepting clients: one task and one deadline for each login, and never a wait in the accept loop."""
+"""Accepting clients: one task and one deadline for each login, and never a wait in the accept loop.
+
+a client comes ─▶ descriptors left? a place left, of all and of its address?  ─▶ no: told why, in its protocol
+               ─▶ its turn: at once, soon, or too late (gateway/login_turns.py) ─▶ too late: the same
+               ─▶ serve: it logs in
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from postern.descriptors import PER_SESSION, Descriptors, no_room
-from postern.errors import PosternError, ProtocolViolation
+from postern.errors import PosternError, ProtocolViolation, TooMany
+from postern.gateway.login_turns import SLOT_TIME, LoginTurns
 from postern.relay.handshake import StreamHandshake
 from postern.services.identity.tries import neighbourhood
 
@@ -21,6 +28,35 @@ Reject = Callable[[StreamHandshake, PosternError], Awaitable[None]]
 
 REJECTION_TIMEOUT = 5.0  # seconds that a client has to be told why it is rejected, and to leave
 _WARN_EVERY = 10.0  # seconds between two warnings about rejected clients
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a client is rejected: what it is told, and what the log says to who runs the gateway."""
+
+    error: TooMany
+    seen: str
+    advice: str
+
+
+_NO_DESCRIPTORS = _Reason(
+    no_room(), "the limit of open files is reached", "raise the hard limit (LimitNOFILE=, ulimit -Hn)"
+)
+_TOO_MANY_AT_ONCE = _Reason(
+    TooMany(
+        "the gateway takes no more clients now: as many as it allows log in at this moment; try again in some seconds"
+    ),
+    "too many clients log in at once",
+    "let clients use a connection pool, or raise POSTERN_MAX_HANDSHAKES or POSTERN_MAX_HANDSHAKES_PER_ADDRESS",
+)
+_TOO_SLOW = _Reason(
+    TooMany(
+        "the gateway takes no more clients now: more wait for their login than it can serve within seconds; try again "
+        "in some seconds"
+    ),
+    "clients come faster than they can log in",
+    "let clients use a connection pool, or start more relay workers (POSTERN_WORKERS)",
+)
 
 
 class Places:
@@ -35,7 +71,7 @@ class Places:
     def take(self, address: str) -> bool:
         """False where all are taken; else it is left once."""
         place = neighbourhood(address)
-        if self._taken.total() >= self._most or self._taken[place] >= self._most_per_address:
+        if self.full or self._taken[place] >= self._most_per_address:
             return False
         self._taken[place] += 1
         return True
@@ -44,11 +80,22 @@ class Places:
     def taken(self) -> int:
         return self._taken.total()
 
+    @property
+    def full(self) -> bool:
+        return self.taken >= self._most
+
     def leave(self, address: str) -> None:
         place = neighbourhood(address)
         self._taken[place] -= 1
         if not self._taken[place]:
             del self._taken[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    stream: StreamHandshake
+    serve: Serve
+    reject: Reject
 
 
 class Logins:
@@ -58,11 +105,18 @@ class Logins:
     Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address. One that
     waits for people, which it tells by `stream.on_held`, is not of them any more: who holds it has bounds of its own.
 
-    Without room in `descriptors` a client is not logged in: its protocol's `reject` tells it so.
+    Few of them work at a time and the others take turns. Where there is no room, or the turn would come too late,
+    `reject` tells the client so in its protocol.
     """
 
     def __init__(
-        self, *, timeout: float, most: int, most_per_address: int, descriptors: Descriptors | None = None
+        self,
+        *,
+        timeout: float,
+        most: int,
+        most_per_address: int,
+        descriptors: Descriptors | None = None,
+        turns: LoginTurns[_Login] | None = None,
     ) -> None:
         self._descriptors = descriptors or Descriptors()
         self._rejections: set[asyncio.Task[None]] = set()
@@ -70,76 +124,108 @@ class Logins:
         self._warned_at = float("-inf")
         self._timeout = timeout
         self._places = Places(most=most, most_per_address=most_per_address)
+        self._turns: LoginTurns[_Login] = turns or LoginTurns()
         self._tasks: set[asyncio.Task[None]] = set()
         self._logged_in: set[asyncio.Task[None]] = set()
         self.begun = 0
         self.succeeded = 0
+        self.rejected = 0
 
-    def start(self, stream: StreamHandshake, serve: Serve, reject: Reject | None = None) -> None:
+    def start(self, stream: StreamHandshake, serve: Serve, reject: Reject) -> None:
         self.begun += 1
-        address = stream.peer
+        login = _Login(stream, serve, reject)
         if not self.has_room():
-            self._start_rejection(stream, reject)
-            return
-        if not self._places.take(address):
-            log.warning("too many clients at login; the one from %s is turned away", address)
-            stream.close()
-            return
-        task = asyncio.get_running_loop().create_task(self._run(stream, serve, address))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            self._start_rejection(login, _NO_DESCRIPTORS)
+        elif not self._places.take(stream.peer):
+            self._start_rejection(login, _TOO_MANY_AT_ONCE)
+        else:
+            turn = self._turns.arrive(neighbourhood(stream.peer), login, asyncio.get_running_loop().time())
+            if turn:
+                self._begin(login)
+            elif turn is not None:
+                self._reject_late(login)
 
     def has_room(self) -> bool:
         """Return whether one more client and its session find descriptors, after all that are logging in now."""
         return self._descriptors.has_room(PER_SESSION * (self._places.taken + 1))
 
-    def _start_rejection(self, stream: StreamHandshake, reject: Reject | None) -> None:
-        self._warn(stream.peer)
-        if reject is None or len(self._rejections) >= self._descriptors.reserve // 4:
-            stream.close()
+    def why_not(self) -> str:
+        """Return why no client can log in now, whatever its address; empty where one can."""
+        if not self.has_room():
+            return _NO_DESCRIPTORS.error.message
+        return _TOO_MANY_AT_ONCE.error.message if self._places.full else ""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return self._turns.waiting
+
+    def _begin(self, login: _Login) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(login.stream, login.serve, login.stream.peer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _free_slot(self) -> None:
+        following, late = self._turns.leave(asyncio.get_running_loop().time())
+        if following is not None:
+            self._begin(following)
+        for login in late:
+            self._reject_late(login)
+
+    def _reject_late(self, login: _Login) -> None:
+        self._places.leave(login.stream.peer)
+        self._start_rejection(login, _TOO_SLOW)
+
+    def _start_rejection(self, login: _Login, reason: _Reason) -> None:
+        self.rejected += 1
+        self._warn(login.stream.peer, reason)
+        if len(self._rejections) >= self._descriptors.reserve // 4:
+            login.stream.close()
             return
-        task = asyncio.get_running_loop().create_task(self._reject(stream, reject))
+        task = asyncio.get_running_loop().create_task(self._reject(login, reason.error))
         self._rejections.add(task)
         task.add_done_callback(self._rejections.discard)
 
-    async def _reject(self, stream: StreamHandshake, reject: Reject) -> None:
+    async def _reject(self, login: _Login, error: PosternError) -> None:
+        stream = login.stream
         try:
             async with asyncio.timeout(REJECTION_TIMEOUT):
-                await reject(stream, no_room())
+                await login.reject(stream, error)
                 await stream.linger()
-        except (TimeoutError, ConnectionError, PosternError) as error:
-            log.debug("client %s was not told why it is rejected: %s", stream.peer, error)
+        except (TimeoutError, ConnectionError, PosternError) as failure:
+            log.debug("client %s was not told why it is rejected: %s", stream.peer, failure)
         except Exception:
             log.exception("client %s could not be rejected", stream.peer)
         finally:
             stream.close()
 
-    def _warn(self, address: str) -> None:
+    def _warn(self, address: str, reason: _Reason) -> None:
         """Once in a while: a flood of clients must not become a flood of lines."""
         self._unwarned += 1
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= _WARN_EVERY:
             log.warning(
-                "the limit of open files is reached: %d clients were rejected, the last one from %s; raise the hard "
-                "limit (LimitNOFILE=, ulimit -Hn)",
+                "%s: %d clients were rejected, the last one from %s; %s",
+                reason.seen,
                 self._unwarned,
                 address,
+                reason.advice,
             )
             self._unwarned, self._warned_at = 0, now
 
     async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
         rest: Awaitable[None] | None = None
-        counted = True
-
-        def leave() -> None:
-            nonlocal counted
-            if counted:
-                counted = False
-                self._places.leave(address)
-
+        leave = _once(partial(self._places.leave, address))
+        free_slot = _once(self._free_slot)
+        expiry = asyncio.get_running_loop().call_later(SLOT_TIME, free_slot)
         try:
             async with asyncio.timeout(self._timeout) as deadline:
-                stream.on_known = partial(deadline.reschedule, None)
+
+                def known() -> None:
+                    deadline.reschedule(None)
+                    free_slot()
+
+                stream.on_known = known
                 stream.on_held = leave
                 rest = await serve(stream)
         except TimeoutError:
@@ -152,6 +238,8 @@ class Logins:
             log.exception("the login of client %s failed", address)
         finally:
             leave()
+            expiry.cancel()
+            free_slot()
             if rest is None:
                 stream.close()
         if rest is not None:
@@ -171,6 +259,8 @@ class Logins:
 
     async def stop(self, grace: float) -> None:
         """Ends logins at once; sessions, whose links were ended before, have `grace` seconds to be closed."""
+        for login in self._turns.drain():
+            login.stream.close()
         for task in (self._tasks - self._logged_in) | self._rejections:
             task.cancel()
         if self._logged_in:
@@ -179,3 +269,16 @@ class Logins:
             task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _once(action: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that does this when it is called first, and nothing afterwards."""
+    done = False
+
+    def call() -> None:
+        nonlocal done
+        if not done:
+            done = True
+            action()
+
+    return call

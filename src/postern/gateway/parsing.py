@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Generic, TypeVar
 from uuid import UUID
+
+from postern.gateway.fair_queue import FairQueue
 
 THREADS: Final = 2
 MOST: Final = 256  # jobs that wait
@@ -41,36 +43,30 @@ class ParseThreads(Generic[Result]):
         self._share = max(1, threads - 1)  # threads that one owner may have at a time
         self._most = most
         self._most_each = most_each
-        self._waiting: OrderedDict[UUID, deque[_Job[Result]]] = OrderedDict()  # the next in turn first
+        self._waiting: FairQueue[UUID, _Job[Result]] = FairQueue()
         self._running: Counter[UUID] = Counter()
 
     def __len__(self) -> int:
         """How many wait."""
-        return sum(len(jobs) for jobs in self._waiting.values())
+        return len(self._waiting)
 
     async def run(self, owner: UUID, work: Callable[[], Result]) -> Result:
         """What `work` answers or raises. Raises Busy where too many wait. Who gives up before a thread has begun takes
         the job back."""
-        mine = self._waiting.get(owner, ())
-        if len(mine) >= self._most_each or len(self) >= self._most:
+        if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
             raise Busy
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         job = _Job(work, done)
-        self._waiting.setdefault(owner, deque()).append(job)
+        self._waiting.put(owner, job)
         self._begin()
         try:
             return await done
         finally:
-            self._forget(owner, job)
+            self._waiting.remove(owner, job)
 
     def _begin(self) -> None:
-        while self._free and (owner := self._next()) is not None:
-            jobs = self._waiting[owner]
-            job = jobs.popleft()
-            if jobs:
-                self._waiting.move_to_end(owner)
-            else:
-                del self._waiting[owner]
+        while self._free and (taken := self._waiting.take(self._may_have_thread)) is not None:
+            owner, job = taken
             self._free -= 1
             self._running[owner] += 1
             loop = asyncio.get_running_loop()
@@ -87,8 +83,8 @@ class ParseThreads(Generic[Result]):
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(self._finished, owner, told)
 
-    def _next(self) -> UUID | None:
-        return next((owner for owner in self._waiting if self._running[owner] < self._share), None)
+    def _may_have_thread(self, owner: UUID) -> bool:
+        return self._running[owner] < self._share
 
     def _finished(self, owner: UUID, tell: Callable[[], None]) -> None:
         self._free += 1
@@ -97,15 +93,6 @@ class ParseThreads(Generic[Result]):
             del self._running[owner]
         tell()
         self._begin()
-
-    def _forget(self, owner: UUID, job: _Job[Result]) -> None:
-        """Where it waits still."""
-        jobs = self._waiting.get(owner)
-        if jobs is None or job not in jobs:
-            return
-        jobs.remove(job)
-        if not jobs:
-            del self._waiting[owner]
 
 
 def _answer(done: asyncio.Future[Result], result: Result) -> None:

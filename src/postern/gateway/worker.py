@@ -110,7 +110,7 @@ class Worker:
         for name, listener in self._native.items():
             await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
         tunnel = await websocket.serve(
-            self._door.opened, settings.host, settings.tunnel_port, self._context, has_room=self._logins.has_room
+            self._door.opened, settings.host, settings.tunnel_port, self._context, why_not=self._logins.why_not
         )
         await self._presence.start()
         await self._executions.take_waiting()

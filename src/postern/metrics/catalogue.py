@@ -44,6 +44,10 @@ METRICS: dict[str, Metric] = {
     "postern_recordings_failed": Metric("counter", "Recordings that could not be written or finished."),
     "postern_logins_begun": Metric("counter", "Native clients and tunnels that began a login."),
     "postern_logins_succeeded": Metric("counter", "Native clients and tunnels that were let in."),
+    "postern_logins_rejected": Metric(
+        "counter", "Native clients and tunnels that were told to come back later, before they could log in."
+    ),
+    "postern_logins_waiting": Metric("gauge", "Native clients and tunnels that wait for their turn to log in."),
     "postern_clients_waiting": Metric("gauge", "Clients at login that wait for colleagues to let them in."),
     "postern_agents_connected": Metric("gauge", "Agents that hold a tunnel to this worker."),
     "postern_tunnels_open": Metric("gauge", "Tunnels to this worker, of agents and of command lines."),

@@ -47,7 +47,6 @@ _CHUNK = 512 * 1024
 _UNSENT = 256 * 1024
 _HIGH, _LOW = 128 * 1024, 32 * 1024
 
-_NO_ROOM = b"the gateway is at its limit of open files and takes no more tunnels now; try again later\n"
 
 _BINARY, _CONTINUATION = WSMsgType.BINARY, WSMsgType.CONTINUATION
 
@@ -242,15 +241,15 @@ async def serve(
     port: int,
     context: ssl.SSLContext,
     *,
-    has_room: Callable[[], bool] = lambda: True,
+    why_not: Callable[[], str] = lambda: "",
 ) -> asyncio.Server:
-    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business. Without room the
-    answer is 503."""
+    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business. Where `why_not`
+    gives a reason to take no more of them, the answer is 503 with that reason."""
 
     def upgrade(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
-        if not has_room():
+        if reason := why_not():
             answer = WSUpgradeResponse.create_error_response(
-                HTTPStatus.SERVICE_UNAVAILABLE, _NO_ROOM, [("Retry-After", "10")]
+                HTTPStatus.SERVICE_UNAVAILABLE, f"{reason}\n".encode(), [("Retry-After", "10")]
             )
             return WSUpgradeResponseWithListener(answer, None)
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")

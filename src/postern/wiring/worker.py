@@ -245,12 +245,12 @@ def build_worker(
         "postgres": PostgresGate(fronts, made.signals, decoy_secret=decoy_secret),
         "mysql": MysqlGate(fronts, version=settings.mysql_version, decoy_secret=decoy_secret),
     }
-    carry = {name: gate.carried for name, gate in carriers.items()}
-    run = CommandGate(fronts).carried
     logins = _logins(settings, room)
     ssh = _ssh(settings, made, fronts, logins, decoy_secret)
     worker = RelayWorker(uuid4(), name, now(), now())
-    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, carry, run, links, logins)
+    door = TunnelDoor(
+        str(worker.id), made.authentication, made.agents, tunnels, carriers, CommandGate(fronts), links, logins
+    )
     _sample(meters, links, waiting, tunnels, logins, door)
     return Worker(
         settings,
@@ -320,6 +320,8 @@ def _sample(
     meters.sample("postern_clients_waiting", lambda: waiting.held)
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
+    meters.sample("postern_logins_rejected", lambda: logins.rejected)
+    meters.sample("postern_logins_waiting", lambda: logins.waiting)
     meters.sample("postern_agents_connected", lambda: len(tunnels.agents))
     meters.sample("postern_tunnels_open", lambda: door.tunnels)
     meters.sample("postern_tunnel_streams", lambda: tunnels.streams)

@@ -107,7 +107,11 @@ class Admission:
             stream.on_held()
             return await self.fronts.let_in(client, permitted)
 
-        self._logins.start(client.stream, let_in)
+        async def reject(_stream: StreamHandshake, error: PosternError) -> None:
+            permitted.close()
+            self.fronts.turned_away(client, error)
+
+        self._logins.start(client.stream, let_in, reject)
 
     async def quietly(self, work: Coroutine[Any, Any, None]) -> None:
         """What is noted beside a login ends none."""

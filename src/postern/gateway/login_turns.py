@@ -1,0 +1,83 @@
+"""Which login may work now: a burst of clients must neither stall running sessions nor slow all logins down alike.
+
+    arrive ─▶ a slot is free: begin                       ─▶ leave: the next one begins
+           ─▶ it would wait too long: refused at once
+           ─▶ wait, addresses taking turns  ─▶ begin, or refused once it has waited too long all the same
+
+Sans-IO: time is given, and what follows is answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from postern.gateway.fair_queue import FairQueue
+
+SLOTS: Final = 32  # logins that work at a time: some 0.1 s of the processor together
+SLOT_TIME: Final = 0.25  # seconds, after which a login that is not done is taken to wait for its client or its store
+LONGEST_WAIT: Final = 5.0  # seconds for a slot; clients give up after 10 and more
+_WEIGHT: Final = 0.1  # of the newest interval in the average
+
+Login = TypeVar("Login")
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting(Generic[Login]):
+    login: Login
+    since: float
+
+
+class LoginTurns(Generic[Login]):
+    """Slots for logins. Whoever has one gives it back by `leave`."""
+
+    def __init__(self, slots: int = SLOTS, longest_wait: float = LONGEST_WAIT) -> None:
+        self._free = slots
+        self._longest_wait = longest_wait
+        self._waiting: FairQueue[str, _Waiting[Login]] = FairQueue()
+        self._interval = 0.0  # average seconds between two logins that began after they had waited
+        self._began = 0.0  # when the last one did
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def expected_wait(self, address: str) -> float:
+        """Return for how many seconds a client from this address would wait now."""
+        if self._free and not len(self._waiting):
+            return 0.0
+        return (self._waiting.items_before(address) + 1) * self._interval
+
+    def arrive(self, address: str, login: Login, now: float) -> bool | None:
+        """True: it may begin. None: it waits for `leave` to answer it. False: it would wait too long."""
+        if self._free and not len(self._waiting):
+            self._free -= 1
+            return True
+        if self.expected_wait(address) > self._longest_wait:
+            return False
+        if not len(self._waiting):
+            self._began = now  # what was between the last busy time and this one says nothing
+        self._waiting.put(address, _Waiting(login, now))
+        return None
+
+    def leave(self, now: float) -> tuple[Login | None, list[Login]]:
+        """Free a slot. Return the login that takes it, and those that have waited too long meanwhile."""
+        late: list[Login] = []
+        self._free += 1
+        while (taken := self._waiting.take()) is not None:
+            waiting = taken[1]
+            if now - waiting.since > self._longest_wait:
+                late.append(waiting.login)
+                continue
+            self._free -= 1
+            self._interval += _WEIGHT * (now - self._began - self._interval)
+            self._began = now
+            return waiting.login, late
+        return None, late
+
+    def drain(self) -> list[Login]:
+        """Take all that wait out of the line."""
+        waiting = []
+        while (taken := self._waiting.take()) is not None:
+            waiting.append(taken[1].login)
+        return waiting

@@ -1,0 +1,90 @@
+"""More clients than can log in at once: each hears so in its own protocol, and those that are there go on."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import psycopg
+import pytest
+from tests.support.gateway import Gateway, WorkerProcess
+from tests.support.postgres import PostgresServer, free_port
+from tests.support.rejections import REJECTIONS
+
+MOST = 3
+REASON = "as many as it allows log in at this moment"
+
+
+@pytest.fixture(scope="module")
+def gateway(target: PostgresServer) -> Iterator[Gateway]:
+    running = Gateway()
+    try:
+        running.start(workers=0)
+        running.connection("target", target)
+        yield running
+    finally:
+        running.stop()
+
+
+def worker_with(gateway: Gateway, name: str, **limits: int) -> WorkerProcess:
+    ports = {port: free_port() for port in ("postgres_port", "mysql_port", "ssh_port", "tunnel_port")}
+    return gateway.add_worker(name, **ports, **limits)
+
+
+@pytest.fixture
+def crowded(gateway: Gateway) -> Iterator[tuple[WorkerProcess, list[socket.socket], psycopg.Connection]]:
+    """A worker with one session, and as many silent clients at login as it allows."""
+    worker = worker_with(gateway, "crowded", max_handshakes=MOST)
+    with ExitStack() as stack:
+        stack.callback(worker.kill)
+        session = stack.enter_context(psycopg.connect(gateway.url(port=worker.port), autocommit=True))
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", worker.settings.postgres_port)))
+            for _ in range(MOST)
+        ]
+        yield worker, silent, session
+
+
+@pytest.mark.parametrize("protocol", REJECTIONS)
+def test_client_beyond_the_limit_hears_why_in_its_protocol_and_comes_in_later(
+    gateway: Gateway, crowded: tuple[WorkerProcess, list[socket.socket], psycopg.Connection], protocol: str
+) -> None:
+    worker, silent, session = crowded
+    rejected, expected = REJECTIONS[protocol]
+    said = rejected(worker.settings)
+    assert expected in said
+    assert REASON in said
+    assert session.execute("select 1").fetchone() == (1,)
+    assert "too many clients log in at once" in worker.log()
+    for stream in silent:
+        stream.close()
+    with psycopg.connect(gateway.url(port=worker.port)) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_storm_of_logins_is_served_but_for_those_that_hear_to_come_back(gateway: Gateway) -> None:
+    """Many more at once than work at a time."""
+    worker = worker_with(gateway, "storm", max_handshakes=500, max_handshakes_per_address=60)
+    url = gateway.url(port=worker.port)
+
+    def client(number: int) -> str:
+        try:
+            with psycopg.connect(url) as connection:
+                assert connection.execute("select %s::int", [number]).fetchone() == (number,)
+            return "served"
+        except psycopg.OperationalError as error:
+            return str(error)
+
+    try:
+        with psycopg.connect(url, autocommit=True) as session, ThreadPoolExecutor(100) as pool:
+            answers = [pool.submit(client, number) for number in range(150)]
+            for number in range(50):
+                assert session.execute("select %s::int", [number]).fetchone() == (number,)
+            outcomes = Counter(answer.result() for answer in answers)
+        assert outcomes.pop("served") >= 60
+        assert all("takes no more clients now" in answer for answer in outcomes)
+    finally:
+        worker.kill()

@@ -1,0 +1,119 @@
+"""Whose login works now, who waits, and who is refused at once: decided by numbers, never by the clock."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.gateway.fair_queue import FairQueue
+from postern.gateway.login_turns import LoginTurns
+
+
+def test_addresses_take_turns() -> None:
+    """One address with many clients does not stand in the way of another one with few."""
+    turns: LoginTurns[str] = LoginTurns(slots=1)
+    assert turns.arrive("busy", "busy 0", 0.0) is True
+    for name in ("busy 1", "busy 2", "busy 3", "calm 1", "calm 2", "quiet"):
+        assert turns.arrive(name.split()[0], name, 0.0) is None
+    assert [turns.leave(0.1)[0] for _ in range(7)] == [
+        "busy 1", "calm 1", "quiet", "busy 2", "calm 2", "busy 3", None,
+    ]  # fmt: skip
+
+
+def test_client_is_refused_at_once_where_it_would_wait_too_long() -> None:
+    turns: LoginTurns[int] = LoginTurns(slots=1, longest_wait=5.0)
+    turns.arrive("a", 0, 0.0)
+    for number in range(1, 40):
+        assert turns.arrive("a", number, 0.0) is None  # nothing is known of the pace yet
+    now = 0.0
+    for _ in range(39):
+        now += 0.5
+        following, late = turns.leave(now)
+        if following is None or late:
+            break
+    assert now > 5.0
+    assert turns.expected_wait("a") == 0.0 or not turns.waiting
+    # Half a second for each: more than some ten cannot be served within five.
+    assert turns.arrive("a", 100, now) is True
+    answers = [turns.arrive("a", number, now) for number in range(101, 140)]
+    assert answers[0] is None
+    assert answers[-1] is False
+    assert 5 <= answers.count(None) <= 25
+
+
+def test_client_that_has_waited_too_long_is_given_back_and_the_next_one_begins() -> None:
+    turns: LoginTurns[str] = LoginTurns(slots=1, longest_wait=5.0)
+    turns.arrive("a", "first", 0.0)
+    turns.arrive("a", "old", 0.0)
+    turns.arrive("a", "new", 8.0)
+    assert turns.leave(9.0) == ("new", ["old"])
+    assert turns.leave(9.0) == (None, [])
+    assert turns.arrive("a", "next", 9.0) is True
+
+
+def test_pause_between_two_bursts_does_not_count_as_slowness() -> None:
+    turns: LoginTurns[int] = LoginTurns(slots=1, longest_wait=5.0)
+    for start in (0.0, 10_000.0):
+        assert turns.arrive("a", 0, start) is True
+        assert [turns.arrive("a", number, start) for number in range(1, 20)] == [None] * 19
+        for number in range(1, 20):
+            assert turns.leave(start + number * 0.01) == (number, [])
+        assert turns.leave(start + 0.2) == (None, [])
+
+
+@given(st.lists(st.one_of(st.sampled_from("abc"), st.none()), max_size=60), st.integers(1, 4))
+def test_no_slot_is_lost_and_nobody_is_forgotten(steps: list[str | None], slots: int) -> None:
+    """An arrival by its address, or None for one that leaves."""
+    turns: LoginTurns[int] = LoginTurns(slots, longest_wait=3.0)
+    working, waiting, now = 0, set[int](), 0.0
+    for number, step in enumerate(steps):
+        now += 0.7
+        if step is not None:
+            answer = turns.arrive(step, number, now)
+            assert answer is not True or working < slots
+            working += answer is True
+            if answer is None:
+                assert working == slots
+                waiting.add(number)
+        elif working:
+            following, late = turns.leave(now)
+            working -= following is None
+            waiting -= {*late, following}
+        assert turns.waiting == len(waiting)
+        assert working == slots or not waiting
+    assert set(turns.drain()) == waiting
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=40), st.sampled_from("abcd"))
+def test_queue_tells_how_many_come_before(steps: list[tuple[str, bool]], owner: str) -> None:
+    queue: FairQueue[str, object] = FairQueue()
+    for one, takes in steps:
+        if takes:
+            queue.take()
+        else:
+            queue.put(one, object())
+    before, mine = queue.items_before(owner), object()
+    queue.put(owner, mine)
+    order = []
+    while (taken := queue.take()) is not None:
+        order.append(taken[1])
+    # Turns go round: whoever stood behind in the round may have one turn less by then.
+    assert order.index(mine) <= before
+    assert before - order.index(mine) <= 3
+
+
+def test_item_is_removed_once() -> None:
+    queue: FairQueue[str, str] = FairQueue()
+    queue.put("a", "one")
+    assert queue.remove("a", "one")
+    assert not queue.remove("a", "one")
+    assert (len(queue), queue.take()) == (0, None)
+
+
+@pytest.mark.parametrize("allowed", ["b", ""])
+def test_owner_that_may_not_have_one_is_passed_over(allowed: str) -> None:
+    queue: FairQueue[str, int] = FairQueue()
+    queue.put("a", 1)
+    queue.put("b", 2)
+    assert queue.take(lambda owner: owner == allowed) == (("b", 2) if allowed else None)
