@@ -17,6 +17,7 @@ from setuptools.command.build_ext import build_ext
 HOT = [
     "inspection/guardrails/findings.py",
     "inspection/guardrails/interceptor.py",
+    "inspection/guardrails/rules.py",
     "inspection/guardrails/texts.py",
     "inspection/masking/card.py",
     "inspection/masking/iban.py",

@@ -14,7 +14,7 @@ from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.guardrail_presets import PRESETS, Preset
 from postern.domain.statement import Effect
 from postern.inspection.guardrails.findings import Finding
-from postern.inspection.guardrails.interceptor import Rules, judge_text
+from postern.inspection.guardrails.rules import Rules, judge_text
 
 _HARMLESS = frozenset({Effect.READ, Effect.SESSION})
 

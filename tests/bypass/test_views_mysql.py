@@ -16,7 +16,7 @@ from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.guardrails.findings import Finding
-from postern.inspection.guardrails.interceptor import Rules, judge_text
+from postern.inspection.guardrails.rules import Rules, judge_text
 from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.protocols.mysql.schema import QUESTIONS, target_schema

@@ -1,12 +1,13 @@
-"""Held requests: each is settled once, by a thread or by people, and by refusal when neither comes in time."""
+"""Held requests: each is settled once, by a process or by people, and by refusal when neither comes in time."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
+import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -27,10 +28,10 @@ from postern.gateway import held as module
 from postern.gateway import looks
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
-from postern.gateway.parsing import ParseThreads
+from postern.gateway.parse_processes import ParseProcesses, Task
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
+from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Request, Standing
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -90,11 +91,17 @@ async def world(database: Database) -> World:
     return world
 
 
-def held_by(world: World, estimates: Estimates | None = None) -> HeldRequests:
+def held_by(world: World, estimates: Estimates | None = None, processes: ParseProcesses | None = None) -> HeldRequests:
     services = world.services()
+    address = review_page(services.server_configs)
     return HeldRequests(
-        services.asking, services.reviews, world.signals, review_page(services.server_configs), estimates=estimates
+        services.asking, services.reviews, world.signals, address, estimates=estimates, processes=processes
     )
+
+
+def work_of(task: Callable[[], object]) -> Work:
+    """A judgement that lets everything through once the task is done, too long for the event loop."""
+    return Work(task, lambda _found: FORWARD)
 
 
 def waits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -115,26 +122,29 @@ def park(held: HeldRequests, line: Line, session_id: UUID, of: Permit) -> None:
     held.on_park(session_id, of, Start("db"), cast("Driver", line), Park("t1", "held"))
 
 
-async def test_work_is_done_in_a_thread(world: World) -> None:
+async def test_work_is_done_in_another_process(world: World) -> None:
     held = held_by(world)
     session_id, of = await permit(world)
-    line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
+    seen: list[object] = []
+
+    def conclude(found: object) -> Verdict:
+        seen.append(found)
+        return FORWARD
+
+    line = Line(Hold("t1", "parsing", work=Work(os.getpid, conclude)))
     park(held, line, session_id, of)
     assert await asyncio.wait_for(line.settled, 60) is FORWARD
-    broken = Line(Hold("t1", "parsing", work=lambda: cast("Any", 1 / 0)))
-    park(held, broken, session_id, of)
-    assert isinstance(await asyncio.wait_for(broken.settled, 60), Refuse)
+    assert seen != [os.getpid()]
+    for broken in (work_of(partial(int, "so")), work_of(lambda: "cannot be pickled"), work_of(partial(os._exit, 1))):
+        line = Line(Hold("t1", "parsing", work=broken))
+        park(held, line, session_id, of)
+        assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
 
 async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PARSE_WITHIN", 0.1)
     held = held_by(world)
-
-    def slow() -> Verdict:
-        time.sleep(0.5)
-        return FORWARD
-
-    line = Line(Hold("t1", "parsing", work=slow))
+    line = Line(Hold("t1", "parsing", work=work_of(partial(time.sleep, 600))))
     park(held, line, *await permit(world))
     assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
@@ -348,10 +358,10 @@ async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.
 
 
 async def test_a_long_session_collects_nothing(world: World) -> None:
-    """Each statement that is judged in a thread left something behind on its link."""
+    """Each statement that is judged elsewhere left something behind on its link."""
     held = held_by(world)
     session_id, of = await permit(world)
-    line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
+    line = Line(Hold("t1", "parsing", work=work_of(partial(str))))
     parked = line.link.parked
     for _ in range(3):
         line.settled = asyncio.get_running_loop().create_future()
@@ -476,16 +486,15 @@ async def test_what_cannot_be_counted_hurts_nobody(world: World, found: Exceptio
 
 
 async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None:
-    held = held_by(world)
-    held._threads = ParseThreads(1, most=1)
+    go = asyncio.Event()
+
+    async def run(task: Task) -> object:
+        await go.wait()
+        return task()
+
+    held = held_by(world, processes=ParseProcesses(1, most=1, run=run))
     session_id, of = await permit(world)
-    go = threading.Event()
-
-    def work() -> Verdict:
-        assert go.wait(PATIENT)
-        return FORWARD
-
-    lines = [Line(Hold("t1", "parsing", work=work)) for _ in range(3)]
+    lines = [Line(Hold("t1", "parsing", work=work_of(str))) for _ in range(3)]
     for line in lines:
         park(held, line, session_id, of)
     refused = await asyncio.wait_for(lines[2].settled, PATIENT)
@@ -494,3 +503,21 @@ async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None
     assert "short statements do not wait" in refused.hint
     go.set()
     assert [await asyncio.wait_for(line.settled, PATIENT) for line in lines[:2]] == [FORWARD, FORWARD]
+
+
+async def test_short_work_is_done_on_the_event_loop_after_others_had_their_turn(world: World) -> None:
+    async def run(task: Task) -> object:
+        raise AssertionError("no process is needed")
+
+    held = held_by(world, processes=ParseProcesses(run=run))
+    order: list[str] = []
+
+    def conclude(_: object) -> Verdict:
+        order.append("parsed")
+        return FORWARD
+
+    line = Line(Hold("t1", "parsing", work=Work(None, conclude)))
+    park(held, line, *await permit(world))
+    asyncio.get_running_loop().call_soon(order.append, "somebody else")
+    assert await asyncio.wait_for(line.settled, PATIENT) is FORWARD
+    assert order == ["somebody else", "parsed"]

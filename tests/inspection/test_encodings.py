@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.encodings import AT_ONCE, ClientEncodings
+from postern.inspection.encodings import ClientEncodings
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import Operation, Phase
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
 
 GRUESSE = "select 'Gr\u00fc\u00dfe'"
 
 
 def see(session: SessionView, text: str, unread: str = "", *, behind: bool = False) -> Verdict:
+    session.parsed = 0  # each comes in a read of its own
     return ClientEncodings(PostgresParser()).see(Operation(1, text, unread=unread, behind=behind), session)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a request that is held: parsed in a thread, or put before people, as a review of the statement."""
+"""What becomes of a request that is held: parsed elsewhere, or put before people, as a review of the statement."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.looks import Looks
-from postern.gateway.parsing import Busy, ParseThreads
+from postern.gateway.parse_processes import Busy, ParseProcesses
 from postern.interception.events import RUN, Operation
-from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
+from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Standing
 from postern.protocols.texts import text_of
 from postern.relay.driver import Driver
@@ -60,6 +60,7 @@ class HeldRequests:
         address: Callable[[UUID], Awaitable[str]],
         *,
         estimates: Estimates | None = None,
+        processes: ParseProcesses | None = None,
     ) -> None:
         """`address` is where people decide on a review. Without `estimates` nobody is told how many rows a statement
         would touch."""
@@ -67,7 +68,7 @@ class HeldRequests:
         self._reviews = reviews
         self._address = address
         self._estimates = estimates
-        self._threads: ParseThreads[Verdict] = ParseThreads()
+        self._processes = ParseProcesses() if processes is None else processes
         self._tasks: set[asyncio.Task[None]] = set()
         self._looks = Looks(reviews, signals)
 
@@ -102,10 +103,15 @@ class HeldRequests:
             verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
-    async def _judged(self, permit: Permit, work: Callable[[], Verdict]) -> Verdict:
+    async def _judged(self, permit: Permit, work: Work) -> Verdict:
+        """What is short is done here once others have had their turn, the rest by another process."""
         try:
+            if work.task is None:
+                await asyncio.sleep(0)
+                return work.conclude(None)
             async with asyncio.timeout(PARSE_WITHIN):
-                return await self._threads.run(permit.principal.id, work)
+                found = await self._processes.run(permit.principal.id, work.task)
+            return work.conclude(found)
         except Busy:
             log.warning("a statement was refused, since too many wait to be judged already")
             return _BUSY

@@ -9,17 +9,15 @@ byte a character; what would set another one is refused, and what comes in anoth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from typing import Final
 
 from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import RUN, Event, Operation
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
-
-AT_ONCE: Final = 2 * 1024  # characters; what is longer is parsed by a thread
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 
 # A statement that sets the encoding by its own text holds one of these, in small letters; "u&" spells names in others.
 _SETS: Final = ("encoding", "names", "set_config", "pg_settings", "u&")
@@ -74,25 +72,38 @@ class ClientEncodings:
             return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
         if not event.unread and text != _SET_CONFIG and not _may_set(folded):
             return FORWARD
-        judge = partial(self._judge, text, event.unread)
-        if len(text) > AT_ONCE:
-            work: Callable[[], Verdict] = judge
-            return Hold(f"encoding {next(_tickets)}", "this statement is being parsed", work=work)
-        return judge()
+        work = Work(partial(_judge, self._parser, text, event.unread), partial(_verdict, event.unread))
+        if len(text) <= AT_ONCE:
+            if session.may_parse(len(text)):
+                return work()
+            work = later(work)
+        return Hold(f"encoding {next(_tickets)}", "this statement is being parsed", work=work)
 
-    def _judge(self, text: str, unread: str) -> Verdict:
-        if text == _SET_CONFIG:
-            return _SETTING
-        judged = self._parser.judge(text)
-        if any(one.encodes for one in judged):
-            return _SETTING
-        if not unread:
-            return FORWARD
-        only_sets = all(one.statement.tag in ("SET", "RESET") for one in judged)
-        if text.isascii() and only_sets and all(one.statement.effects == {Effect.SESSION} for one in judged):
-            return FORWARD  # the way back
-        return Refuse(
-            _RULE,
-            f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
-            _HINT,
-        )
+
+class _Judgement(Enum):
+    HARMLESS = 0
+    SETS = 1  # another encoding
+    UNREAD = 2  # it comes in an encoding that is not read
+
+
+def _judge(parser: PostgresParser, text: str, unread: str) -> _Judgement:
+    if text == _SET_CONFIG:
+        return _Judgement.SETS
+    judged = parser.judge(text)
+    if any(one.encodes for one in judged):
+        return _Judgement.SETS
+    only_sets = all(one.statement.tag in ("SET", "RESET") for one in judged)
+    is_way_back = text.isascii() and only_sets and all(one.statement.effects == {Effect.SESSION} for one in judged)
+    return _Judgement.UNREAD if unread and not is_way_back else _Judgement.HARMLESS
+
+
+def _verdict(unread: str, found: object) -> Verdict:
+    if found is _Judgement.HARMLESS:
+        return FORWARD
+    if found is _Judgement.SETS:
+        return _SETTING
+    return Refuse(
+        _RULE,
+        f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+        _HINT,
+    )

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
-from postern.inspection.encodings import AT_ONCE
 from postern.inspection.sql.mysql import whole_statements
 from postern.inspection.sql.mysql_prepared import KEEPS, Known
 from postern.inspection.sql.mysql_readings import readings
@@ -24,8 +25,8 @@ from postern.inspection.sql.mysql_texts import connection_charset, setting_name
 from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at
 from postern.interception.events import RUN, Event, Operation
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 
 _MAY_SET: Final = re.compile(r"names|character|charset|collation_connection", re.IGNORECASE)
 _MAY_KEEP: Final = re.compile(r"@|\b(?:execute|prepare|call)\b", re.IGNORECASE)
@@ -56,48 +57,82 @@ class MySqlEncodings:
     def __init__(self) -> None:
         self.wants: frozenset[type[Event]] = frozenset({Operation})
         self.batch_need = BatchNeed.NONE
-        self._known = Known()
-        self._doubt = False
-        self._ran_unknown = False  # … as the text that is being judged does
+        self._state = _State()
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if not isinstance(event, Operation):
             return FORWARD
-        text = event.text
+        text, state = event.text, self._state
         if event.truncated:
             return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
         keeps = _MAY_KEEP.search(text) is not None
-        if not (event.unread or keeps or _MAY_SET.search(text) or (self._doubt and not text.isascii())):
+        if not (event.unread or keeps or _MAY_SET.search(text) or (state.doubt and not text.isascii())):
             return FORWARD
-        judge = partial(self._judge, text, event.unread, runs=event.phase is RUN)
-        if len(text) + (self._known.size if keeps else 0) > AT_ONCE:
-            work: Callable[[], Verdict] = judge
-            return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
-        return judge()
+        size = len(text) + (state.known.size if keeps else 0)
+        task = partial(_judge, state, text, event.unread, runs=event.phase is RUN)
+        work = Work(task, partial(self._conclude, event.unread))
+        if size <= AT_ONCE:
+            if session.may_parse(size):
+                return work()
+            work = later(work)
+        return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
 
-    def _judge(self, text: str, unread: str, *, runs: bool) -> Verdict:
-        is_way_back = _is_way_back(text)
-        if unread and not is_way_back:
-            return Refuse(
-                _RULE,
-                f"the client speaks {unread}, in which the rules of this connection could be deceived, "
-                "so this was refused",
-                _HINT,
-            )
-        if self._doubt and not text.isascii():
+    def _conclude(self, unread: str, answer: object) -> Verdict:
+        found, self._state = cast("tuple[_Judgement, _State]", answer)
+        if found is _Judgement.HARMLESS:
+            return FORWARD
+        if found is _Judgement.SETS:
+            return _SETTING
+        if found is _Judgement.DOUBTFUL:
             return _DOUBT
-        known = self._known if runs else self._known.copy()
-        self._ran_unknown = False
-        known.begin()
-        try:
-            if self._sets(text, known):
-                return _SETTING
-        except Unreadable:
-            return _SETTING if _MAY_SET.search(text) else FORWARD
-        self._doubt = not is_way_back and (self._doubt or (runs and self._ran_unknown))
-        return FORWARD
+        return Refuse(
+            _RULE,
+            f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+            _HINT,
+        )
 
-    def _sets(self, text: str, known: Known, deep: int = 0) -> bool:
+
+class _Judgement(Enum):
+    HARMLESS = 0
+    SETS = 1  # another character set
+    UNREAD = 2  # it comes in a character set that is not read
+    DOUBTFUL = 3
+
+
+@dataclass(slots=True)
+class _State:
+    """What a session's statements have left behind. `doubt`: one was executed whose text is not known."""
+
+    known: Known = field(default_factory=Known)
+    doubt: bool = False
+
+
+def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judgement, _State]:
+    """With the state after it: the same one, but for what another process gives back."""
+    is_way_back = _is_way_back(text)
+    if unread and not is_way_back:
+        return _Judgement.UNREAD, state
+    if state.doubt and not text.isascii():
+        return _Judgement.DOUBTFUL, state
+    reader = _Reader(state.known if runs else state.known.copy())
+    try:
+        if reader.sets(text):
+            return _Judgement.SETS, state
+    except Unreadable:
+        return (_Judgement.SETS if _MAY_SET.search(text) else _Judgement.HARMLESS), state
+    state.doubt = not is_way_back and (state.doubt or (runs and reader.ran_unknown))
+    return _Judgement.HARMLESS, state
+
+
+class _Reader:
+    """Reads one text. `ran_unknown`: it executes something of which the text is not known."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self.ran_unknown = False
+        known.begin()
+
+    def sets(self, text: str, deep: int = 0) -> bool:
         """Whether it may set a character set that is not read here. Raises Unreadable."""
         for reading in readings(text):
             if reading.broken and reading.usual and _MAY_SET.search(text):
@@ -106,25 +141,25 @@ class MySqlEncodings:
                 if any(_sets_unread(tokens, place) for place in range(len(tokens))):
                     return True
                 hides = deep > 0 or key_at(tokens, 0) != "SET"  # so that the protocol does not follow it
-                self._ran_unknown |= hides and any(_charset_at(tokens, place) for place in range(len(tokens)))
-                if self._run_sets(tokens, known, deep):
+                self.ran_unknown |= hides and any(_charset_at(tokens, place) for place in range(len(tokens)))
+                if self._run_sets(tokens, deep):
                     return True
                 if key_at(tokens, 0) != "CALL":  # what a procedure does the target's owner has written
-                    known.learn(tokens)
+                    self._known.learn(tokens)
         return False
 
-    def _run_sets(self, tokens: Sequence[Token], known: Known, deep: int) -> bool:
+    def _run_sets(self, tokens: Sequence[Token], deep: int) -> bool:
         """… or what it prepares or executes."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
             return False
-        texts = known.prepared(tokens)
-        self._ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
+        texts = self._known.prepared(tokens)
+        self.ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
         for text in texts or ():
             if (_MAY_SET.search(text) or KEEPS.search(text)) is None:
                 continue
-            if not known.runs(text):
-                self._ran_unknown = True
-            elif deep >= _DEEPEST or self._sets(text, known, deep + 1):
+            if not self._known.runs(text):
+                self.ran_unknown = True
+            elif deep >= _DEEPEST or self.sets(text, deep + 1):
                 return True
         return False
 

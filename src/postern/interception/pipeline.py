@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 from uuid import UUID
 
 from postern.domain.target_schema import TargetSchema
@@ -36,6 +36,10 @@ class Metrics:
 Violated = Callable[[Literal["deny", "warn", "review"], str, str, Sequence[Operation]], None]
 
 
+# Characters that are parsed on the event loop for all that one read brings: some 10 ms.
+AT_ONCE: Final = 2 * 1024
+
+
 @dataclass(slots=True)
 class SessionView:
     """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
@@ -57,6 +61,14 @@ class SessionView:
     kept: dict[str, object] = field(default_factory=dict)
     violated: Violated | None = None
     meant: Callable[[str], Sequence[str]] | None = None
+    parsed: int = 0  # characters, since the last read
+
+    def may_parse(self, size: int) -> bool:
+        """Return whether so much more may be parsed on the event loop before others have had their turn."""
+        if self.parsed + size > AT_ONCE:
+            return False
+        self.parsed += size
+        return True
 
 
 class BatchNeed(Enum):

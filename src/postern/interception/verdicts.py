@@ -30,17 +30,37 @@ class Refuse(Verdict):
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """A judgement that would take too long on the event loop now.
+
+    `task` runs in another process: it and its answer can be pickled. `conclude` turns the answer into a verdict, on the
+    event loop. Without a task it does all of it: that is short, and only waits until others have had their turn.
+    """
+
+    task: Callable[[], object] | None
+    conclude: Callable[[object], Verdict]
+
+    def __call__(self) -> Verdict:
+        """Do all of it here."""
+        task = self.task
+        conclude = self.conclude
+        return conclude(None if task is None else task())
+
+
+def later(work: Work) -> Work:
+    """The same on the event loop, once others have had their turn."""
+    return Work(None, lambda _: work())
+
+
+@dataclass(frozen=True, slots=True)
 class Hold(Verdict):
     """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for, and `rule` which rule
-    wants to know it.
-
-    With `work` nobody is asked: it is what would take too long here, is called in a thread, and answers the verdict.
-    """
+    wants to know it. With `work` nobody is asked: it gives the verdict."""
 
     ticket: str
     question: str
     rule: str = ""
-    work: Callable[[], Verdict] | None = None
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

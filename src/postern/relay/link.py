@@ -180,6 +180,7 @@ class Link:
         effects: list[Effect] = []
         self.now = self._clock()
         self._owed = self._wire.unfinished
+        self._pipeline.session.parsed = 0
         try:
             if side is _TARGET:
                 self._wire.feed_target(data)

@@ -16,6 +16,7 @@ from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, 
 from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.inspection.sql.shared import own
 from postern.interception.pipeline import Interceptor, SessionView
 
 # By the name of the dialect. A process loads those that it asks for: together they take half a second and 60 MB.
@@ -38,8 +39,7 @@ def parser_of(dialect: str) -> Parser | None:
     if dialect not in _CLASSES:
         return None
     module, name = _CLASSES[dialect]
-    made: Parser = getattr(import_module(f"postern.inspection.sql.{module}"), name)()
-    return made
+    return cast("Parser", own(getattr(import_module(f"postern.inspection.sql.{module}"), name)))
 
 
 def parser_for(protocol: str) -> Parser | None:

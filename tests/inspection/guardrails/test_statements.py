@@ -11,7 +11,7 @@ from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
+from postern.inspection.guardrails.interceptor import GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.guardrails.trial import try_input
 from postern.inspection.sql.mysql import MySqlParser
@@ -20,7 +20,7 @@ from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
 from postern.interception.events import Operation, Phase
-from postern.interception.pipeline import SessionView
+from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
 
 

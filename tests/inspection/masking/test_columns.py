@@ -50,6 +50,9 @@ class Known:
     def asked(self, statement: str) -> None:
         self.heard.append(statement)
 
+    def unread(self, statement: str) -> None:
+        return None
+
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         return self._sources.get(statement)
 

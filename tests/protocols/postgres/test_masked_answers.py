@@ -29,6 +29,9 @@ class Third:
     def asked(self, statement: str) -> None:
         return None
 
+    def unread(self, statement: str) -> None:
+        return None
+
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         return (Origin(), Origin(), Origin(MARKED, frozenset({MARKED})))
 

@@ -106,6 +106,9 @@ class Marked:
     def asked(self, statement: str) -> None:
         return None
 
+    def unread(self, statement: str) -> None:
+        return None
+
     def of(self, statement: str, columns: object) -> Sources:
         return self._sources
 

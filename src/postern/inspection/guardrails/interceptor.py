@@ -5,51 +5,29 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from typing import Final
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.guardrail import Action, GuardRail
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.guardrails.counting import RowCounts
-from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache, named
-from postern.inspection.guardrails.statements import StatementRules, worse
-from postern.inspection.guardrails.texts import Masker, by_severity, of_text
+from postern.inspection.guardrails.findings import Culprit, Finding
+from postern.inspection.guardrails.rules import Rules, judge_text, load, with_values
+from postern.inspection.guardrails.statements import worse
+from postern.inspection.guardrails.tasks import JudgeText, read_answer
+from postern.inspection.guardrails.texts import Masker
 from postern.inspection.sql.parser import Parser, SessionParser
-from postern.inspection.sql_comments import readings
 from postern.interception.events import RUN, Event, Operation, Output, Rows
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn, Work
 
-# Characters that are parsed where the event loop waits for it, in all statements that come together: some 10 ms.
-AT_ONCE: Final = 2 * 1024
+# Characters that are searched on the event loop where no rule parses statements.
+SEARCHED_AT_ONCE: Final = 256 * 1024
 
 # Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
 BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
 _tickets = itertools.count(1)
-
-
-class Rules:
-    """The rules of one direction each, compiled; shared by the sessions that they hold for."""
-
-    def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
-        inputs = [each for rail in rails for each in named(rail, rail.input)]
-        outputs = [each for rail in rails for each in named(rail, rail.output)]
-        about_statements = [(culprit, rule) for culprit, rule in inputs if rule.judges_statements]
-        self.input = by_severity(inputs)
-        self.first: Culprit | None = inputs[0][0] if inputs else None
-        self.statements = StatementRules(about_statements, parser, target) if about_statements else None
-        self.output = by_severity(outputs)
-        masks = of_text(outputs, Action.MASK)
-        self.masker = Masker(masks) if masks else None
-        self.most = _fewest(outputs)
-        self.judged = StatementCache()
-
-
-def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
-    """The strictest max_rows."""
-    found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
-    return min(found, key=lambda one: one[0]) if found else None
 
 
 def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
@@ -58,11 +36,6 @@ def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
     if Action.REVIEW in outcomes:
         return BatchNeed.REVIEW
     return BatchNeed.DENY if Action.DENY in outcomes else BatchNeed.NONE
-
-
-@lru_cache(maxsize=64)
-def _load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> Rules:
-    return Rules(rails, parser, target)
 
 
 def _nothing() -> TargetSchema | None:
@@ -95,7 +68,7 @@ class GuardRails:
         self._target = target
         self._session_parser = session_parser
         self._known = target()
-        self._rules = _load(rules, parser, self._known)
+        self._rules = load(rules, parser, self._known)
         self._judges_input = self._rules.first is not None
         self._looks_at_output = bool(self._rules.output) or self._rules.masker is not None
         wants: set[type[Event]] = set()
@@ -107,8 +80,6 @@ class GuardRails:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = _batch_need(rules)
-        self._parsed = 0  # characters parsed at once since an operation was let through
-        self._operations = 0  # … when that was
         self._counts = RowCounts()
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -141,7 +112,7 @@ class GuardRails:
             target = self._target()
             if target is not self._known:
                 self._known = target
-                self._rules = _load(self._rails, self._parser, target)
+                self._rules = load(self._rails, self._parser, target)
         return self._rules
 
     def _see_operation(
@@ -161,30 +132,39 @@ class GuardRails:
         if known is not None:
             found = with_values(rules, known[0], event.values)
             return FORWARD if found is None else _answer(found, event, self._help(session))
-        work = _Work(rules, event, self._help(session), self._session_parser, by_name=by_name)
         size = len(event.text)
         if by_name and self._session_parser is not None:
             size += self._session_parser.weight
-        if rules.statements is not None and not self._may_parse(size, session):
-            later: Callable[[], Verdict] = work
-            return Hold(_ticket(), "this statement is being parsed", work=later)
-        return work()
+        at_once = AT_ONCE if rules.statements is not None else SEARCHED_AT_ONCE
+        judge = partial(self._judge, rules, event, session, by_name=by_name)
+        if size <= at_once:
+            if rules.statements is None or session.may_parse(size):
+                return judge(None)
+            return Hold(_ticket(), "this statement is being parsed", work=Work(None, judge))
+        parser = self._session_parser if by_name else None
+        task: Callable[[], object] = JudgeText(self._rails, self._parser, rules.target, event.text, parser)
+        conclude = partial(self._judged, rules, event, session, by_name=by_name)
+        return Hold(_ticket(), "this statement is being parsed", work=Work(task, conclude))
+
+    def _judge(self, rules: Rules, event: Operation, session: SessionView, _: object, *, by_name: bool) -> Verdict:
+        finding = judge_text(rules, event.text, self._session_parser if by_name else None)
+        return self._conclude(rules, event, session, finding, by_name=by_name)
+
+    def _judged(self, rules: Rules, event: Operation, session: SessionView, found: object, *, by_name: bool) -> Verdict:
+        return self._conclude(rules, event, session, read_answer(rules, found), by_name=by_name)
+
+    def _conclude(
+        self, rules: Rules, event: Operation, session: SessionView, finding: Finding | None, *, by_name: bool
+    ) -> Verdict:
+        if not by_name:
+            rules.judged.put(event.text, finding)
+        found = with_values(rules, finding, event.values)
+        return FORWARD if found is None else _answer(found, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
         """How to ask for it."""
         ask = self._access_help or "ask an administrator to change the guard rail."
         return f'If you need this on connection "{session.connection}": {ask}'
-
-    def _may_parse(self, size: int, session: SessionView) -> bool:
-        """Whether that is little enough, together with what was parsed for the same request."""
-        if session.metrics.operations != self._operations:
-            self._operations = session.metrics.operations
-            self._parsed = 0
-        if self._parsed + size > AT_ONCE:
-            self._parsed = 0
-            return False
-        self._parsed += size
-        return True
 
     # What comes out
 
@@ -241,48 +221,6 @@ class GuardRails:
         if self._counts.add(event, rows) <= most[0]:
             return None
         return Finding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
-
-
-class _Work:
-    """The judgement of one statement, here or in a thread."""
-
-    def __init__(
-        self, rules: Rules, event: Operation, access_help: str, parser: SessionParser | None, *, by_name: bool
-    ) -> None:
-        self._rules = rules
-        self._event = event
-        self._help = access_help
-        self._parser = parser
-        self._by_name = by_name
-
-    def __call__(self) -> Verdict:
-        text = self._event.text
-        finding = judge_text(self._rules, text, self._parser if self._by_name else None)
-        if not self._by_name:
-            self._rules.judged.put(text, finding)
-        found = with_values(self._rules, finding, self._event.values)
-        return FORWARD if found is None else _answer(found, self._event, self._help)
-
-
-def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
-    worst: Finding | None = None
-    if rules.input:
-        spellings = readings(text.encode("utf-8", "replace"))
-        for one in rules.input:
-            worst = worse(worst, one.judge(spellings, quotes=True))
-    if rules.statements is None or (worst is not None and worst.action is Action.DENY):
-        return worst
-    return worse(worst, rules.statements.judge(text, parser))
-
-
-def with_values(rules: Rules, finding: Finding | None, given: tuple[bytes | None, ...]) -> Finding | None:
-    """What the bind values add; each of them is judged on its own."""
-    if not given or not rules.input:
-        return finding
-    values = [value for value in given if value is not None]
-    for one in rules.input:
-        finding = worse(finding, one.judge(values, quotes=True))
-    return finding
 
 
 def _answer(finding: Finding, event: Operation, access_help: str) -> Verdict:

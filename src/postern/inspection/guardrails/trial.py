@@ -6,7 +6,8 @@ from postern.domain.guardrail import TEXT_TYPES, Action, GuardRail, Rule
 from postern.domain.statement import Statement
 from postern.domain.trial import Answered, Asked, Hit, Trial
 from postern.inspection.guardrails.findings import Culprit, Finding, named
-from postern.inspection.guardrails.interceptor import BY_NAME, Rules, judge_text, with_values
+from postern.inspection.guardrails.interceptor import BY_NAME
+from postern.inspection.guardrails.rules import Rules, judge_text, with_values
 from postern.inspection.guardrails.statements import UNASKED, StatementRule, StatementRules, worse
 from postern.inspection.guardrails.texts import patterns_of
 from postern.inspection.patterns import Lookup

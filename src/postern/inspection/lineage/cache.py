@@ -10,7 +10,7 @@ from postern.domain.target_schema import TargetSchema
 
 _SNAPSHOTS: Final = 64
 _TEXTS: Final = 1024  # for each snapshot
-_TEXT_SIZE: Final = 16 * 1024  # characters; longer ones are read each time
+_TEXT_SIZE: Final = 64 * 1024  # characters; no longer ones are read
 _SIZE: Final = 1024 * 1024  # characters of all texts, for each snapshot
 
 Found = TypeVar("Found")
@@ -34,13 +34,18 @@ class Readings(Generic[Catalogue, Found]):
             self._found.move_to_end(key)
             return self._found[key]
         found = read()
-        if len(text) <= _TEXT_SIZE:
-            self._found[key] = found
-            self._size += len(text)
-            while len(self._found) > _TEXTS or self._size > _SIZE:
-                (oldest, _), _ = self._found.popitem(last=False)
-                self._size -= len(oldest)
+        self.keep(text, doubts, found)
         return found
+
+    def keep(self, text: str, doubts: Hashable, found: Found) -> None:
+        key = (text, doubts)
+        if len(text) > _TEXT_SIZE or key in self._found:
+            return
+        self._found[key] = found
+        self._size += len(text)
+        while len(self._found) > _TEXTS or self._size > _SIZE:
+            (oldest, _), _ = self._found.popitem(last=False)
+            self._size -= len(oldest)
 
 
 class Snapshots(Generic[Catalogue, Found]):

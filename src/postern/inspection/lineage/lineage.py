@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from functools import lru_cache, partial
+from typing import Final, cast
 
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.cache import Snapshots
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.lineage.statements import Read, Statements
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.schema_ref import SchemaRef, ref_of
 from postern.inspection.sql.postgres.tree import Unreadable, readings
 from postern.inspection.sql.shapes import shape_of
 
@@ -39,15 +42,42 @@ class Lineage:
     def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
         """Each statement of the text; None when it cannot be parsed, or is too large or too deep. Where
         `standard_conforming_strings` decides how it is read, those of both ways."""
-        if len(text) > MOST_TEXT or "\0" in text:
+        if _is_never_read(text):
             return None
         readings = self._snapshots.of(schema)
         shape = None if (text, doubts) in readings else shape_of(text)
         words = text if shape is None else shape  # what of it does not only name values
         return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
+    def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> Unread | None:
+        """None where `read` need not read it."""
+        readings = self._snapshots.of(schema)
+        words = shape_of(text) or text
+        if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
+            return None
+
+        def keep(found: object) -> None:
+            readings.keep(words, doubts, cast("tuple[Read, ...] | None", found))
+
+        task = partial(_read_elsewhere, ref_of(schema), text, doubts)
+        return Unread(len(text), partial(self.read, text, schema, doubts), task, keep)
+
     def catalogue(self, schema: TargetSchema) -> Catalogue:
         return self._snapshots.of(schema).catalogue
+
+
+def _is_never_read(text: str) -> bool:
+    return len(text) > MOST_TEXT or "\0" in text
+
+
+@lru_cache
+def _own() -> Lineage:
+    return Lineage()
+
+
+def _read_elsewhere(ref: SchemaRef, text: str, doubts: Doubts) -> tuple[Read, ...] | None:
+    """In another process, which keeps what it knows of the schema."""
+    return _own().read(text, ref.load(), doubts)
 
 
 def _catalogue(schema: TargetSchema) -> Catalogue:

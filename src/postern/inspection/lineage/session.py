@@ -14,6 +14,7 @@ from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.lineage.naming import cut
 from postern.inspection.lineage.scope import Out, union
 from postern.inspection.lineage.statements import Kept, Read
+from postern.inspection.lineage.unread import Unread
 from postern.interception.events import Column
 
 _NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
@@ -67,6 +68,13 @@ class SessionLineage:
             )
             if read.keeps is not None:
                 self._keep(read.keeps, read.outs)
+
+    def unread(self, statement: str) -> Unread | None:
+        """What `asked` would have to read for this one; None where that is known."""
+        last = self._last
+        if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
+            return None
+        return self._lineage.unread(statement, self._schema, self._doubts)
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when

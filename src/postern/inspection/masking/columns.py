@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from postern.domain.masking import MaskingRule, Strictness
 from postern.domain.target_schema import ColumnRef, Origin
+from postern.inspection.lineage.unread import Unread
 from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column
@@ -77,6 +78,9 @@ class Columns:
     def asked(self, statement: str) -> None:
         if self._origins is not None:
             self._origins.asked(statement)
+
+    def unread(self, statement: str) -> Unread | None:
+        return None if self._origins is None else self._origins.unread(statement)
 
     def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
         """Of the answer to one of these statements, whichever it was."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
 from postern.domain.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
+from postern.inspection.lineage.unread import Unread
 from postern.inspection.masking.columns import STRENGTH, Chosen, ColumnRule, Columns, Decided, Doubt, by_strength
 from postern.inspection.masking.copies import copy_format, type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
@@ -30,8 +33,10 @@ from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
 from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
+
+_tickets = itertools.count(1)
 
 _Mask = Callable[[Detectors, Sequence[bytes], Hits], list[bytes] | None]
 
@@ -104,8 +109,7 @@ class Masking:
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
-            self._asked(event)
-            return FORWARD
+            return self._see_operation(event, session)
         hits = Hits()
         try:
             refusal = self._see(event, hits, session)
@@ -123,6 +127,25 @@ class Masking:
             session.metrics.count(str(kind), count)
         session.metrics.transformed_bytes += hits.size
         return REPLACE
+
+    def _see_operation(self, operation: Operation, session: SessionView) -> Verdict:
+        while self._columns is not None and (unread := self._columns.unread(operation.text)) is not None:
+            if unread.size <= AT_ONCE and session.may_parse(unread.size):
+                unread.read()
+                continue
+            conclude = partial(self._go_on, operation, session, unread)
+            work = Work(unread.task if unread.size > AT_ONCE else None, conclude)
+            return Hold(f"masking {next(_tickets)}", "this statement is being parsed", work=work)
+        self._asked(operation)
+        return FORWARD
+
+    def _go_on(self, operation: Operation, session: SessionView, unread: Unread, found: object) -> Verdict:
+        """Once a part was read: what it executes may be unread, too."""
+        if unread.size > AT_ONCE:
+            unread.keep(found)
+        else:
+            unread.read()
+        return self._see_operation(operation, session)
 
     def _asked(self, operation: Operation) -> None:
         if self._columns is not None:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from postern.domain.masking import TAG
 from postern.domain.target_schema import ColumnRef, Origin
+from postern.inspection.lineage.unread import Unread
 from postern.interception.events import Column
 
 # The origin of each column of an answer, in order; None for one whose origin cannot be known.
@@ -20,6 +21,9 @@ class Origins(Protocol):
 
     def asked(self, statement: str) -> None:
         """Told of each statement, in the order of asking, before it is let through."""
+
+    def unread(self, statement: str) -> Unread | None:
+        """What `asked` would have to read for this statement; None where that is known."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when

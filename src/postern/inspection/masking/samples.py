@@ -69,6 +69,9 @@ class NamedOrigins:
     def asked(self, statement: str) -> None:
         """There is nothing to remember."""
 
+    def unread(self, statement: str) -> None:
+        """There is nothing to read."""
+
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         refs = [frozenset({_ref(column.name)}) for column in columns]
         return tuple(Origin(ref, frozenset({ref})) for ref in refs)

@@ -19,6 +19,7 @@ from postern.inspection.sql.mysql_readings import Reading, readings
 from postern.inspection.sql.mysql_texts import connection_charset
 from postern.inspection.sql.mysql_views import follow_views, views_of
 from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.tokens import (
     Kind,
     Token,
@@ -32,7 +33,7 @@ from postern.inspection.sql.tokens import (
 )
 
 
-class MySqlParser:
+class MySqlParser(Shared):
     """The port `Parser`, for MySQL 5.5 and later and MariaDB 10 and later."""
 
     dialect = "mysql"

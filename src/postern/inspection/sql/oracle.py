@@ -17,6 +17,7 @@ from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.lexing import check_text, tokens_of
 from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sqlglot_tree import Facts
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, dotted_name, key_at, statements_of
 
@@ -36,7 +37,7 @@ _PATTERN: Final = re.compile(
 )
 
 
-class OracleParser:
+class OracleParser(Shared):
     """The port `Parser`."""
 
     dialect = "oracle"

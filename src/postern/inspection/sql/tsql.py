@@ -10,11 +10,12 @@ from postern.inspection.sql import tsql_words as words
 from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
 from postern.inspection.sql.tsql_batches import batches, statements
 
 
-class TSqlParser:
+class TSqlParser(Shared):
     """The port `Parser`."""
 
     dialect = "tsql"

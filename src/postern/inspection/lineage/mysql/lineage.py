@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Final
+from functools import lru_cache, partial
+from typing import Final, cast
 
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.cache import Snapshots
@@ -12,6 +13,8 @@ from postern.inspection.lineage.mysql.catalogue import Catalogue, State
 from postern.inspection.lineage.mysql.names import column_name
 from postern.inspection.lineage.mysql.statements import Read, Statements
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.schema_ref import SchemaRef, ref_of
 from postern.inspection.sql.mysql_readings import readings, ways_of
 from postern.inspection.sql.shapes import shape_of
 from postern.inspection.sql.tokens import Token, Unreadable
@@ -46,15 +49,44 @@ class MySqlLineage:
     ) -> tuple[Read, ...] | None:
         """Each statement of the text, by every way in which some server may read it and each database that it may be
         asked in; None when it cannot be taken apart, or is too large or too deep."""
-        if len(text) > MOST_TEXT or len(text) * ways_of(text) > MOST_READ:
+        if _is_never_read(text):
             return None
         kept = self._snapshots.of(schema)
         key = (state, given)
         shape = None if (text, key) in kept else shape_of(text, "mysql")
         return kept.of(text if shape is None else shape, key, lambda: _read(text, kept.catalogue, state, given))
 
+    def unread(
+        self, text: str, schema: TargetSchema, state: State = _NO_STATE, given: Sources = NOTHING
+    ) -> Unread | None:
+        """None where `read` need not read it."""
+        kept, key = self._snapshots.of(schema), (state, given)
+        words = shape_of(text, "mysql") or text
+        if _is_never_read(text) or (text, key) in kept or (words, key) in kept:
+            return None
+
+        def keep(found: object) -> None:
+            kept.keep(words, key, cast("tuple[Read, ...] | None", found))
+
+        task = partial(_read_elsewhere, ref_of(schema), text, state, given)
+        return Unread(len(text), partial(self.read, text, schema, state, given), task, keep)
+
     def catalogue(self, schema: TargetSchema) -> Catalogue:
         return self._snapshots.of(schema).catalogue
+
+
+def _is_never_read(text: str) -> bool:
+    return len(text) > MOST_TEXT or len(text) * ways_of(text) > MOST_READ
+
+
+@lru_cache
+def _own() -> MySqlLineage:
+    return MySqlLineage()
+
+
+def _read_elsewhere(ref: SchemaRef, text: str, state: State, given: Sources) -> tuple[Read, ...] | None:
+    """In another process, which keeps what it knows of the schema."""
+    return _own().read(text, ref.load(), state, given)
 
 
 def _read(text: str, catalogue: Catalogue, state: State, given: Sources) -> tuple[Read, ...] | None:

@@ -19,6 +19,7 @@ from postern.inspection.lineage.mysql.lineage import MySqlLineage
 from postern.inspection.lineage.mysql.names import column_name
 from postern.inspection.lineage.mysql.statements import Read
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
+from postern.inspection.lineage.unread import Unread
 from postern.inspection.sql.mysql_texts import Texts, Variable, bounded
 from postern.interception.events import Column
 
@@ -69,6 +70,20 @@ class MySqlSessionLineage:
                 if text is None:
                     self.missed()
 
+    def unread(self, statement: str) -> Unread | None:
+        """What `asked` would have to read for this one, or for what it executes; None where that is known."""
+        schema, state, last = self._schema, self._now(self._schema), self._last
+        if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
+            unread = self._lineage.unread(statement, schema, state)
+            if unread is not None:
+                return unread
+        for read in self._read(statement) or ():
+            for text in self._executed(read) or ():
+                unread = self._lineage.unread(text, schema, state, read.given)
+                if unread is not None:
+                    return unread
+        return None
+
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Of the answer to a statement. None when nothing can be said of any of its columns."""
         outs = self._answered(statement, columns)
@@ -106,18 +121,24 @@ class MySqlSessionLineage:
 
     def _run(self, read: Read) -> Iterator[_Reads]:
         """What EXECUTE runs, each text that it may be; None for what is not known, or runs another one."""
-        schema = self._schema
-        texts = read.executes
-        if isinstance(texts, str):
-            texts = self._prepared.get(texts)
-        if isinstance(texts, Variable):
-            texts = self._meant(texts)
-        if self._state.lost or not isinstance(texts, tuple):
+        schema, texts = self._schema, self._executed(read)
+        if texts is None:
             yield None
             return
         for text in texts:
             found = self._lineage.read(text, schema, self._now(schema), read.given)
             yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
+
+    def _executed(self, read: Read) -> tuple[str, ...] | None:
+        """The texts that EXECUTE may run; None where they are not known. Of another statement none."""
+        if not read.runs:
+            return ()
+        texts = read.executes
+        if isinstance(texts, str):
+            texts = self._prepared.get(texts)
+        if isinstance(texts, Variable):
+            texts = self._meant(texts)
+        return None if self._state.lost or not isinstance(texts, tuple) else texts
 
     def _meant(self, variable: Variable) -> Texts:
         return None if self._state.lost else self._texts.get(variable.name)

@@ -16,6 +16,7 @@ from postern.inspection.sql.postgres.scans import scans_of
 from postern.inspection.sql.postgres.statements import HANDLERS, tag_of
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.inspection.sql.postgres.walk import Walk
+from postern.inspection.sql.shared import Shared
 
 CACHED_SCHEMAS = 8
 DEEPEST_CODE = 8  # views that read views, functions within functions
@@ -33,7 +34,7 @@ class Judged:
     encodes: bool = False
 
 
-class PostgresParser:
+class PostgresParser(Shared):
     """Judges what is between `standard_conforming_strings` on and off, PostgreSQL 15 and 18, alike: what would have
     other effects by another reading is unknown.
 

@@ -1,0 +1,113 @@
+"""Processes that judge statements which would take too long on the event loop, shared fairly.
+
+In a thread a large statement would stop the event loop all the same: the parsers run for a long time without letting
+Python's other threads go on. A process of its own is also ended where a judgement takes too long.
+
+Whoever has many large statements waits for himself: principals take turns, and none of them has all processes. What
+waits is bounded, in all and for each principal. A process is started when it is first needed, and one stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Final
+from uuid import UUID
+
+from anyio import CapacityLimiter, to_process
+
+from postern.gateway.fair_queue import FairQueue
+
+PROCESSES: Final = 2
+MOST: Final = 256  # tasks that wait
+MOST_EACH: Final = 32  # … of one principal
+_NICENESS: Final = 10  # relaying comes first where processors are scarce
+
+Task = Callable[[], object]
+Run = Callable[[Task], Awaitable[object]]
+
+
+class Busy(Exception):
+    """So much waits already that this would wait too long."""
+
+
+class ParseProcesses:
+    """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one; where it is cancelled,
+    the task ends."""
+
+    def __init__(
+        self, processes: int = PROCESSES, *, most: int = MOST, most_each: int = MOST_EACH, run: Run | None = None
+    ) -> None:
+        self._free = processes
+        self._share = max(1, processes - 1)  # processes that one owner may have at a time
+        self._most = most
+        self._most_each = most_each
+        self._run = run or _runner(processes)
+        self._waiting: FairQueue[UUID, asyncio.Future[None]] = FairQueue()
+        self._running: Counter[UUID] = Counter()
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    async def run(self, owner: UUID, task: Task) -> object:
+        """What `task` answers or raises; it and its answer are pickled. Raises Busy where too many wait."""
+        if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
+            raise Busy
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.put(owner, turn)
+        self._begin()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not self._waiting.remove(owner, turn):  # its turn came at the same moment
+                self._leave(owner)
+            raise
+        try:
+            return await self._run(task)
+        finally:
+            self._leave(owner)
+
+    def _begin(self) -> None:
+        while self._free and (taken := self._waiting.take(self._may_run)) is not None:
+            owner, turn = taken
+            self._free -= 1
+            self._running[owner] += 1
+            if not turn.done():
+                turn.set_result(None)
+
+    def _may_run(self, owner: UUID) -> bool:
+        return self._running[owner] < self._share
+
+    def _leave(self, owner: UUID) -> None:
+        self._free += 1
+        self._running[owner] -= 1
+        if not self._running[owner]:
+            del self._running[owner]
+        self._begin()
+
+
+def _runner(processes: int) -> Run:
+    limiter: list[CapacityLimiter] = []  # which is made within the event loop
+
+    async def run(task: Task) -> object:
+        if not limiter:
+            limiter.append(CapacityLimiter(processes))
+        return await to_process.run_sync(_run_in_child, task, cancellable=True, limiter=limiter[0])
+
+    return run
+
+
+_is_nice = False
+
+
+def _run_in_child(task: Task) -> object:
+    global _is_nice
+    if not _is_nice:
+        _is_nice = True
+        with contextlib.suppress(OSError):
+            os.nice(_NICENESS)
+    return task()

@@ -1,0 +1,48 @@
+"""A target's schema for another process: packed once, and unpacked there once."""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+from postern.domain.target_schema import TargetSchema
+
+_PACKED: Final = 16  # schemas whose packed form is kept
+_UNPACKED: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRef:
+    """`key` is another one for each snapshot, as judgements are kept by its identity."""
+
+    key: str
+    data: bytes
+
+    def load(self) -> TargetSchema:
+        """Return the same object for the same key."""
+        found = _unpacked.get(self.key)
+        if found is None:
+            found = pickle.loads(self.data)  # noqa: S301 - it comes from this gateway's own process
+            assert isinstance(found, TargetSchema)
+            _unpacked[self.key] = found
+            if len(_unpacked) > _UNPACKED:
+                _unpacked.popitem(last=False)
+        _unpacked.move_to_end(self.key)
+        return found
+
+
+_unpacked: OrderedDict[str, TargetSchema] = OrderedDict()
+_packed: OrderedDict[int, tuple[TargetSchema, SchemaRef]] = OrderedDict()
+
+
+def ref_of(schema: TargetSchema) -> SchemaRef:
+    kept = _packed.get(id(schema))  # which is nobody else's while the schema is kept here
+    if kept is None:
+        kept = _packed[id(schema)] = (schema, SchemaRef(str(uuid4()), pickle.dumps(schema, pickle.HIGHEST_PROTOCOL)))
+        if len(_packed) > _PACKED:
+            _packed.popitem(last=False)
+    _packed.move_to_end(id(schema))
+    return kept[1]

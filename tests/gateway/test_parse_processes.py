@@ -1,0 +1,193 @@
+"""Processes for parsing are shared fairly. What runs is decided by events, never by the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from uuid import UUID
+
+import anyio
+import pytest
+
+from postern.gateway.parse_processes import Busy, ParseProcesses, Task
+
+EVE, ANN, BOB = UUID(int=1), UUID(int=2), UUID(int=3)
+PATIENT = 60
+
+
+class Tasks:
+    """Runs tasks in the place of processes: each until it is let go."""
+
+    def __init__(self) -> None:
+        self.began: list[str] = []
+        self.ended: list[str] = []
+        self._go: dict[str, asyncio.Event] = {}
+
+    def task(self, name: str) -> Task:
+        return partial(str, name)
+
+    def go(self, *names: str) -> None:
+        for name in names:
+            self._go.setdefault(name, asyncio.Event()).set()
+
+    async def run(self, task: Task) -> object:
+        name = str(task())
+        self.began.append(name)
+        try:
+            await self._go.setdefault(name, asyncio.Event()).wait()
+        finally:
+            self.ended.append(name)
+        return name
+
+
+@pytest.fixture
+def tasks() -> Tasks:
+    return Tasks()
+
+
+def start(processes: ParseProcesses, tasks: Tasks, owner: UUID, name: str) -> asyncio.Future[object]:
+    return asyncio.ensure_future(processes.run(owner, tasks.task(name)))
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_attack_many_huge_statements_of_one_hold_up_nobody_else(tasks: Tasks) -> None:
+    processes = ParseProcesses(2, most=6, most_each=4, run=tasks.run)
+    evil = [start(processes, tasks, EVE, f"huge {number}") for number in range(4)]
+    tasks.go("ann", "bob")
+    await settle()
+    assert await start(processes, tasks, ANN, "ann") == "ann"
+    assert await start(processes, tasks, BOB, "bob") == "bob"
+    assert tasks.began == ["huge 0", "ann", "bob"]
+    tasks.go(*(f"huge {number}" for number in range(4)))
+    assert await asyncio.gather(*evil) == [f"huge {number}" for number in range(4)]
+
+
+async def test_principals_take_turns(tasks: Tasks) -> None:
+    """One process: whoever came with many is not asked twice while another waits."""
+    processes = ParseProcesses(1, run=tasks.run)
+    names = ["eve 1", "eve 2", "eve 3", "ann 1", "ann 2", "bob"]
+    owners = {"eve": EVE, "ann": ANN, "bob": BOB}
+    running = [start(processes, tasks, EVE, "first")]
+    await settle()
+    running += [start(processes, tasks, owners[name[:3]], name) for name in names]
+    await settle()
+    tasks.go("first", *names)
+    await asyncio.gather(*running)
+    assert tasks.began == ["first", "eve 1", "ann 1", "bob", "eve 2", "ann 2", "eve 3"]
+
+
+async def test_what_waits_is_bounded(tasks: Tasks) -> None:
+    processes = ParseProcesses(2, most=6, most_each=4, run=tasks.run)
+    mine = [start(processes, tasks, EVE, "huge") for _ in range(5)]  # one runs, four wait
+    await settle()
+    assert len(processes) == 4
+    with pytest.raises(Busy):
+        await processes.run(EVE, tasks.task("more"))
+    others = [start(processes, tasks, ANN, "huge") for _ in range(3)]
+    await settle()
+    assert len(processes) == 6
+    with pytest.raises(Busy):
+        await processes.run(BOB, tasks.task("more"))
+    tasks.go("huge")
+    assert set(await asyncio.gather(*mine, *others)) == {"huge"}
+    assert len(processes) == 0
+
+
+async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
+    processes = ParseProcesses(1, run=tasks.run)
+    running, waiting = start(processes, tasks, EVE, "huge"), start(processes, tasks, EVE, "never")
+    await settle()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert len(processes) == 0
+    tasks.go("huge")
+    assert await running == "huge"
+    assert tasks.began == ["huge"]
+
+
+async def test_who_gives_up_what_runs_ends_it_and_the_next_one_begins(tasks: Tasks) -> None:
+    processes = ParseProcesses(1, run=tasks.run)
+    gone, follows = start(processes, tasks, EVE, "gone"), start(processes, tasks, EVE, "next")
+    await settle()
+    gone.cancel()
+    tasks.go("next")
+    assert await follows == "next"
+    assert tasks.ended == ["gone", "next"]
+
+
+@pytest.mark.parametrize("moment", range(4))
+async def test_no_place_is_lost_whenever_somebody_gives_up(tasks: Tasks, moment: int) -> None:
+    processes = ParseProcesses(1, run=tasks.run)
+    running, waiting = start(processes, tasks, EVE, "first"), start(processes, tasks, ANN, "second")
+    await settle()
+    tasks.go("first", "second", "third")
+    for _ in range(moment):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(running, waiting, return_exceptions=True)
+    assert await asyncio.wait_for(start(processes, tasks, BOB, "third"), PATIENT) == "third"
+    assert len(processes) == 0
+
+
+# With processes
+
+
+async def test_task_runs_in_another_process_that_stays() -> None:
+    processes = ParseProcesses()
+    first = await processes.run(EVE, os.getpid)
+    assert first != os.getpid()
+    assert await processes.run(ANN, os.getpid) == first
+    assert await processes.run(EVE, partial(os.nice, 0)) == 10 + os.nice(0)
+
+
+async def test_what_fails_is_told_and_frees_the_process() -> None:
+    processes = ParseProcesses(1)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="invalid literal"):
+            await processes.run(EVE, partial(int, "so"))
+    assert await processes.run(EVE, partial(int, "7")) == 7
+
+
+async def test_process_that_crashes_is_replaced() -> None:
+    processes = ParseProcesses(1)
+    with pytest.raises(anyio.BrokenWorkerProcess):
+        await processes.run(EVE, _die)
+    assert await processes.run(EVE, partial(int, "7")) == 7
+
+
+def _die() -> None:
+    os._exit(1)
+
+
+async def test_process_that_takes_too_long_is_ended() -> None:
+    processes = ParseProcesses(1)
+    pid = await processes.run(EVE, os.getpid)
+    assert isinstance(pid, int)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await processes.run(EVE, partial(time.sleep, 600))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert await processes.run(EVE, partial(int, "7")) == 7
+
+
+def test_a_process_ends_though_a_statement_is_being_parsed() -> None:
+    code = (
+        "import asyncio, functools, time, uuid\n"
+        "from postern.gateway.parse_processes import ParseProcesses\n"
+        "async def main():\n"
+        "    task = functools.partial(time.sleep, 600)\n"
+        "    running = asyncio.ensure_future(ParseProcesses().run(uuid.UUID(int=1), task))\n"
+        "    await asyncio.sleep(2)\n"
+        "asyncio.run(main())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

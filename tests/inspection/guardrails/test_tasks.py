@@ -1,0 +1,106 @@
+"""What another process finds in a statement is what this one finds, for every dialect."""
+
+from __future__ import annotations
+
+import pickle
+from types import ModuleType
+from uuid import UUID
+
+import pytest
+from tests.bypass import cases_mysql, cases_oracle, cases_postgres, cases_tsql
+
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.guardrail_presets import PRESETS
+from postern.inspection.guardrails.interceptor import SEARCHED_AT_ONCE, GuardRails
+from postern.inspection.guardrails.rules import judge_text, load
+from postern.inspection.guardrails.tasks import JudgeText, read_answer
+from postern.inspection.schema_ref import ref_of
+from postern.inspection.sql.mysql import MySqlParser
+from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
+from postern.inspection.sql.parser import Parser, SessionParser
+from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.interception.events import Operation
+from postern.interception.pipeline import AT_ONCE, SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse
+
+DIALECTS = {"postgres": cases_postgres, "mysql": cases_mysql, "tsql": cases_tsql, "oracle": cases_oracle}
+EVERY = 7  # each seventh case of the corpora: all of them are judged elsewhere, and here their way is tested
+
+
+def rails(*rules: Rule) -> tuple[GuardRail, ...]:
+    return (GuardRail(UUID(int=1), UUID(int=2), "care", input=rules),)
+
+
+def elsewhere(task: JudgeText) -> object:
+    """As another process does it: with nothing but what can be pickled."""
+    return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))()))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_another_process_finds_what_this_one_does(dialect: str) -> None:
+    cases: ModuleType = DIALECTS[dialect]
+    parser: Parser = cases.parser()
+    words = Rule(RuleType.DENY_WORDS_LIST, words=("secret",), action=Action.WARN)
+    of = rails(words, *(rule for preset in PRESETS for rule in preset.input if rule.judges_statements))
+    rules = load(of, parser, cases.SCHEMA)
+    found = 0
+    for case in cases.CASES[::EVERY]:
+        expected = judge_text(rules, case.text)
+        assert read_answer(rules, elsewhere(JudgeText(of, parser, cases.SCHEMA, case.text, None))) == expected
+        found += expected is not None
+    assert found > 10
+
+
+@pytest.mark.parametrize(
+    ("names", "prepare"),
+    [
+        (PreparedStatements(PostgresParser()), "prepare p as delete from t"),
+        (MySqlPreparedStatements(MySqlParser()), "prepare p from 'delete from t'"),
+    ],
+    ids=["postgres", "mysql"],
+)
+def test_another_process_knows_what_the_session_has_prepared(names: SessionParser, prepare: str) -> None:
+    parser: Parser = PostgresParser() if names.__class__ is PreparedStatements else MySqlParser()
+    of = rails(Rule(RuleType.READ_ONLY))
+    rules = load(of, parser, None)
+    names.passed(prepare)
+    answer = read_answer(rules, elsewhere(JudgeText(of, parser, None, "execute p", names)))
+    assert answer == judge_text(rules, "execute p", names)
+    assert answer is not None
+    assert not answer.unknown
+
+
+def test_schema_is_unpacked_once_for_each_snapshot() -> None:
+    ref = ref_of(cases_postgres.SCHEMA)
+    assert ref_of(cases_postgres.SCHEMA) is ref
+    there = pickle.loads(pickle.dumps(ref)).load()
+    assert there is not cases_postgres.SCHEMA
+    assert there.relations == cases_postgres.SCHEMA.relations
+    assert pickle.loads(pickle.dumps(ref)).load() is there
+
+
+def test_attack_large_text_without_a_rule_about_statements_is_searched_elsewhere() -> None:
+    session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
+    guard = GuardRails(rails(Rule(RuleType.DENY_WORDS_LIST, words=("secret",))))
+    assert guard.see(Operation(1, "x" * (AT_ONCE + 1)), session) is FORWARD
+    held = guard.see(Operation(1, "x" * SEARCHED_AT_ONCE + " secret"), session)
+    assert isinstance(held, Hold)
+    assert held.work is not None
+    assert isinstance(held.work.task, JudgeText)
+    assert isinstance(held.work.conclude(elsewhere(held.work.task)), Refuse)
+
+
+def test_attack_many_statements_of_one_read_wait_for_their_turn() -> None:
+    """Each of them is short, and a read may bring thousands."""
+    session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
+    guard = GuardRails(rails(Rule(RuleType.READ_ONLY)), PostgresParser())
+    verdicts = [guard.see(Operation(number, f"select {number} from t{number}"), session) for number in range(200)]
+    waiting = [verdict for verdict in verdicts if isinstance(verdict, Hold)]
+    assert len(waiting) > 50
+    for verdict in waiting:
+        assert verdict.work is not None
+        assert verdict.work.task is None
+        assert verdict.work() is FORWARD
+    session.parsed = 0  # the next read
+    assert guard.see(Operation(1, "select 1 from another"), session) is FORWARD
