@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
+import string
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.text import json_text, one_line, printable
+from postern.domain.text import json_text, one_line, printable, small_letters
 
 
 def test_control_characters_are_shown_as_escapes() -> None:
@@ -36,3 +38,11 @@ def test_json_means_the_same_and_steers_nothing() -> None:
 def test_marks_of_direction_are_shown_as_what_they_are(mark: str) -> None:
     wanted = mark.encode("unicode_escape").decode()
     assert one_line(f"a{mark}b") == printable(f"a{mark}b") == f"a{wanted}b"
+
+
+@pytest.mark.parametrize("letter", string.ascii_lowercase)
+def test_small_letters_hold_what_a_search_without_regard_to_case_finds(letter: str) -> None:
+    everything = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    for found in re.finditer(letter, everything, re.IGNORECASE):
+        assert letter in small_letters(found[0])
+        assert f"na{letter}e" in small_letters(f"NA{found[0]}E")

@@ -12,6 +12,14 @@ _UNPRINTABLE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}]")
 _BEYOND_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{BIDI}]")  # JSON escapes C0 itself
 
 
+def small_letters(text: str) -> str:
+    """`text` in small letters: each word of a to z that a search without regard to case would find stands there as it
+    is. Looking for words in it takes a hundredth of the time of such a search."""
+    if text.isascii():
+        return text.lower()
+    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")  # a capital I with a dot, a small one without
+
+
 def one_line(text: str) -> str:
     """`text` on one line: control characters as `\\n`, `\\x1b`, `\\u2028`."""
     return _CONTROL.sub(_escape, text)

@@ -11,15 +11,15 @@ executed without its text being known leaves a doubt until a plain SET NAMES: in
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Final, cast
 
+from postern.domain.text import small_letters
 from postern.inspection.sql.mysql import whole_statements
-from postern.inspection.sql.mysql_prepared import KEEPS, Known
+from postern.inspection.sql.mysql_prepared import Known, may_keep
 from postern.inspection.sql.mysql_readings import readings
 from postern.inspection.sql.mysql_texts import connection_charset, setting_name
 from postern.inspection.sql.mysql_words import READ_CHARSETS
@@ -28,8 +28,7 @@ from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 
-_MAY_SET: Final = re.compile(r"names|character|charset|collation_connection", re.IGNORECASE)
-_MAY_KEEP: Final = re.compile(r"@|\b(?:execute|prepare|call)\b", re.IGNORECASE)
+_SETTING_WORDS: Final = ("names", "character", "charset", "collation_connection")
 _DEEPEST: Final = 4  # texts within texts
 
 _RULE: Final = "client encoding"
@@ -49,6 +48,11 @@ _DOUBT: Final = Refuse(
 _tickets = itertools.count(1)
 
 
+def _may_set(text: str) -> bool:
+    small = small_letters(text)
+    return any(word in small for word in _SETTING_WORDS)
+
+
 class MySqlEncodings:
     """The interceptor. It stands in front of the others."""
 
@@ -65,8 +69,8 @@ class MySqlEncodings:
         text, state = event.text, self._state
         if event.truncated:
             return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
-        keeps = _MAY_KEEP.search(text) is not None
-        if not (event.unread or keeps or _MAY_SET.search(text) or (state.doubt and not text.isascii())):
+        keeps = may_keep(text)
+        if not (event.unread or keeps or _may_set(text) or (state.doubt and not text.isascii())):
             return FORWARD
         size = len(text) + (state.known.size if keeps else 0)
         task = partial(_judge, state, text, event.unread, runs=event.phase is RUN)
@@ -119,7 +123,7 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
         if reader.sets(text):
             return _Judgement.SETS, state
     except Unreadable:
-        return (_Judgement.SETS if _MAY_SET.search(text) else _Judgement.HARMLESS), state
+        return (_Judgement.SETS if _may_set(text) else _Judgement.HARMLESS), state
     state.doubt = not is_way_back and (state.doubt or (runs and reader.ran_unknown))
     return _Judgement.HARMLESS, state
 
@@ -135,7 +139,7 @@ class _Reader:
     def sets(self, text: str, deep: int = 0) -> bool:
         """Whether it may set a character set that is not read here. Raises Unreadable."""
         for reading in readings(text):
-            if reading.broken and reading.usual and _MAY_SET.search(text):
+            if reading.broken and reading.usual and _may_set(text):
                 return True
             for tokens in whole_statements(reading):
                 if any(_sets_unread(tokens, place) for place in range(len(tokens))):
@@ -155,7 +159,7 @@ class _Reader:
         texts = self._known.prepared(tokens)
         self.ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
         for text in texts or ():
-            if (_MAY_SET.search(text) or KEEPS.search(text)) is None:
+            if not (_may_set(text) or may_keep(text)):
                 continue
             if not self._known.runs(text):
                 self.ran_unknown = True

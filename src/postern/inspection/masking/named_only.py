@@ -12,7 +12,7 @@ from typing import Final
 
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 
-_LONGEST: Final = 64 * 1024  # characters
+_LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
 
 # PostgreSQL: none of these evaluates an expression over rows. Triggers that they fire say so in the error's context.
 _KINDS_TEXT: Final = """

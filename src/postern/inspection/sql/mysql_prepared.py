@@ -9,6 +9,7 @@ from typing import Final
 
 from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
+from postern.domain.text import small_letters
 from postern.inspection.sql.judging import Draft, Judging
 from postern.inspection.sql.mysql import MySqlParser, judge, judge_text, whole_statements, without_into
 from postern.inspection.sql.mysql_readings import readings
@@ -29,8 +30,20 @@ MOST: Final = 1_000  # texts that prepare something, or fill a variable
 MOST_LENGTH: Final = 1024 * 1024  # … and their characters
 _DEEPEST: Final = 4  # texts that run texts
 _MOST_RUN: Final = 256 * 1024  # characters of those that one text runs, each as often as it does
-KEEPS: Final = re.compile(r"@|\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
+_KEEPING: Final = ("call", "prepare", "execute")
+_SEARCHED: Final = 16 * 1024  # characters; in a longer text such a word counts within others, too
+_KEEPS: Final = re.compile(r"\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
 _PLAIN: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "(", "TABLE", "VALUES", "SHOW"})
+
+
+def may_keep(text: str) -> bool:
+    """Whether it may give a variable or a prepared statement a meaning, or run one."""
+    small = small_letters(text)
+    if "@" in text:
+        return True
+    if not any(word in small for word in _KEEPING):
+        return False
+    return len(text) > _SEARCHED or _KEEPS.search(text) is not None
 
 
 @dataclass
@@ -104,7 +117,7 @@ class Known:
 
     def _learn_run(self, texts: tuple[str, ...] | None, deep: int) -> None:
         for text in texts or ():
-            if KEEPS.search(text) and self.runs(text):
+            if may_keep(text) and self.runs(text):
                 self.learn_text(text, deep)
         if texts is None:
             self.lose()
@@ -167,7 +180,7 @@ class MySqlPreparedStatements:
 
     def keeps(self, text: str) -> bool:
         """Whether what it does matters to those after it."""
-        return KEEPS.search(text) is not None
+        return may_keep(text)
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
         """Looked into by the next `parse`, which may be in a thread."""

@@ -10,22 +10,25 @@ import re
 from collections.abc import Set
 from typing import Final
 
+from postern.domain.text import small_letters
+
 LENGTH: Final = 63  # bytes; the backend cuts names there, in SQL and in messages
 MOST: Final = 100  # names that one text may run; more cannot be judged
 
 # Keywords have one spelling, but for case.
-_KEYWORDS: Final = re.compile("execute|fetch|move", re.IGNORECASE)
+_KEYWORDS: Final = ("execute", "fetch", "move")
 _WORD: Final = re.compile(r"[\w$]+")
-_SPELLED: Final = re.compile("u&", re.IGNORECASE)  # names by the numbers of their characters
+_SPELLED: Final = "u&"  # names by the numbers of their characters
 
 
 def may_run_by_name(text: str) -> bool:
-    return _KEYWORDS.search(text) is not None
+    small = small_letters(text)
+    return any(word in small for word in _KEYWORDS)
 
 
 def names_in(text: str, known: Set[bytes], encoding: str) -> list[bytes]:
     """Those of `known` that the text speaks of, or may; in the order of the alphabet."""
-    if not known or _SPELLED.search(text) is not None:
+    if not known or _SPELLED in small_letters(text):
         return sorted(known)
     words = set(_WORD.findall(text)) | set(_WORD.findall(text.lower()))
     spoken = {word.encode(encoding, "ignore")[:LENGTH] for word in words}
