@@ -183,7 +183,7 @@ class MySqlPreparedStatements:
         return may_keep(text)
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
-        """Looked into by the next `parse`, which may be in a thread."""
+        """Looked into by the next `parse`, which may be in another process."""
         if by_protocol or self._known.is_lost or not self.keeps(text):
             return
         self._count += 1

@@ -75,7 +75,7 @@ class PreparedStatements:
         return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
 
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
-        """Looked into by the next `parse`, which may be in a thread."""
+        """Looked into by the next `parse`, which may be in another process."""
         if self._is_lost or (by_protocol and text in self._by_protocol):
             return
         self._count += 1
