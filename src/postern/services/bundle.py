@@ -84,7 +84,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
-        **vars(build_telling(stores, signals, now)),
+        **vars(build_telling(stores, signals, now, machine.sink_networks)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),
