@@ -192,6 +192,11 @@ def test_organisations(root: Served) -> None:
     assert {"acme"} < {one["name"] for one in root.json("admin", "orgs", "list")["data"]}
     root.ok("admin", "orgs", "update", "--auditor-group", "compliance")
     assert root.json("admin", "orgs", "get")["auditor_role_name"] == "compliance"
+    assert root.cli("admin", "orgs", "delete", "acme", stdin="emca\n").exit_code != 0
+    assert root.cli("admin", "orgs", "delete", "nobody", "--confirm", "nobody").exit_code == 5
+    assert root.cli("admin", "orgs", "delete", "default", "--confirm", "default").exit_code != 0
+    assert root.json("admin", "orgs", "delete", "acme", "--confirm", "acme")["deleting_at"]
+    assert "Access to emca has ended" in root.cli("admin", "orgs", "delete", "emca", stdin="emca\n").output
 
 
 def test_settings_of_login_keep_what_is_left_out(root: Served) -> None:

@@ -148,7 +148,7 @@ async def test_addresses_are_refused_when_they_are_saved(world: World, admin: Pr
             await place.save(closed, admin, host)
 
 
-@pytest.mark.parametrize("name", NAMED_ONLY)
+@pytest.mark.parametrize("name", sorted(NAMED_ONLY))
 async def test_public_addresses_without_tls_are_refused_when_they_are_saved(
     world: World, admin: Principal, name: str
 ) -> None:

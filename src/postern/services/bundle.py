@@ -94,7 +94,13 @@ def build_services(
         health=Health(stores.schema, targets.agents, signals, now, machine.recordings),
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
-            stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
+            stores.organisations,
+            stores.foundings,
+            identity.setup_links,
+            server.operators,
+            signals,
+            now,
+            stores.organisation_deletions,
         ),
         signals=signals,
         now=now,
