@@ -183,6 +183,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
     ("POST", "/api-keys"):                                                  "403 403 403 201 403 403 403 201",
     ("DELETE", "/api-keys/{nameOrID}"):                                     "403 403 403 204 403 403 204 404",
+    ("GET", "/api-keys/{nameOrID}/credentials"):                            "403 403 200 200 403 200 200 404",
     ("GET", "/api-keys/{nameOrID}"):                                        "403 403 200 200 403 200 200 404",
     ("PUT", "/api-keys/{nameOrID}"):                                        "403 403 403 200 403 403 403 404",
     ("POST", "/api-keys/{nameOrID}/reactivate"):                            "403 403 403 422 403 403 403 404",
@@ -536,9 +537,7 @@ async def _things(api: Api) -> dict[str, str]:
         "review": waiting["review"]["id"],
         "repository": repository["id"],
         "reviewed_session": waiting["session_id"],
-        "org_id": next(
-            one["id"] for one in (await api.as_admin.get("/orgs")).json()["data"] if one["name"] != "default"
-        ),
+        "org_id": organisations["elsewhere"],
     }
 
 

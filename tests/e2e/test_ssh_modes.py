@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.gateway import Gateway
@@ -17,7 +18,7 @@ from postern.services.credentials import Issued
 
 SSHD = {"Subsystem": "sftp internal-sftp", "MaxSessions": "100"}
 MODES = {"both": ("connect", "exec"), "connect": ("connect",), "exec": ("exec",), "neither": ()}
-WAYS = {"access_forward_local": Toggle.ENABLED, "access_forward_remote": Toggle.ENABLED}
+WAYS: dict[str, Any] = {"access_forward_local": Toggle.ENABLED, "access_forward_remote": Toggle.ENABLED}
 Done = subprocess.CompletedProcess[bytes]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, case, delete, exists, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, case, delete, exists, func, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import Kind
@@ -190,5 +190,5 @@ def _forget(connection: Connection, table: Table, org_id: UUID, most: int) -> in
     return connection.execute(delete(table).where(within)).rowcount
 
 
-def _nothing_stored() -> object:
+def _nothing_stored() -> ColumnElement[bool]:
     return ~exists().where(segments.c.session_id == sessions.c.id)
