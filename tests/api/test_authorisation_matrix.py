@@ -150,6 +150,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/users/{emailOrID}"): {"name": "Bobby"},
 }
 QUERIES = {
+    ("DELETE", "/orgs/{org_id}"): "?name=elsewhere",
     ("GET", "/connections/{nameOrID}/columns"): "?table=orders",
     ("GET", "/integrations/tracker/assets/objects"): "?object_type=Server",
     ("GET", "/callback"): "?state=made-up&code=x",
@@ -182,6 +183,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
     ("POST", "/api-keys"):                                                  "403 403 403 201 403 403 403 201",
     ("DELETE", "/api-keys/{nameOrID}"):                                     "403 403 403 204 403 403 204 404",
+    ("GET", "/api-keys/{nameOrID}/credentials"):                            "403 403 200 200 403 200 200 404",
     ("GET", "/api-keys/{nameOrID}"):                                        "403 403 200 200 403 200 200 404",
     ("PUT", "/api-keys/{nameOrID}"):                                        "403 403 403 200 403 403 403 404",
     ("POST", "/api-keys/{nameOrID}/reactivate"):                            "403 403 403 422 403 403 403 404",
@@ -263,6 +265,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/orgs"):                                                       "200 200 200 200 200 200 200 200",
     ("POST", "/orgs"):                                                      "403 403 403 201 403 403 403 403",
     ("PUT", "/orgs/features"):                                              "403 403 403 204 403 403 204 204",
+    ("DELETE", "/orgs/{org_id}"):                                           "403 403 403 202 403 403 403 403",
     ("GET", "/orgs/self"):                                                  "200 200 200 200 200 200 200 200",
     ("PUT", "/orgs/self"):                                                  "403 403 403 200 403 403 403 200",
     ("POST", "/proxymanager/connect"):                                      "404 404 403 404 404 403 404 404",
@@ -517,6 +520,7 @@ async def _things(api: Api) -> dict[str, str]:
     login = (await api.as_ann.get("/logins")).json()["data"][0]
     entry = (await api.as_admin.get("/audit/logs")).json()["data"][0]
     groups = {group["name"]: group["id"] for group in (await api.as_admin.get("/users/groups")).json()["data"]}
+    organisations = {one["name"]: one["id"] for one in (await api.as_admin.get("/orgs")).json()["data"]}
     return {
         "agent": str(api.agent.id),
         "guardrail": guardrail["id"],
@@ -533,6 +537,7 @@ async def _things(api: Api) -> dict[str, str]:
         "review": waiting["review"]["id"],
         "repository": repository["id"],
         "reviewed_session": waiting["session_id"],
+        "org_id": organisations["elsewhere"],
     }
 
 
@@ -682,7 +687,16 @@ async def test_open_operations_give_strangers_nothing(
 
 async def test_nothing_of_another_organisation_is_listed(template: Template, tmp_path: Path) -> None:
     """Case 49: cross-scope references. What is listed elsewhere is elsewhere's own."""
-    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "for the crew", "robot", "edge", "siem"}
+    ours = {value for name, value in template.known.items() if name != "org_id"} | {
+        "shop",
+        "ci",
+        "backup",
+        "crew",
+        "for the crew",
+        "robot",
+        "edge",
+        "siem",
+    }
     ours.add("ann@example.com")
     for operation in OPERATIONS:
         method, path = operation

@@ -58,6 +58,34 @@ async def test_whether_the_gateways_own_agent_runs_commands_is_told_to_each_orga
         assert (await other.get("/serverinfo")).json()["gateway_commands"] is False
 
 
+async def test_deletion_of_an_organisation_ends_all_access_at_once(api: Api) -> None:
+    other = await as_other(api)
+    key = (await other.post("/api-keys", json={"name": "ci", "groups": ["admin"]})).json()["key"]
+    found = {one["name"]: one for one in (await api.as_admin.get("/orgs")).json()["data"]}
+    path = f"/orgs/{found['acme']['id']}"
+    message(await api.as_admin.delete(path), 422)
+    message(await api.as_admin.delete(f"{path}?name=Acme"), 422)
+    message(await other.delete(f"{path}?name=acme"), 403)
+    message(await api.as_admin.delete(f"/orgs/{found['default']['id']}?name=default"), 409)
+    assert (await other.get("/userinfo")).status_code == 200
+    deleted = await api.as_admin.delete(f"{path}?name=acme")
+    assert deleted.status_code == 202
+    assert deleted.json()["deleting_at"]
+    assert (await other.get("/userinfo")).status_code == 401
+    api.nobody.headers["Authorization"] = f"Bearer {key}"
+    assert (await api.nobody.get("/userinfo")).status_code == 401
+    del api.nobody.headers["Authorization"]
+    login = {"email": "boss@acme.example", "password": PASSWORD, "organization": "acme"}
+    assert (await api.nobody.post("/localauth/login", json=login)).status_code == 401
+    message(await api.as_admin.delete(f"{path}?name=acme"), 409)
+    message(await api.as_admin.post("/orgs", json={"name": "acme", "admin_email": "x@acme.example"}), 409)
+    listed = (await api.as_admin.get("/orgs")).json()["data"]
+    assert [(one["name"], one["deleting_at"] is None) for one in listed] == [("acme", False), ("default", True)]
+    entries = (await api.as_admin.get("/audit/logs?resource_type=orgs&action=delete")).json()["data"]
+    (done,) = [one["before"] for one in entries if one["outcome"] == "success"]
+    assert (done["organisation"]["name"], done["users"]) == ("acme", 2)
+
+
 async def test_roles_by_names_of_ones_own(api: Api) -> None:
     own = (await api.as_ann.get("/orgs/self")).json()
     put = await api.as_admin.put("/orgs/self", json=own | {"admin_role_name": "owners"})

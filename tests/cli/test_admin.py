@@ -109,10 +109,22 @@ def test_api_keys_are_shown_once_and_revoked(root: Served) -> None:
         assert key not in text
         assert "probe" in text
     root.ok("admin", "apikeys", "update", "probe", "--any-network", "--name", "probe-2")
-    root.ok("admin", "apikeys", "revoke", "probe-2", "--yes")
+    assert root.ok("admin", "apikeys", "revoke", "probe-2", "--yes").output == "Revoked probe-2.\n"
     assert root.cli("whoami", POSTERN_TOKEN=key).exit_code == 3
     root.ok("admin", "apikeys", "reactivate", "probe-2")
     root.ok("whoami", POSTERN_TOKEN=key)
+
+
+def test_revoked_key_leaves_no_credential_unmentioned(root: Served) -> None:
+    root.run(root.world.add_connection("orders"))
+    for name in ("ci", "cd"):
+        key = root.ok("admin", "apikeys", "create", name, "--group", "admin").stdout.strip()
+        root.ok("admin", "machines", "create", f"by-{name}", "--connection", "orders", POSTERN_TOKEN=key)
+    told = root.ok("admin", "apikeys", "revoke", "ci", "--yes").output
+    assert "postern admin machines rotate by-ci orders" in told
+    assert root.json("admin", "apikeys", "revoke", "cd", "--yes", "--with-credentials")["credentials"] == []
+    machines = {one["name"]: one["connection_names"] for one in root.json("admin", "machines", "list")["data"]}
+    assert (machines["by-ci"], machines["by-cd"]) == (["orders"], [])
 
 
 def test_agents_show_their_key_once(root: Served) -> None:
@@ -192,6 +204,11 @@ def test_organisations(root: Served) -> None:
     assert {"acme"} < {one["name"] for one in root.json("admin", "orgs", "list")["data"]}
     root.ok("admin", "orgs", "update", "--auditor-group", "compliance")
     assert root.json("admin", "orgs", "get")["auditor_role_name"] == "compliance"
+    assert root.cli("admin", "orgs", "delete", "acme", stdin="emca\n").exit_code != 0
+    assert root.cli("admin", "orgs", "delete", "nobody", "--confirm", "nobody").exit_code == 5
+    assert root.cli("admin", "orgs", "delete", "default", "--confirm", "default").exit_code != 0
+    assert root.json("admin", "orgs", "delete", "acme", "--confirm", "acme")["deleting_at"]
+    assert "Access to emca has ended" in root.cli("admin", "orgs", "delete", "emca", stdin="emca\n").output
 
 
 def test_settings_of_login_keep_what_is_left_out(root: Served) -> None:

@@ -29,6 +29,10 @@ TIMEOUT = 120.0  # seconds: a client that hangs fails its test
 UNHURRIED: Mapping[str, Any] = {"handshake_timeout": TIMEOUT, "dial_timeout": TIMEOUT}
 """Settings of a gateway that many clients may come to at once, on a machine that may be slow."""
 
+_ALL_MODES: dict[str, Any] = {
+    f"access_{mode}": Toggle.ENABLED for mode in ("mode_connect", "mode_exec", "mode_runbooks", "schema")
+}
+
 
 def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection:
     """A connection to `target` by its key."""
@@ -38,12 +42,8 @@ def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection
         type=ConnectionType.APPLICATION,
         subtype="ssh",
         agent_id=gateway._agent.id,
-        access_mode_connect=Toggle.ENABLED,
-        access_mode_exec=Toggle.ENABLED,
-        access_mode_runbooks=Toggle.ENABLED,
-        access_schema=Toggle.ENABLED,
         secret={f"envvar:{key}": Secret(_encoded(value)) for key, value in values.items()},
-        **more,
+        **_ALL_MODES | more,
     )
     return gateway.call(gateway.services.connections.create(gateway.admin, fields)).connection
 

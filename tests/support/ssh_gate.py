@@ -19,6 +19,7 @@ from postern.domain.credential import Grant, Verifier
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
+from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, Unauthenticated
 from postern.gateway.fronts import Client, Fronts
 from postern.gateway.listener import Logins
@@ -78,8 +79,8 @@ class Flow:
         connection = SimpleNamespace(name=what, subtype=self.subtype, protocol=self.protocol)
         return cast(Permit, SimpleNamespace(principal=principal, connection=connection, expires_at=None))
 
-    def narrowed(self, permit: Permit, extra: Extra) -> Permit:
-        if extra not in self.allowed:
+    def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
+        if extra is not None and extra not in self.allowed:
             raise Denied(f"{extra} is disabled")
         return permit
 

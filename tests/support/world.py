@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
@@ -13,6 +14,7 @@ from uuid import UUID, uuid4
 from argon2 import PasswordHasher
 from tests.support.runbooks import FakeFetcher
 
+from postern.domain.addresses import AllowedNetworks
 from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import TERMINAL, Connection, ConnectionType
 from postern.domain.login import ClientKind
@@ -50,7 +52,10 @@ CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
 _PORTS = {"postgres": 7432, "mysql": 7306, "ssh": 7422}
 _LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", port)) for name, port in _PORTS.items()}
-MACHINE = Machine(ServerConfig(_LISTENERS, api_url=API_URL))
+_LOOPBACK = tuple(ipaddress.ip_network(text) for text in ("127.0.0.0/8", "::1/128"))
+MACHINE = Machine(
+    ServerConfig(_LISTENERS, api_url=API_URL), sink_networks=AllowedNetworks("POSTERN_SINK_NETWORKS", _LOOPBACK)
+)
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -447,9 +447,9 @@ class Collection:
     def delete(self, key: str) -> None:
         self._http.call("DELETE", _path(*self._parts, key))
 
-    def act(self, *parts: str, body: Row | None = None, method: str = "POST") -> Any:
+    def act(self, *parts: str, body: Row | None = None, method: str = "POST", **query: Any) -> Any:
         """What is below a row, such as `("ann", "setup-link")`."""
-        return self._http.call(method, _path(*self._parts, *parts), body=body)
+        return self._http.call(method, _path(*self._parts, *parts), body=body, query=query or None)
 
     def below(self, *parts: str) -> Collection:
         return Collection(self._http, *self._parts, *parts)

@@ -11,12 +11,22 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
 from postern.errors import Invalid, Unavailable
 
 Address = IPv4Address | IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedNetworks:
+    """The private networks that one setting of this machine names, loopback too."""
+
+    setting: str
+    networks: tuple[Network, ...] = ()
+
 
 # Services of clouds that answer to any process on a machine, outside of the link-local range: Alibaba, Azure, Oracle
 # twice, AWS (with the credentials of EKS's pods), Google and Scaleway.
@@ -83,15 +93,26 @@ def may_ask(address: Address, allowed: Sequence[Network], *, loopback: bool = Fa
     return (address.is_global and not address.is_loopback) or any(address in network for network in allowed)
 
 
-def check_saved(host: str, allowed: Sequence[Network], setting: str, field: str) -> None:
-    """Check a host that is saved. A name is checked once it is resolved. Raises Invalid."""
+def check_saved(
+    host: str, allowed: Sequence[Network], setting: str, field: str, *, loopback: bool = False, private: bool = False
+) -> None:
+    """Check a host that is saved. A name is checked once it is resolved.
+
+    `loopback`: this machine may be meant. `private`: only a network that the setting names is fine, as for receivers
+    without TLS. Raises Invalid.
+    """
     address = parse_host(host)
     if is_forbidden(host):
         raise Invalid(f"{field}: {host!r} is a link-local or metadata address, which is never asked", field=field)
-    if address is not None and not may_ask(address, allowed):
+    if address is not None and not may_ask(address, allowed, loopback=loopback):
         raise Invalid(
             f"{field}: {host!r} is not a public address; if it is meant to be in a private network, name that network "
             f"in {setting}",
+            field=field,
+        )
+    if private and address is not None and not any(address in network for network in allowed):
+        raise Invalid(
+            f"{field}: {host!r} is not in a network that {setting} names, and without TLS events go only there",
             field=field,
         )
 

@@ -58,6 +58,15 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
+class IssuedCredential:
+    """A credential that one principal issued to another. `holder` and `connection` are names."""
+
+    credential: Credential
+    holder: str
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A credential with all that a login needs to know, as the store holds it; not yet a permission."""
 

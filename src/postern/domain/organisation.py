@@ -17,10 +17,11 @@ MAX_ACCESS_HELP = 300  # characters
 @dataclass(frozen=True, slots=True)
 class Organisation:
     """`access_help` is what people read where a rule refuses, holds or hides something: how to ask for it. May be
-    empty, and may hold a URL."""
+    empty, and may hold a URL. `deleting_at`: since when it is being deleted, which nothing stops."""
 
     id: UUID
     name: str
     created_at: datetime
     role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
     access_help: str = ""
+    deleting_at: datetime | None = None

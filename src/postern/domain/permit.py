@@ -24,7 +24,8 @@ class Permit:
     """`expires_at` is when the right ends, with any session under it; None when it is open-ended. `review_id` is the
     review that gave it, and `session_id` the session that waited for that, if none has run it yet. `means` is what was
     logged in with, and `means_until` when that ends, unless it is a credential. `runbook`: to run that, and no script
-    of one's own. `extra`: for that and nothing else, on a connection of SSH."""
+    of one's own. `extra`: for that and nothing else, on a connection of SSH. `modes` are the access modes that its
+    use needs where that is not the verb's alone: commands of an SSH client."""
 
     principal: Principal
     connection: Connection
@@ -40,6 +41,7 @@ class Permit:
     runbook: RunbookRef | None = None
     extra: Extra | None = None
     means_until: datetime | None = None
+    modes: tuple[Verb, ...] = ()
 
     def __post_init__(self) -> None:
         if self._seal is not _SEAL:

@@ -35,7 +35,10 @@ log = logging.getLogger(__name__)
 
 class Client:
     """One client, in its own protocol; a `gateway.held_logins.HeldClient` too. `wanted` is what its owner told the
-    tunnel. `since` is `LiveLinks.changes` from before it was known who it is."""
+    tunnel. `since` is `LiveLinks.changes` from before it was known who it is. `modes` are the access modes that
+    it needs."""
+
+    modes: tuple[Verb, ...] = (Verb.CONNECT,)
 
     def __init__(
         self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], wanted: Wanted | None = None
@@ -111,14 +114,17 @@ class Fronts:
     async def permit_of(self, client: Client, grant: Grant) -> Permit:
         """For who has proved to have its password; at once, or once colleagues agreed. Raises what admission does."""
 
+        def admit(by: Grant) -> Awaitable[Permit]:
+            return self._access.admit(by, source=client.stream.peer, modes=client.modes)
+
         async def again() -> Permit:
             """By the credential as it is then."""
             now = await self._access.find_grant(grant.username)
             if now is None or now.credential_id != grant.credential_id:
                 raise Unauthenticated(REFUSED_LOGIN)
-            return await self._access.admit(now, source=client.stream.peer)
+            return await admit(now)
 
-        return await self._permitted(client, self._access.admit(grant, source=client.stream.peer), again)
+        return await self._permitted(client, admit(grant), again)
 
     async def permit_for(self, client: Client, wanted: Wanted) -> Permit:
         """The same for a principal who is known."""
@@ -131,6 +137,7 @@ class Fronts:
                 source=client.stream.peer,
                 means=wanted.means,
                 expires_at=wanted.expires_at,
+                modes=client.modes,
             )
 
         async def again() -> Permit:
@@ -138,9 +145,9 @@ class Fronts:
 
         return await self._permitted(client, admit(wanted.principal), again)
 
-    def narrowed(self, permit: Permit, extra: Extra) -> Permit:
-        """For this alone. Raises Denied where the connection's switch for it is off."""
-        return self._access.narrowed(permit, extra)
+    def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
+        """Return the permit for one SSH channel. Raises Denied where its access mode or extra is disabled."""
+        return self._access.narrow(permit, modes, extra)
 
     def turned_away(self, client: Client, error: PosternError) -> None:
         self.engine.turned_away(error)

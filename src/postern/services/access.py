@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.connection import Connection, Extra, Toggle
+from postern.domain.connection import SSH, Connection, Extra, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
 from postern.domain.guardrail import unenforceable
@@ -38,6 +38,10 @@ log = logging.getLogger(__name__)
 # One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
 REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
 _AUDITOR = "auditors read what others did, and do not connect themselves"
+
+Modes = tuple[Verb, ...]
+# What needs an access mode, where one SSH connection offers both.
+_SSH_USES = {Verb.CONNECT: "shells, terminals, sftp and forwarding", Verb.EXEC: "commands"}
 
 _EXTRAS = {
     Extra.FORWARD_LOCAL: "forwarding of ports of the target's network (ssh -L, -W, -D)",
@@ -110,8 +114,9 @@ class Access:
         """The credential of that user name, checked for nothing yet; None when unknown. One statement."""
         return await self._store.find_grant(username)
 
-    async def admit(self, grant: Grant, *, source: str) -> Permit:
-        """For a native client that proved to have the password. `source` is the client's address.
+    async def admit(self, grant: Grant, *, source: str, modes: Modes = ()) -> Permit:
+        """For a native client that proved to have the password. `source` is the client's address. `modes` are the
+        access modes that an SSH channel needs; other clients need `connect`.
 
         Raises Denied with a reason for the person, ReviewRequired when others must agree first, Unauthenticated when
         the connection is hidden from its user, and Unavailable when rules or the policy cannot be loaded.
@@ -129,6 +134,7 @@ class Access:
             means=f"credential:{grant.credential_id}",
             credential_id=grant.credential_id,
             expires_at=grant.expires_at,
+            modes=modes,
         )
 
     async def admit_principal(
@@ -141,30 +147,47 @@ class Access:
         means: str = "",
         runbook: RunbookRef | None = None,
         expires_at: datetime | None = None,
+        modes: Modes = (),
     ) -> Permit:
         """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
         Caller. Without it nobody is let in who needs a review. `runbook`: to run that. `expires_at`: when that ends
-        which they are logged in with, and so their right.
+        which they are logged in with, and so their right. `modes`: as for `admit`.
 
         Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
         """
         found, missing = await self._named(principal, connection)
         return await self._admit(
-            principal, found, verb, missing, source=source, means=means, expires_at=expires_at, runbook=runbook
+            principal,
+            found,
+            verb,
+            missing,
+            source=source,
+            means=means,
+            expires_at=expires_at,
+            runbook=runbook,
+            modes=modes,
         )
 
-    def narrowed(self, permit: Permit, extra: Extra) -> Permit:
-        """The same right, for this alone, as long as the connection's switch for it is on. Raises Denied."""
-        if not permit.connection.allows(extra):
-            raise Denied(_extra_reason(permit.connection.name, extra))
-        return replace(permit, extra=extra)
+    def narrow(self, permit: Permit, modes: Modes, extra: Extra | None) -> Permit:
+        """Return the permit for one SSH channel, valid while its access modes and extra stay enabled.
+
+        Raises Denied.
+        """
+        connection = permit.connection
+        permit = replace(permit, modes=_modes(connection, permit.verb, modes), extra=extra)
+        reason = _modes_reason(connection, connection, permit.modes)
+        if reason is None and extra is not None and not connection.allows(extra):
+            reason = _extra_reason(connection.name, extra)
+        if reason is not None:
+            raise Denied(reason)
+        return permit
 
     async def require_runbook(self, principal: Principal, connection: str, runbook: RunbookRef) -> Connection:
         """The connection on which they might run it, before it is read and anything is told of it: others may have to
         agree yet. `runbook.commit` does not matter. Raises NotFound also when the connection is hidden from them,
         Denied, Unavailable."""
         found, missing = await self._named(principal, connection)
-        await self._require_allowed(principal, found, Verb.EXEC, missing, runbook)
+        await self._require_allowed(principal, found, (Verb.EXEC,), missing, runbook)
         return found
 
     async def _named(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
@@ -223,8 +246,10 @@ class Access:
         expires_at: datetime | None = None,
         review: Review | None = None,
         runbook: RunbookRef | None = None,
+        modes: Modes = (),
     ) -> Permit:
-        await self._require_allowed(principal, connection, verb, hidden, runbook)
+        modes = _modes(connection, verb, modes)
+        await self._require_allowed(principal, connection, modes, hidden, runbook)
         waited: UUID | None = None
         if review is not None:
             await self._asking.require_same(review, principal, connection, verb)
@@ -248,19 +273,20 @@ class Access:
             review_id=None if review is None else review.id,
             session_id=waited,
             runbook=runbook,
+            modes=modes,
         )
 
     async def _require_allowed(
         self,
         principal: Principal,
         connection: Connection,
-        verb: Verb,
+        modes: Modes,
         hidden: PosternError,
         runbook: RunbookRef | None,
     ) -> None:
         """`hidden` is raised when they may not even see it, before anything is told of the connection."""
         await self._require_visible(principal, connection, hidden)
-        reason = _principal_reason(principal.is_active) or _mode_reason(connection, connection.name, verb, runbook)
+        reason = _principal_reason(principal.is_active) or _modes_reason(connection, connection, modes, runbook)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         reason = reason or await self._runbook_reason(principal, connection, runbook)
@@ -360,7 +386,8 @@ class Access:
                 return reason
         if standing.access_mode_connect is None:
             return f"connection {permit.connection.name!r} was deleted"
-        mode_reason = _mode_reason(standing, permit.connection.name, permit.verb, permit.runbook)
+        modes = permit.modes or (permit.verb,)
+        mode_reason = _modes_reason(standing, permit.connection, modes, permit.runbook)
         reason = _principal_reason(standing.principal_active) or mode_reason
         if reason is None and permit.extra is not None and permit.extra not in standing.extras:
             reason = _extra_reason(permit.connection.name, permit.extra)
@@ -447,10 +474,28 @@ def _principal_reason(active: bool | None) -> str | None:
     return None if active else "this user is inactive; ask an administrator"
 
 
-def _mode_reason(
-    modes: Connection | Standing, connection: str, verb: Verb, runbook: RunbookRef | None = None
+def _modes(connection: Connection, verb: Verb, modes: Modes) -> Modes:
+    """Return the access modes to check. Only servers tell a command from a shell; elsewhere the verb decides."""
+    return modes if modes and connection.protocol == SSH else (verb,)
+
+
+def _modes_reason(
+    switches: Connection | Standing, connection: Connection, modes: Modes, runbook: RunbookRef | None = None
 ) -> str | None:
-    """A runbook is asked about in the place of scripts of one's own: neither way in opens the other."""
+    """Return why one of the modes is not open, as `switches` are now."""
+    for mode in modes:
+        uses = _SSH_USES[mode] if connection.protocol == SSH and runbook is None else ""
+        reason = _mode_reason(switches, connection.name, mode, runbook, uses=uses)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _mode_reason(
+    modes: Connection | Standing, connection: str, verb: Verb, runbook: RunbookRef | None = None, *, uses: str = ""
+) -> str | None:
+    """A runbook is asked about in the place of scripts of one's own: neither way in opens the other. `uses`: what the
+    mode is for, where that must be said."""
     if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
         return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
     if runbook is not None and not runbook.extended:
@@ -461,6 +506,8 @@ def _mode_reason(
     reason = f"access mode {verb} is disabled on connection {connection!r}"
     if runbook is not None:
         return f"{reason}, so its runbooks take no client_args or env_vars; leave them out, or ask an administrator"
+    if uses:
+        reason += f", which SSH needs for {uses}"
     return f"{reason}; ask an administrator"
 
 

@@ -84,7 +84,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
-        **vars(build_telling(stores, signals, now)),
+        **vars(build_telling(stores, signals, now, machine.sink_networks)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),
@@ -94,7 +94,13 @@ def build_services(
         health=Health(stores.schema, targets.agents, signals, now, machine.recordings),
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
-            stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
+            stores.organisations,
+            stores.foundings,
+            identity.setup_links,
+            server.operators,
+            signals,
+            now,
+            stores.organisation_deletions,
         ),
         signals=signals,
         now=now,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from postern.domain.connection import Connection, Toggle
+from postern.domain.connection import SSH, Connection, Toggle
 from postern.domain.credential import Credential, Verifier
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
@@ -105,7 +105,10 @@ class Credentials:
     async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
         """The connection, for which `issue` would issue to that principal. Raises as `issue`."""
         target = await self._connection(principal, connection)
-        if target.access_mode_connect is not Toggle.ENABLED:
+        modes = [target.access_mode_connect]
+        if target.protocol == SSH:
+            modes.append(target.access_mode_exec)  # which runs commands
+        if Toggle.ENABLED not in modes:
             raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
         if target.subtype not in self._enforceable:
             raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from postern.domain.addresses import AllowedNetworks
 from postern.domain.connection import SSH, TERMINAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
@@ -70,7 +71,8 @@ class App:
 async def open_app(settings: Settings, signals: Signals, *, migrate: bool = False) -> AsyncIterator[App]:
     """Raises Misconfigured when the master key is unusable or another one, Unavailable when the store is away."""
     database = Database(settings.url)
-    receivers = Receivers(networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS"))
+    machine = machine_of(settings)
+    receivers = Receivers(machine.sink_networks.networks)
     try:
         if migrate:
             await database.migrate()
@@ -88,7 +90,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             stored=held,
             answers={"postgres": PostgresAnswers, "mysql": MysqlAnswers},
         )
-        networks = networks_of(settings.provider_networks)
+        networks = machine.provider_networks.networks
         openid = OpenIdClient(Fetcher(allowed=networks), now)
         saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
         able = Abilities(
@@ -107,7 +109,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             able,
             git_fetcher(settings, os.environ),
             machine=replace(
-                machine_of(settings),
+                machine,
                 provider=Providers(openid, saml),
                 copies=StoredCopies(held.blobs, held.keys),
                 metrics=functools.partial(gathered, settings.home, SqlBacklog(database).look),
@@ -129,6 +131,10 @@ def trackers(settings: Settings) -> Trackers:
     return functools.partial(tracker_of, allowed=allowed)
 
 
+def _allowed(setting: str, text: str) -> AllowedNetworks:
+    return AllowedNetworks(setting, networks_of(text, setting))
+
+
 def machine_of(settings: Settings) -> Machine:
     """Raises Misconfigured."""
     reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels", settings.control_port: "agents"}
@@ -147,6 +153,8 @@ def machine_of(settings: Settings) -> Machine:
         anchors=lambda: anchors(settings),
         metrics_token=settings.metrics_token,
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
+        provider_networks=_allowed("POSTERN_PROVIDER_NETWORKS", settings.provider_networks),
+        sink_networks=_allowed("POSTERN_SINK_NETWORKS", settings.sink_networks),
     )
 
 

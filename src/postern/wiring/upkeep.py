@@ -17,6 +17,8 @@ from postern.services.issues.delivering import Delivering
 from postern.services.recordings import keeper, purger
 from postern.services.recordings.purger import Purger
 from postern.services.runbooks.reading import ROUND
+from postern.services.server import organisation_deletion
+from postern.services.server.organisation_deletion import OrganisationDeleter
 from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
@@ -29,7 +31,7 @@ _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
 def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = NO_TRACER) -> Upkeep:
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
-    made, purging = app.services, build_purger(settings, app)
+    made, purging, deleting = app.services, build_purger(settings, app), build_deleter(settings, app)
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
     made.follow_up.observer = reviews_told(meters)
@@ -60,6 +62,12 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             Task("runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=made.runbook_reading.stop),
             Task("failing runbooks", 5.0, reading(failing=True), goes_on=True, longest=ROUND),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
+            Task(
+                *("organisation deletions", 5.0, deleting.once),
+                goes_on=True,
+                longest=organisation_deletion.LONGEST,
+                stop=deleting.stop,
+            ),
             # What is forgotten.
             Task("logins", _SELDOM, made.logins.prune),
             Task("vouchers", _SELDOM, made.vouchers.prune),
@@ -103,5 +111,19 @@ def build_purger(settings: Settings, app: App) -> Purger:
         app.services.purge_register,
         app.stored.blobs,
         functools.partial(delete_local, settings.home),
+        now,
+    )
+
+
+def build_deleter(settings: Settings, app: App) -> OrganisationDeleter:
+    """Raises Misconfigured."""
+    return OrganisationDeleter(
+        app.stores.leases,
+        app.stores.organisation_deletions,
+        app.stored.blobs,
+        functools.partial(delete_local, settings.home),
+        app.services.audit,
+        app.services.operators,
+        app.services.signals,
         now,
     )

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.programs import ApiKeyAnswer, ApiKeyChange, ApiKeyRequest, IssuedApiKeyAnswer
+from postern.api.schemas.programs import (
+    ApiKeyAnswer,
+    ApiKeyChange,
+    ApiKeyRequest,
+    IssuedApiKeyAnswer,
+    KeyCredentialAnswer,
+)
+from postern.domain.lists import Listed
 
 router = APIRouter(prefix="/api-keys", tags=["User Management"], route_class=AuditedRoute)
 
@@ -43,9 +50,26 @@ async def update_api_key(key: Key, body: ApiKeyChange, caller: Caller, services:
 
 
 @router.delete("/{nameOrID}", status_code=204, responses=errors(403, 404))
-async def revoke_api_key(key: Key, caller: Caller, services: Use) -> None:
+async def revoke_api_key(
+    key: Key,
+    caller: Caller,
+    services: Use,
+    revoke_credentials: Annotated[
+        bool, Query(description="Also revoke the credentials that the key issued to machine identities")
+    ] = False,
+) -> None:
     """It is refused at once; the row stays for the record. 404 when it was revoked already."""
-    await services.api_keys.revoke(caller, key)
+    await services.api_keys.revoke(caller, key, credentials=revoke_credentials)
+
+
+@router.get("/{nameOrID}/credentials", responses=errors(403, 404))
+async def list_api_key_credentials(
+    key: Key, caller: Caller, services: Use, page: Paging
+) -> ListAnswer[KeyCredentialAnswer]:
+    """Live credentials that the key issued to machine identities, also of a revoked key: they outlive it."""
+    issued = await services.api_keys.issued(caller, key)
+    found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
+    return listed([KeyCredentialAnswer.of(one) for one in found.items], found, page)
 
 
 @router.post("/{nameOrID}/reactivate", responses=errors(403, 404))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
@@ -42,6 +44,21 @@ async def get_own_organisation(caller: Caller, services: Use) -> OrganisationAns
 async def update_own_organisation(body: OrganisationChange, caller: Caller, services: Use) -> OrganisationAnswer:
     """Who is an administrator or auditor stays one when the group of the role is another."""
     return OrganisationAnswer.of(await services.organisations.update(caller, body.fields()))
+
+
+@router.delete("/{org_id}", status_code=202, responses=errors(403, 404, 409))
+async def delete_organisation(
+    org_id: str,
+    name: Annotated[str, Query(description="The organisation's name, to confirm which one is meant", max_length=255)],
+    caller: Caller,
+    services: Use,
+) -> OrganisationAnswer:
+    """Delete an organisation with its record, by administrators of the default organisation.
+
+    All access to it ends at once, and all that it owns is deleted in the background: it is in the list until then.
+    Legal holds forbid it. It cannot be undone.
+    """
+    return OrganisationAnswer.of(await services.organisations.delete(caller, org_id, name))
 
 
 @router.put("/features", status_code=204, responses=errors(403, 404, 413))

@@ -24,6 +24,7 @@ class OrganisationAnswer(Answer):
     auditor_role_name: str = Field(description="The group whose members are auditors")
     access_help: str = Field(description="What people read where a rule refuses something: how to ask for it")
     created_at: datetime
+    deleting_at: datetime | None = Field(description="Since when it is being deleted; only operators see that")
 
     @classmethod
     def of(cls, organisation: Organisation) -> OrganisationAnswer:
@@ -34,6 +35,7 @@ class OrganisationAnswer(Answer):
             auditor_role_name=organisation.role_groups.auditor,
             access_help=organisation.access_help,
             created_at=organisation.created_at,
+            deleting_at=organisation.deleting_at,
         )
 
 
@@ -63,7 +65,7 @@ class OrganisationRequest(Body):
 class OrganisationChange(Body):
     """What is left out or null stays as it is."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at"})
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "deleting_at"})
 
     name: str | None = None
     admin_role_name: str | None = None

@@ -13,7 +13,7 @@ from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.connections import IssuedCredentialAnswer
 from postern.api.schemas.users import AccountAnswer
-from postern.domain.credential import Credential, CredentialStatus
+from postern.domain.credential import Credential, CredentialStatus, IssuedCredential
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
 from postern.services.credentials import Issued
@@ -158,6 +158,29 @@ class IssuedApiKeyAnswer(ApiKeyAnswer):
     """The only answer that holds the key."""
 
     key: str
+
+
+class KeyCredentialAnswer(Answer):
+    """A credential that an API key issued to a machine identity."""
+
+    id: UUID
+    machine_identity: str = Field(description="Its name")
+    connection_name: str
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, issued: IssuedCredential) -> KeyCredentialAnswer:
+        one = issued.credential
+        return cls(
+            id=one.id,
+            machine_identity=issued.holder,
+            connection_name=issued.connection,
+            username=one.username,
+            created_at=one.created_at,
+            expires_at=one.expires_at,
+        )
 
 
 class MachineChangeRequest(Body):

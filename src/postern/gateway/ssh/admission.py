@@ -87,11 +87,10 @@ class Admission:
         assert visit.right is not None
         permit = await visit.right.permit(client)
         client.fits(permit.connection)
-        if client.extra is None:
-            return permit
-        if visit.person is not None and not visit.person.allows(client.extra):
+        extra, person = client.extra, visit.person
+        if extra is not None and person is not None and not person.allows(extra):
             raise Denied("the SSH certificate of this login does not permit that; ask who signs them for one that does")
-        return self.fronts.narrowed(permit, client.extra)
+        return self.fronts.narrow(permit, client.modes, extra)
 
     def stream(self, transport: ChannelTransport, stream: StreamHandshake | None = None) -> StreamHandshake:
         """The client's end of a link to be, with its first frame in it."""

@@ -11,7 +11,7 @@ from postern.domain.connection import SSH, TERMINAL, Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid
 from postern.gateway.command import CommandClient
-from postern.gateway.ssh.wants import extra_of
+from postern.gateway.ssh.wants import extra_of, modes_of
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 
@@ -33,6 +33,7 @@ class ChannelClient(CommandClient):
         self._channel = channel
         self._environment = environment
         self.extra = extra_of(channel)
+        self.modes = modes_of(channel, terminal=terminal is not None)
 
     def by(self, login: str) -> None:
         """By another login than was thought."""

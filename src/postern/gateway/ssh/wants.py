@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from postern.domain.connection import Extra
+from postern.domain.session import Verb
 from postern.protocols.terminal.files.commands import moves_files
 from postern.protocols.terminal.listening import AGENT
 from postern.relay.target import Channel, ChannelKind
@@ -17,6 +18,16 @@ def extra_of(channel: Channel) -> Extra | None:
     if channel.kind is ChannelKind.SUBSYSTEM or (channel.kind is ChannelKind.EXEC and moves_files(channel.what)):
         return Extra.FILE_TRANSFER
     return None
+
+
+def modes_of(channel: Channel, *, terminal: bool) -> tuple[Verb, ...]:
+    """Return the access modes that a channel needs: `exec` for a command, `connect` for everything else.
+
+    A command at a terminal is interactive too, so it needs both: `ssh -t host bash` is a shell.
+    """
+    if channel.kind is not ChannelKind.EXEC:
+        return (Verb.CONNECT,)
+    return (Verb.EXEC, Verb.CONNECT) if terminal else (Verb.EXEC,)
 
 
 def words_of(channel: Channel) -> tuple[str, ...]:

@@ -18,13 +18,14 @@ from ipaddress import IPv6Network, ip_network
 from uuid import UUID, uuid4
 
 from postern.domain.api_key import PREFIX, ApiKey
+from postern.domain.credential import IssuedCredential
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import checked_groups, require_admin, require_person, require_reader
 from postern.services.server.trail import changed as note
-from postern.store.ports import ApiKeyStore, Clock, PrincipalStore, Signals, Topic
+from postern.store.ports import ApiKeyStore, Clock, CredentialStore, PrincipalStore, Signals, Topic
 
 MAX_NETWORKS = 100
 _BYTES = 32
@@ -66,8 +67,16 @@ class IssuedKey:
 class ApiKeys:
     """The `KeyDoor` of authentication, and the management of keys."""
 
-    def __init__(self, store: ApiKeyStore, principals: PrincipalStore, signals: Signals, now: Clock) -> None:
+    def __init__(
+        self,
+        store: ApiKeyStore,
+        principals: PrincipalStore,
+        signals: Signals,
+        now: Clock,
+        credentials: CredentialStore,
+    ) -> None:
         self._store = store
+        self._credentials = credentials
         self._principals = principals
         self._signals = signals
         self._now = now
@@ -161,8 +170,21 @@ class ApiKeys:
         groups = None if fields.groups is None else checked_groups(fields.groups)
         return await self._save(principal, before, changed, renamed, groups)
 
-    async def revoke(self, principal: Principal, name_or_id: str) -> None:
+    async def issued(self, principal: Principal, name_or_id: str) -> list[IssuedCredential]:
+        """Return the live credentials that the key issued to machine identities; they outlive the key.
+
+        Keys of one service account act as the same principal, so each of them has all that these issued. Raises Denied
+        for all but admins and auditors, NotFound.
+        """
+        require_reader(principal, "API keys")
+        view = await self._get(principal, name_or_id)
+        now = self._now()
+        found = await self._credentials.issued_by(principal.org_id, view.key.principal_id)
+        return [one for one in found if one.credential.is_active(now)]
+
+    async def revoke(self, principal: Principal, name_or_id: str, *, credentials: bool = False) -> None:
         """The row is kept. What it runs ends, unless it belongs to a service account, which may have other keys.
+        `credentials`: also revoke those that it issued to machine identities.
 
         Raises Denied, NotFound also when it was revoked before.
         """
@@ -171,7 +193,18 @@ class ApiKeys:
         if before.key.revoked_at is not None:
             raise NotFound(f"the API key {name_or_id!r} was revoked already")
         changed = replace(before.key, revoked_at=self._now(), revoked_by=principal.email)
-        await self._save(principal, before, changed, _with_status(_own(before), PrincipalStatus.INACTIVE))
+        after = await self._save(principal, before, changed, _with_status(_own(before), PrincipalStatus.INACTIVE))
+        if credentials:
+            await self._revoke_issued(principal, before, after)
+
+    async def _revoke_issued(self, principal: Principal, before: KeyView, after: KeyView) -> None:
+        """Revoke them after the key, which could issue others until then."""
+        revoked = []
+        for one in await self.issued(principal, str(after.key.id)):
+            await self._credentials.revoke(one.credential.id, self._now())
+            await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(one.credential.id))
+            revoked.append({"username": one.credential.username, "machine_identity": one.holder})
+        note(_noted(before), {**_noted(after), "revoked": revoked})
 
     async def reactivate(self, principal: Principal, name_or_id: str) -> KeyView:
         """Raises Denied, NotFound, and Invalid when it was not revoked."""

@@ -77,7 +77,7 @@ def build_identity(
     renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
     logins = Logins(stores.logins, tokens, signals, now, renewal)
     accounts = Accounts(principals, organisations, auth_configs, logins, vouchers, now, passwords or Passwords())
-    api_keys = ApiKeys(stores.api_keys, principals, signals, now)
+    api_keys = ApiKeys(stores.api_keys, principals, signals, now, stores.credentials)
     handover = Handover(principals, logins, vouchers)
     door = OidcDoor(openid, auth_configs, organisations, principals, signals, now) if openid else None
     authenticators = Authenticators(server.server_configs)

@@ -169,7 +169,7 @@ class Purger:
         key, segments = doomed.purge.session_id, doomed.segments
         try:
             for segment in segments:
-                _require_own(segment)
+                require_own(segment)
             for at in range(0, len(segments), PIECE):
                 piece = segments[at : at + PIECE]
                 outcomes = await asyncio.gather(
@@ -222,7 +222,7 @@ def _reason(what: What, retention: Retention) -> str:
     return f"retention: {what.value}s are kept for {days} days"
 
 
-def _require_own(segment: Segment) -> None:
+def require_own(segment: Segment) -> None:
     """Who can write to the database must not have another session's recording deleted. Raises Conflict."""
     place = PurePosixPath(segment.place)
     names = any(str(segment.session_id) in part for part in place.parts)

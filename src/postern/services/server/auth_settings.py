@@ -7,6 +7,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from postern.domain.addresses import AllowedNetworks, check_saved
 from postern.domain.auth_config import DEFAULT_SCOPES, AuthConfig, OidcConfig, SamlConfig
 from postern.domain.lists import MAX_LIMIT, Page
 from postern.domain.login import LoginMethod
@@ -75,7 +76,9 @@ class AuthSettings:
         signals: Signals,
         now: Clock,
         provider: ProviderCheck | None = None,
+        networks: AllowedNetworks | None = None,
     ) -> None:
+        """`networks`: the private ones in which identity providers may be."""
         self._operators = operators
         self._configs = configs
         self._organisations = organisations
@@ -84,6 +87,7 @@ class AuthSettings:
         self._signals = signals
         self._now = now
         self._provider = provider
+        self._networks = networks or AllowedNetworks("POSTERN_PROVIDER_NETWORKS")
 
     async def public(self, organisation: str | None) -> AuthConfig:
         """What everybody may know: of an organisation by its name, of the default one when None. One that does not
@@ -112,6 +116,7 @@ class AuthSettings:
             require_person(principal, "change how this organisation logs in, but back to local login")
         if not await self._operators.include(principal):
             _check_machine(before, config)
+        _check_networks(before, config, self._networks)
         issuer = await self._preflight(config)
         if issuer is not None and not given.confirm and _leads_elsewhere(before, config):
             await self._require_way_back(current, issuer)
@@ -192,14 +197,28 @@ def _leads_elsewhere(before: AuthConfig, after: AuthConfig) -> bool:
 
 def _check_machine(before: AuthConfig, after: AuthConfig) -> None:
     """Who does not run the server must not have its own ports asked. Raises Invalid."""
-    oidc, saml = ("oidc_config.issuer_url", _issuer(after)), ("saml_config.idp_metadata_url", _metadata_url(after))
-    for (field, url), known in ((oidc, _issuer(before)), (saml, _metadata_url(before))):
-        if url and url != known and is_loopback(urlsplit(url).hostname or ""):
+    for field, host in _changed_hosts(before, after):
+        if is_loopback(host):
             raise Invalid(
                 f"{field}: is an address of this machine, which only administrators of the organisation {DEFAULT!r} "
                 "may choose",
                 field=field,
             )
+
+
+def _check_networks(before: AuthConfig, after: AuthConfig, allowed: AllowedNetworks) -> None:
+    """Raises Invalid for an address that is not asked. Loopback is, for those who run the server."""
+    for field, host in _changed_hosts(before, after):
+        check_saved(host, allowed.networks, allowed.setting, field, loopback=True)
+
+
+def _changed_hosts(before: AuthConfig, after: AuthConfig) -> list[tuple[str, str]]:
+    """Return the fields, and the hosts in them, that lead elsewhere than before."""
+    addresses = [
+        ("oidc_config.issuer_url", _issuer(before), _issuer(after)),
+        ("saml_config.idp_metadata_url", _metadata_url(before), _metadata_url(after)),
+    ]
+    return [(field, urlsplit(now).hostname or "") for field, known, now in addresses if now and now != known]
 
 
 def _issuer(config: AuthConfig) -> str:

@@ -45,6 +45,7 @@ def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine)
             signals,
             now,
             machine.provider,
+            machine.provider_networks,
         ),
         features=Features(stores.settings, signals, now),
         idempotency=Idempotency(stores.idempotency, now),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from postern.domain.addresses import AllowedNetworks
 from postern.domain.auth_config import AuthConfig
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
@@ -48,7 +49,8 @@ class Machine:
     good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
     `anchors` makes those where checkpoints are kept outside, and raises Misconfigured; `copies` reads what is stored of
     recordings. `metrics` gathers those of all processes, for who has `metrics_token`, too, where there
-    is one.
+    is one. `provider_networks` and `sink_networks` are the private networks in which identity providers, and sinks and
+    chats, may be.
     """
 
     config: ServerConfig = field(
@@ -68,3 +70,5 @@ class Machine:
     checkpoint_interval: timedelta = timedelta(minutes=10)
     metrics: Gather = nothing
     metrics_token: Secret = NO_TOKEN
+    provider_networks: AllowedNetworks = field(default_factory=lambda: AllowedNetworks("POSTERN_PROVIDER_NETWORKS"))
+    sink_networks: AllowedNetworks = field(default_factory=lambda: AllowedNetworks("POSTERN_SINK_NETWORKS"))

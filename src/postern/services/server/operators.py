@@ -18,10 +18,14 @@ class Operators:
     async def include(self, principal: Principal) -> bool:
         return principal.is_admin and await self.is_their_organisation(principal.org_id)
 
-    async def is_their_organisation(self, org_id: UUID) -> bool:
+    async def organisation(self) -> UUID:
+        """Return the identifier of the default organisation."""
         if self._default is None:
             self._default = (await self._store.default()).id
-        return org_id == self._default
+        return self._default
+
+    async def is_their_organisation(self, org_id: UUID) -> bool:
+        return org_id == await self.organisation()
 
     async def include_reader(self, principal: Principal) -> bool:
         """Or an auditor of theirs."""

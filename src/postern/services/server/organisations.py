@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from uuid import uuid4
+from dataclasses import asdict, dataclass, replace
+from uuid import UUID, uuid4
 
 from postern.domain.agent import Agent, AgentMode
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import DEFAULT, MAX_ACCESS_HELP, Organisation
 from postern.domain.principal import Account, Principal, PrincipalStatus
-from postern.errors import Denied, Invalid, NotFound
+from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, require_person
 from postern.services.server.operators import Operators
+from postern.services.server.organisation_deletion import cut_off
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore, Signals, Topic
+from postern.store.ports import (
+    Clock,
+    Founding,
+    FoundingStore,
+    OrganisationDeletionStore,
+    OrganisationStore,
+    Signals,
+    Topic,
+)
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -50,8 +59,10 @@ class Organisations:
         operators: Operators,
         signals: Signals,
         now: Clock,
+        deletions: OrganisationDeletionStore,
     ) -> None:
         self._store = store
+        self._deletions = deletions
         self._foundings = foundings
         self._setup_links = setup_links
         self._operators = operators
@@ -61,7 +72,7 @@ class Organisations:
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
         """All for who runs the server; others find their own."""
         if await self._operators.include(principal):
-            return await self._store.find(page)
+            return await self._store.find(page, deleting=True)
         own = await self.own(principal)
         return Listed([own][page.offset : page.offset + page.limit], 1)
 
@@ -109,6 +120,38 @@ class Organisations:
         await self._foundings.add(Founding(organisation, Account(admin), voucher, agent))
         changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
         return NewOrganisation(organisation, admin, setup)
+
+    async def delete(self, principal: Principal, org_id: str, name: str) -> Organisation:
+        """Invalidate all access to an organisation at once, and start to delete everything that it owns.
+
+        `name` confirms which one is meant. OrganisationDeleter carries it out; nothing takes it back. Raises Denied,
+        NotFound, Invalid when the name is another one, and Conflict: legal holds, or it is being deleted already.
+        """
+        await self._operators.require(principal, "delete organisations")
+        require_person(principal, "delete organisations")
+        found = await self._with_id(org_id)
+        if found.name == DEFAULT or found.id == principal.org_id:
+            raise Conflict(f"the organisation {found.name!r} runs this server and cannot be deleted")
+        if name != found.name:
+            raise Invalid(f"name: give the organisation's name, {found.name!r}, to confirm its deletion", field="name")
+        now = self._now()
+        summary = await self._deletions.begin(found.id, now)
+        deleted = replace(found, deleting_at=now)
+        changed({"organisation": found, **asdict(summary)}, {"organisation": deleted})
+        await cut_off(self._deletions, self._signals, found.id)
+        return deleted
+
+    async def _with_id(self, org_id: str) -> Organisation:
+        try:
+            found = await self._store.get(UUID(org_id))
+        except ValueError:
+            found = None
+        if found is not None:
+            return found
+        waiting = {str(one.id): one for one in await self._deletions.waiting()}
+        if org_id in waiting:
+            raise Conflict(f"organisation {waiting[org_id].name!r} is being deleted already")
+        raise NotFound(f"there is no organisation {org_id!r}; `postern admin orgs list` shows their ids")
 
     async def update(self, principal: Principal, given: OrganisationFields) -> Organisation:
         """The caller's own. Who is an administrator or auditor now stays one, by whatever name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postern.domain.addresses import AllowedNetworks
 from postern.services.telling.follow_up import FollowUp
 from postern.services.telling.reports import Reports
 from postern.services.telling.sinks import Sinks
@@ -18,10 +19,11 @@ class TellingServices:
     violations: ViolationStore
 
 
-def build_telling(stores: Stores, signals: Signals, now: Clock) -> TellingServices:
+def build_telling(stores: Stores, signals: Signals, now: Clock, networks: AllowedNetworks) -> TellingServices:
+    """`networks`: the private ones in which sinks may be."""
     return TellingServices(
         follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, signals, now),
         reports=Reports(stores.reports, stores.review_reports, now),
-        sinks=Sinks(stores.sinks, stores.deliveries, now),
+        sinks=Sinks(stores.sinks, stores.deliveries, now, networks),
         violations=stores.violations,
     )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from postern.domain.addresses import is_forbidden
 from postern.domain.event import EventKind
 from postern.domain.secret import Secret
 from postern.domain.sink import CHATS, Sink, SinkKind, SinkScope
@@ -121,8 +120,8 @@ def _checked_mail(sink: Sink, given: str) -> str:
     plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
     if not plain or parts.scheme not in MAIL_SCHEMES or not host or not port or parts.path or parts.query:
         raise Invalid("address: must be smtps://HOST:PORT or smtp+starttls://HOST:PORT", field="address")
-    if parts.username is not None or parts.fragment or is_forbidden(host):
-        raise Invalid("address: must be a host's, without user name, and no link-local address", field="address")
+    if parts.username is not None or parts.fragment:
+        raise Invalid("address: must be a host's, without user name", field="address")
     if parts.scheme == "smtp" and not is_loopback(host):
         raise Invalid("address: without TLS mail goes to loopback only; use smtp+starttls:// or smtps://")
     to = recipients(sink.options.get("to", ""))

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from cryptography import x509
 
-from postern.domain.addresses import is_forbidden
+from postern.domain.addresses import AllowedNetworks
 from postern.domain.event import CHOSEN, EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
@@ -36,6 +36,7 @@ from postern.services.server.trail import changed
 from postern.services.telling.chat_fields import address_of as chat_address
 from postern.services.telling.chat_fields import checked_chat, checked_events, checked_scope
 from postern.services.telling.events import test_of
+from postern.services.telling.receiver_hosts import check_receiver
 from postern.store.ports import Clock
 from postern.store.ports.telling import DeliveryStore, SinkStore
 
@@ -67,10 +68,11 @@ class SinkFields:
 
 
 class Sinks:
-    def __init__(self, store: SinkStore, deliveries: DeliveryStore, now: Clock) -> None:
+    def __init__(self, store: SinkStore, deliveries: DeliveryStore, now: Clock, networks: AllowedNetworks) -> None:
         self._store = store
         self._deliveries = deliveries
         self._now = now
+        self._networks = networks
 
     async def find(self, principal: Principal, page: Page) -> Listed[Sink]:
         """By name. Raises Denied."""
@@ -100,6 +102,7 @@ class Sinks:
         sink = replace(
             _merged(empty, given), updated_at=now, secrets=(SigningSecret(secret),) if secret is not None else ()
         )
+        check_receiver(sink, self._networks)
         await self._store.add(sink, MAX_SINKS)
         changed(None, _shown(sink))
         return sink, secret
@@ -112,6 +115,8 @@ class Sinks:
         if given.kind not in (None, current.kind):
             raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
         sink = replace(_merged(current, given), updated_at=self._now())
+        if sink.address != current.address or given.keys is not None:
+            check_receiver(sink, self._networks)
         _require_secrets_anew(current, sink, given)
         secret = _new_secret() if sink.secrets and sink.address != current.address else None
         if secret is not None:
@@ -241,8 +246,8 @@ def _checked_address(given: str, kind: SinkKind) -> str:
         raise Invalid(
             f"address: must be {', '.join(f'{one}://' for one in SYSLOG_SCHEMES)} and HOST:PORT", field="address"
         )
-    if parts.username is not None or parts.fragment or is_forbidden(host):
-        raise Invalid("address: must be a host's, without user name, and no link-local address", field="address")
+    if parts.username is not None or parts.fragment:
+        raise Invalid("address: must be a host's, without user name", field="address")
     return given
 
 

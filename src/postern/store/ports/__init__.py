@@ -64,7 +64,9 @@ from postern.store.ports.server import (
     IdempotencyStore,
     Journal,
     KeptAnswer,
+    OrganisationDeletionStore,
     OrganisationStore,
+    OrganisationSummary,
     SchemaStore,
     SettingStore,
 )
@@ -153,7 +155,9 @@ __all__ = [
     "NamedRunbookRule",
     "NamedSchedule",
     "NewVoucher",
+    "OrganisationDeletionStore",
     "OrganisationStore",
+    "OrganisationSummary",
     "Outline",
     "Piece",
     "PrincipalFilter",
@@ -259,6 +263,8 @@ class Stores(Protocol):
     def machines(self) -> MachineStore: ...
     @property
     def organisations(self) -> OrganisationStore: ...
+    @property
+    def organisation_deletions(self) -> OrganisationDeletionStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
     @property

@@ -12,6 +12,7 @@ from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, Principal
+from postern.domain.segment import Segment
 from postern.domain.server_log import LogFilter, LogLine
 from postern.store.ports.identity import NewVoucher
 
@@ -38,8 +39,8 @@ class OrganisationStore(Protocol):
 
     async def by_name(self, name: str) -> Organisation | None: ...
 
-    async def find(self, page: Page) -> Listed[Organisation]:
-        """By name."""
+    async def find(self, page: Page, *, deleting: bool = False) -> Listed[Organisation]:
+        """By name. `deleting`: also those that are being deleted, which `get` and `by_name` do not return."""
 
     async def add(self, organisation: Organisation) -> None:
         """Raises Conflict when the name is taken."""
@@ -47,6 +48,57 @@ class OrganisationStore(Protocol):
     async def update(self, organisation: Organisation) -> None:
         """Name and role groups. Who is in a group that gave a role is in its successor from then on, in the same
         transaction. Raises Conflict when the name is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationSummary:
+    """What an organisation had when its deletion was requested. `ledger` is the number and the hash of its ledger's
+    newest entry; None when nothing was recorded."""
+
+    users: int
+    connections: int
+    sessions: int
+    ledger: tuple[int, str] | None
+
+
+class OrganisationDeletionStore(Protocol):
+    """Deletes an organisation in steps. Each of them can be repeated."""
+
+    async def begin(self, org_id: UUID, at: datetime) -> OrganisationSummary:
+        """Mark the organisation and invalidate everything that gives access to it, in one transaction.
+
+        Raises NotFound, and Conflict when it is being deleted already or has legal holds, which the error names.
+        """
+
+    async def waiting(self) -> list[Organisation]:
+        """Return organisations that are being deleted, the oldest request first."""
+
+    async def invalidate(self, org_id: UUID) -> None:
+        """Invalidate again what gives access: requests that were under way may have added something."""
+
+    async def agents(self, org_id: UUID) -> list[UUID]: ...
+
+    async def running_sessions(self, org_id: UUID, most: int) -> list[UUID]:
+        """Return sessions that a relay worker runs."""
+
+    async def segments(self, org_id: UUID, most: int) -> list[Segment]: ...
+
+    async def forget_segments(self, segments: Sequence[Segment]) -> None: ...
+
+    async def sessions(self, org_id: UUID, most: int) -> list[UUID]:
+        """Return sessions of which nothing is stored."""
+
+    async def forget_sessions(self, ids: Sequence[UUID]) -> None:
+        """Delete those of which nothing is stored, with everything that refers to them."""
+
+    async def forget_rows(self, org_id: UUID, most: int) -> int:
+        """Delete at most so many rows of what else belongs to the organisation. Return how many there were."""
+
+    async def finish(self, org_id: UUID, audit: AuditEntry) -> bool:
+        """Delete the organisation and what is left of it, and add an audit entry of another one, in one transaction.
+
+        Return False, and change nothing, when something was added meanwhile.
+        """
 
 
 class SettingStore(Protocol):

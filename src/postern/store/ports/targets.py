@@ -16,7 +16,7 @@ from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.connection import Connection, Extra, Toggle
-from postern.domain.credential import Credential, Grant, Verifier
+from postern.domain.credential import Credential, Grant, IssuedCredential, Verifier
 from postern.domain.errand import Errand, TargetTest
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page, Position, Stretch
@@ -124,6 +124,9 @@ class CredentialStore(Protocol):
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
         """With the names of their connections; newest first."""
+
+    async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
+        """Return what this principal issued to others, revoked and expired ones too; newest first."""
 
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:
         """False when it was revoked before."""

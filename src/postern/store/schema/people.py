@@ -29,6 +29,7 @@ orgs = Table(
     Column("auditor_group", String(128), nullable=False, server_default="auditor"),
     Column("created_at", Utc, nullable=False),
     Column("access_help", Text, nullable=False, server_default=""),
+    Column("deleting_at", Utc),  # since when it is being deleted; nobody uses it any more
 )
 
 # Everybody who can ask for something: people and programs (the column `kind`).

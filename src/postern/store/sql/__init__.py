@@ -28,6 +28,7 @@ from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.masking_rules import SqlMaskingRules
+from postern.store.sql.organisation_deletions import SqlOrganisationDeletions
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.purges import SqlPurges
@@ -87,6 +88,7 @@ class SqlStores:
         self.machines = SqlMachines(database)
         self.masking_rules = SqlMaskingRules(database)
         self.organisations = SqlOrganisations(database)
+        self.organisation_deletions = SqlOrganisationDeletions(database)
         self.principals = SqlPrincipals(database)
         self.purges = SqlPurges(database)
         self.reports = SqlReports(database)

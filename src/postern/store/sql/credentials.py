@@ -8,11 +8,11 @@ from uuid import UUID
 from sqlalchemy import RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.credential import Credential, Verifier
+from postern.domain.credential import Credential, IssuedCredential, Verifier
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.schema import connections, credentials
+from postern.store.schema import connections, credentials, users
 from postern.store.sql.rows import count_of
 
 _FIELDS = (
@@ -63,6 +63,18 @@ class SqlCredentials:
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
         return [(_credential_of(row), row["connection"]) for row in rows]
+
+    async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
+        wanted = (
+            _SHOWN.add_columns(connections.c.name.label("connection"), users.c.name.label("holder"))
+            .join(connections, connections.c.id == credentials.c.connection_id)
+            .join(users, users.c.id == credentials.c.user_id)
+            .where(credentials.c.org_id == org_id, credentials.c.maker_id == maker_id, users.c.id != maker_id)
+            .order_by(credentials.c.created_at.desc(), credentials.c.id)
+        )
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [IssuedCredential(_credential_of(row), row["holder"], row["connection"]) for row in rows]
 
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:
         statement = (

@@ -13,7 +13,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.retention import Hold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.schema import holds, purges, sessions
+from postern.store.schema import holds, orgs, purges, sessions
 from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.rows import count_of
 
@@ -58,6 +58,9 @@ class SqlHolds:
 
 
 def _add(connection: Connection, hold: Hold) -> None:
+    own = select(orgs.c.id).where(orgs.c.id == hold.org_id, orgs.c.deleting_at.is_(None))
+    if connection.execute(own.with_for_update(read=True, key_share=True)).one_or_none() is None:
+        raise Conflict("this organisation is being deleted; it is too late to hold its sessions")
     if connection.execute(select(exists().where(purges.c.session_id == hold.session_id))).scalar_one():
         raise Conflict(f"session {hold.session_id} is being purged; it is too late to hold it")
     same = (holds.c.session_id == hold.session_id, holds.c.name == hold.name)

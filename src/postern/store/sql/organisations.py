@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, delete, insert, select, update
+from sqlalchemy import ColumnElement, Row, Select, delete, insert, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
 from sqlalchemy.exc import IntegrityError
 
@@ -36,22 +36,23 @@ class SqlOrganisations:
         return found
 
     async def get(self, org_id: UUID) -> Organisation | None:
-        return await self._one(orgs.c.id == org_id)
+        return await self._one(orgs.c.id == org_id, orgs.c.deleting_at.is_(None))
 
     async def by_name(self, name: str) -> Organisation | None:
-        return await self._one(orgs.c.name == name)
+        return await self._one(orgs.c.name == name, orgs.c.deleting_at.is_(None))
 
-    async def _one(self, condition: ColumnElement[bool]) -> Organisation | None:
+    async def _one(self, *conditions: ColumnElement[bool]) -> Organisation | None:
         async with self._database.statement() as connection:
-            row = (await connection.execute(select(*orgs.c).where(condition))).one_or_none()
-        return None if row is None else _organisation_of(row)
+            row = (await connection.execute(select(*orgs.c).where(*conditions))).one_or_none()
+        return None if row is None else organisation_of(row)
 
-    async def find(self, page: Page) -> Listed[Organisation]:
-        wanted = select(*orgs.c).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
+    async def find(self, page: Page, *, deleting: bool = False) -> Listed[Organisation]:
+        included = true() if deleting else orgs.c.deleting_at.is_(None)
+        wanted = select(*orgs.c).where(included).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).all()
-            total = (await connection.execute(count_of(orgs))).scalar_one()
-        return Listed([_organisation_of(row) for row in rows], total)
+            total = (await connection.execute(count_of(orgs, included))).scalar_one()
+        return Listed([organisation_of(row) for row in rows], total)
 
     async def add(self, organisation: Organisation) -> None:
         try:
@@ -169,9 +170,9 @@ def _row(org_id: UUID, name: str) -> str:
     return f"org_settings/{org_id}/{name}"
 
 
-def _organisation_of(row: Row[Any]) -> Organisation:
+def organisation_of(row: Row[Any]) -> Organisation:
     roles = RoleGroups(row.admin_group, row.auditor_group)
-    return Organisation(row.id, row.name, row.created_at, roles, row.access_help)
+    return Organisation(row.id, row.name, row.created_at, roles, row.access_help, row.deleting_at)
 
 
 def _changeable(organisation: Organisation) -> dict[str, str]:

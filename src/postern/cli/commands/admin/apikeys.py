@@ -42,7 +42,7 @@ def apikeys() -> None:
     \b
     postern admin apikeys create nightly --service-account reports --days 90
     postern admin apikeys create probe --group auditor --network 192.0.2.0/24
-    postern admin apikeys revoke nightly
+    postern admin apikeys revoke nightly --with-credentials
     """
 
 
@@ -134,14 +134,33 @@ def update(
 
 @apikeys.command()
 @click.argument("key", shell_complete=completion.api_keys)
+@click.option("--with-credentials", is_flag=True, help="Also revoke the credentials that it issued to machines.")
 @yes_option
 @json_option
-def revoke(key: str, yes: bool, as_json: bool) -> None:
-    """Refuse a key from now on."""
+def revoke(key: str, with_credentials: bool, yes: bool, as_json: bool) -> None:
+    """Refuse a key from now on.
+
+    Credentials that the key issued to machine identities stay valid: they are listed, unless --with-credentials
+    revokes them.
+    """
     confirm(f"Revoke {key}? Programs that use it stop working", yes)
     with client() as api:
-        api.collection(_PATH).delete(key)
-    told({"revoked": key}, as_json, f"Revoked {key}.")
+        keys = api.collection(_PATH)
+        found = str(keys.get(key)["id"])
+        keys.act(found, method="DELETE", revoke_credentials="true" if with_credentials else "false")
+        left = keys.below(found, "credentials").everything()["data"]
+    emit({"revoked": key, "credentials": left}, as_json, lambda _: _show_revoked(key, left))
+
+
+def _show_revoked(key: str, credentials: list[Row]) -> None:
+    click.echo(f"Revoked {key}.")
+    if not credentials:
+        return
+    click.echo("Credentials that it issued to machine identities are still valid:", err=True)
+    for one in credentials:
+        name, connection = one["machine_identity"], one["connection_name"]
+        click.echo(f"  {name} on {connection}: postern admin machines rotate {name} {connection}", err=True)
+    click.echo("`postern admin machines delete NAME` removes a machine identity with all of its credentials.", err=True)
 
 
 @apikeys.command()

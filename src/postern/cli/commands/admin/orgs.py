@@ -6,6 +6,7 @@ from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import given, page_of, paging_options, show_page, show_row, told
 from postern.client.shapes import Row
+from postern.errors import NotFound
 
 _COLUMNS = [
     ("name", "name"),
@@ -24,6 +25,7 @@ def orgs() -> None:
     postern admin orgs list
     postern admin orgs create acme admin@acme.example
     postern admin orgs update --auditor-group compliance
+    postern admin orgs delete acme
     postern admin orgs update --access-help "Ask in #data-access, or at https://access.example.com"
     """
 
@@ -81,3 +83,26 @@ def update(
     with client() as api:
         changed = api.collection("orgs").update("self", body)
     told(changed, as_json, f"Changed {changed['name']}.")
+
+
+@orgs.command()
+@click.argument("name")
+@click.option("--confirm", "confirmed", metavar="NAME", help="The name again, where nobody is there to type it.")
+@json_option
+def delete(name: str, confirmed: str | None, as_json: bool) -> None:
+    """Delete an organisation with its users, connections, sessions, recordings and audit log.
+
+    All access to it ends at once. Legal holds forbid it. It cannot be undone.
+    """
+    with client() as api:
+        found = next(
+            (one for one in api.collection("orgs").everything()["data"] if name in (one["name"], one["id"])), None
+        )
+        if found is None:
+            raise NotFound(f"there is no organisation {name!r}; `postern admin orgs list` shows them")
+        if confirmed is None:
+            confirmed = click.prompt(
+                f"This deletes organisation {found['name']} and its record for ever. Type its name to go on", err=True
+            )
+        deleted = api.collection("orgs").act(str(found["id"]), method="DELETE", name=confirmed)
+    told(deleted, as_json, f"Access to {found['name']} has ended; the rest is deleted in the background.")
