@@ -10,6 +10,7 @@ import click
 
 from postern.cli import unserved
 from postern.cli.json_files import parsed
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import is_identifier
@@ -144,9 +145,9 @@ def warn_of(connection: Connection) -> None:
     """Print to standard error what the connection's settings do not achieve."""
     name = one_line(connection["name"])
     for warning in connection.get("warnings", ()):
-        click.echo(f"Warning: {name}: {warning}.", err=True)
+        report(Status.WARNING, f"{name}: {warning}.")
     if connection.get("guardrails_advisory"):
-        click.echo(
-            "postern: guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
-            err=True,
+        report(
+            Status.INFO,
+            "guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
         )

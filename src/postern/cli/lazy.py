@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from postern.cli import profile
+from postern.cli.status import Status, UsageMistake, report
 from postern.domain.text import printable
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable, Unreachable
 
@@ -79,7 +80,7 @@ class Failure(click.ClickException):
         self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"postern: {self.message}", err=True)
+        report(Status.ERROR, self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +155,18 @@ class LazyGroup(click.Group):
             return super().make_context(*given, **more)
         except PosternError as error:
             raise Failure(error) from None
+        except click.UsageError as error:
+            raise _as_mistake(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except PosternError as error:
             raise Failure(error) from None
+        except click.UsageError as error:
+            raise _as_mistake(error) from None
+
+
+def _as_mistake(error: click.UsageError) -> click.UsageError:
+    is_shown_by_itself = isinstance(error, UsageMistake | click.exceptions.NoArgsIsHelpError)
+    return error if is_shown_by_itself else UsageMistake.of(error)

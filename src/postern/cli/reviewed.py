@@ -16,6 +16,7 @@ from postern.cli.api import client
 from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
 from postern.cli.output import local_time
 from postern.cli.progress import Progress
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import ExecResult, Review
 from postern.domain.review import ReviewStatus
@@ -60,7 +61,7 @@ def run_when_approved(
         return {**result, "review": review}
     if review["status"] == ReviewStatus.APPROVED:
         if not patience.quiet:
-            click.echo("postern: approved; it runs now", err=True)
+            report(Status.INFO, "approved; it runs now")
         return _run(api, session_id, begin_wait)
     return api.sessions.execution(session_id, wait=begin_wait)
 
@@ -107,7 +108,7 @@ def tell(result: ExecResult) -> None:
         else:
             say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
         return
-    say(outcome_line(review))
+    say(outcome_line(review), status=Status.ERROR)
 
 
 def outcome_line(review: Review) -> str:
@@ -149,10 +150,10 @@ def access_code(review: Review | None) -> int:
     return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
 
 
-def say(*lines: str) -> None:
-    """On standard error. What others typed cannot steer the terminal."""
+def say(*lines: str, status: Status = Status.INFO) -> None:
+    """Print on standard error. What others typed cannot steer the terminal."""
     for line in lines:
-        click.echo(f"postern: {one_line(line)}", err=True)
+        report(status, one_line(line))
 
 
 def wanted(review: Review) -> str:

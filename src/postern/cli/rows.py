@@ -11,6 +11,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.output import emit, fields, json_option, local_time, table
+from postern.cli.status import report_done, report_note
 from postern.client.resources import PAGE, Collection
 from postern.client.shapes import Row, RowPage
 from postern.domain.secret import Secret
@@ -63,7 +64,7 @@ def _show_page(page: RowPage, columns: Sequence[tuple[str, str]], empty: str) ->
     rows = [[_shown(name, one.get(name)) for _, name in columns] for one in page["data"]]
     table([title for title, _ in columns], rows, empty)
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+        report_note(f"{page['total']} in all; go on with --offset, or take --all")
 
 
 def show_row(row: Row, as_json: bool) -> None:
@@ -72,7 +73,7 @@ def show_row(row: Row, as_json: bool) -> None:
 
 def told(row: Any, as_json: bool, text: str) -> None:
     """What was done, in one line."""
-    emit(row, as_json, lambda _: click.echo(text))
+    emit(row, as_json, lambda _: report_done(text))
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -22,6 +22,7 @@ from postern.cli.native_client import CLIENTS
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.cli.reviewed import ReviewNotices
+from postern.cli.status import Status, report, report_note
 from postern.client.credential_forms import FORMS, NativeCredential
 from postern.client.mysql import carried_line, mysql_line
 from postern.client.psql import psql_line
@@ -171,7 +172,7 @@ def _client_of(connection: Connection) -> str | None:
     client_of = CLIENTS[connection["subtype"]]
     program = client_of.find()
     if program is None:
-        click.echo(f"postern: {client_of.advice}", err=True)
+        report(Status.INFO, client_of.advice)
     return program
 
 
@@ -179,7 +180,7 @@ def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, 
     """Start the client at this terminal, and return its exit code."""
     if connection["subtype"] == SSH:
         line = ssh_line(_ssh_user(connection), info["ssh_host"], info["ssh_port"])
-        click.echo(f"postern: {line}", err=True)
+        report(Status.INFO, line)
         return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
     database = connection["default_database"] or ""
     reached = _reached(info, connection, said)
@@ -195,7 +196,7 @@ def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, 
 
 async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     notices = ReviewNotices(connection["name"])
     forward.joined = notices.look_soon
     try:
@@ -269,7 +270,7 @@ def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredentia
     address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
     emit(address, as_json, lambda value: click.echo(value[program]))
     if not as_json:
-        click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
 
 def _require_form(form: str, connection: Connection) -> None:
@@ -284,7 +285,7 @@ def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential,
         connection["subtype"], *who, made["host"], made["port"], database, _keep_authority(info)
     )
     click.echo(FORMS[form](credential))
-    click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
 
 def _ssh_user(connection: Connection) -> str:
@@ -301,10 +302,10 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
     if as_json:
         return
     if made is None:
-        click.echo("by a key of yours: `postern ssh-keys add` once; --native for a password instead", err=True)
+        report_note("by a key of yours: `postern ssh-keys add` once; --native for a password instead")
     else:
         until = local_time(made["expires_at"])
-        click.echo(f"password {made['password']}, shown this once; valid until {until}", err=True)
+        report_note(f"password {made['password']}, shown this once; valid until {until}")
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:

@@ -13,6 +13,7 @@ from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
 from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
+from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import SUBTYPES
@@ -175,7 +176,7 @@ def schema(
             found = api.connections.columns(name, table, database=database, schema=schema_name)
     emit(found, as_json, _show_schema)
     if found["truncated"]:
-        click.echo("postern: there is more; ask for less by --schema", err=True)
+        report(Status.INFO, "there is more; ask for less by --schema")
 
 
 def _show_schema(found: Row) -> None:
@@ -254,7 +255,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         )
         created = api.connections.create(body)
         unserved.warn(api, created)
-    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
     warn_of(created)
 
 
@@ -338,7 +339,7 @@ def update(
         changed = api.connections.update(name, body)
         if not body.keys().isdisjoint(("agent_id", "command")):
             unserved.warn(api, changed)
-    emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    emit(changed, as_json, lambda one: report_done(f"Changed {one['name']}: {', '.join(sorted(body))}."))
     warn_of(changed)
 
 

@@ -17,6 +17,7 @@ from postern.cli.output import as_text, emit, fields, json_option, local_time, s
 from postern.cli.reviewed import PAUSE, person
 from postern.cli.rows import page_of, paging_options, told
 from postern.cli.session_ids import session_option
+from postern.cli.status import Status, report_done, report_note
 from postern.client.client import Client
 from postern.client.shapes import Review, Row, RowPage
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
@@ -102,7 +103,7 @@ def _show_page(page: RowPage) -> None:
     ]
     table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+        report_note(f"{page['total']} in all; go on with --offset, or take --all")
 
 
 @reviews.command()
@@ -197,7 +198,7 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     if as_json:
         told({"required": review is not None, "review": review}, True, "")
     elif review is None:
-        click.echo(f"Nobody has to agree: `postern connect {connection}` goes through now.")
+        report_done(f"No approval is required: `postern connect {connection}` goes through now.")
     else:
         _tell_access(review)
     sys.exit(reviewed.access_code(review))
@@ -208,9 +209,9 @@ def _tell_access(review: Review) -> None:
         reviewed.say(*reviewed.access_lines(review))
     elif _is_approved(review):
         until = local_time(review["revoke_at"])
-        click.echo(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
+        report_done(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
     else:
-        reviewed.say(reviewed.outcome_line(review))
+        reviewed.say(reviewed.outcome_line(review), status=Status.ERROR)
 
 
 @reviews.command()

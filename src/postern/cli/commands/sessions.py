@@ -19,6 +19,7 @@ from postern.cli.output import as_text, duration, emit, fields, json_option, loc
 from postern.cli.reviewed import person
 from postern.cli.rows import told
 from postern.cli.session_ids import session_argument
+from postern.cli.status import report_note
 from postern.client.client import Client
 from postern.client.shapes import Review, Session, SessionPage
 from postern.domain.review import ReviewStatus
@@ -156,7 +157,7 @@ def _show_page(page: SessionPage) -> None:
         counted = (
             "" if page["total"] is None else f"{page['total']}{' or more' if page['total_is_capped'] else ''} in all; "
         )
-        click.echo(f"{counted}go on with --cursor {page['next_cursor']}, or take --all", err=True)
+        report_note(f"{counted}go on with --cursor {page['next_cursor']}, or take --all")
 
 
 def _show_found(row: list[str], one: Session) -> None:
@@ -187,9 +188,9 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
         try:
             if not timeline.show(happened, with_output=with_output):
-                click.echo("Nothing was asked.", err=True)
+                report_note("Nothing was asked.")
         except NotFound:  # it has not begun, or ended before it did
-            click.echo("Nothing was recorded.", err=True)
+            report_note("Nothing was recorded.")
 
 
 def _show(one: Session) -> None:
