@@ -8,7 +8,16 @@ import click
 
 from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
-from postern.cli.connection_files import MODES, applied, settings, several, warn_of, with_agent, without
+from postern.cli.connection_files import (
+    MODES,
+    applied,
+    report_unmasked,
+    settings,
+    several,
+    warn_of,
+    with_agent,
+    without,
+)
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
@@ -340,6 +349,7 @@ def update(
         if not body.keys().isdisjoint(("agent_id", "command")):
             unserved.warn(api, changed)
     emit(changed, as_json, lambda one: report_done(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    report_unmasked(changed, body)
     warn_of(changed)
 
 
