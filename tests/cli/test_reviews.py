@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -292,6 +293,32 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     assert [one["id"] for one in ann.json("reviews")["data"]] == [review["id"]]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "approved", "status", "said"),
+    [
+        (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
+        (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the time of its access is over"),
+        ((*EXEC, "--no-wait-review"), False, "EXPIRED", "has expired: nobody decided in time"),
+        ((*EXEC, "--no-wait-review"), True, "UNUSED", "was approved, and nobody ran it in time"),
+    ],
+)
+def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(
+    ann: Served, arguments: tuple[str, ...], approved: bool, status: str, said: str
+) -> None:
+    assert ann.cli(*arguments).exit_code == 7
+    (review,) = ann.json("reviews")["data"]
+    if approved:
+        assert as_root(ann, "reviews", "approve", review["id"]).exit_code == 0
+    ann.world.clock.forward(hours=25)
+    ann.run(ann.services.reviews.settle())
+    ann.log_in(ANN)
+    assert ann.ok("reviews", "list", "--status", "EXPIRED").stdout.split("\t")[3] == status
+    assert re.search(rf"^status +{status}$", ann.ok("reviews", "show", review["id"]).stdout, re.MULTILINE)
+    (shown,) = ann.json("reviews")["data"]
+    assert (shown["status"], shown["outcome"]) == ("EXPIRED", status.lower())
+    assert said in reviewed.outcome_line(shown)
+
+
 def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
     ann: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +335,7 @@ def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
 def test_request_for_access_that_needs_no_review_says_so(ann: Served) -> None:
     agent = ann.run(ann.world.add_agent("beside"))
     ann.run(ann.world.add_connection("open", agent=agent))
-    assert "Nobody has to agree" in ann.ok("reviews", "request", "open").stdout
+    assert "No approval is required" in ann.ok("reviews", "request", "open").stdout
     assert ann.json("reviews", "request", "open") == {"required": False, "review": None}
     assert ann.cli("reviews", "request", "nowhere").exit_code == 5
 

@@ -35,6 +35,13 @@ _CODES = {
 }
 
 
+_EXPIRIES = {
+    "EXPIRED": "has expired: nobody decided in time; ask again",
+    "ENDED": "was approved, and the time of its access is over; ask again",
+    "UNUSED": "was approved, and nobody ran it in time; ask again",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """`seconds` to wait for the decision; None is as long as the review does. `quiet`: nothing is said of it."""
@@ -111,12 +118,20 @@ def tell(result: ExecResult) -> None:
     say(outcome_line(review), status=Status.ERROR)
 
 
+def status_of(review: Review) -> str:
+    """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
+    outcome = review.get("outcome")  # gateways of earlier versions do not have it
+    return outcome.upper() if outcome and review["status"] == ReviewStatus.EXPIRED else review["status"]
+
+
 def outcome_line(review: Review) -> str:
     """Return how a review that does not wait ended, with who refused it and why."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
-    return f"review {review['id']} is {review['status']}{by}{why}"
+    status = status_of(review)
+    what = _EXPIRIES.get(status) or f"is {status}"
+    return f"review {review['id']} {what}{by}{why}"
 
 
 def access_lines(review: Review) -> list[str]:

@@ -14,7 +14,7 @@ def program_name() -> str:
     `make up` runs it from a virtual environment that is not active. Another program that contains it says `postern`.
     """
     own, found = Path(sys.argv[0]), shutil.which("postern")
-    if own.name == "__main__.py":
+    if own.parts[-2:] == ("postern", "__main__.py"):
         return "postern" if found else f"{shlex.quote(sys.executable)} -m postern"
     if own.name != "postern":
         return "postern"

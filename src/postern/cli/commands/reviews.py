@@ -14,7 +14,7 @@ from postern.cli import completion, reviewed
 from postern.cli.api import client
 from postern.cli.moments import seconds
 from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
-from postern.cli.reviewed import PAUSE, person
+from postern.cli.reviewed import PAUSE, person, status_of
 from postern.cli.rows import page_of, paging_options, told
 from postern.cli.session_ids import session_option
 from postern.cli.status import Status, report_done, report_note
@@ -73,7 +73,11 @@ def list_(
     offset: int = 0,
     every: bool = False,
 ) -> None:
-    """List reviews: those that wait first, then the newest."""
+    """List reviews: those that wait first, then the newest.
+
+    What --status EXPIRED selects is shown as EXPIRED where nobody decided in time, as ENDED where access was given and
+    its time is over, and as UNUSED where a script was approved and nobody ran it in time.
+    """
     filters = {
         "waiting_for_me": "true" if for_me else None,
         "owner": "self" if mine else None,
@@ -93,7 +97,7 @@ def _show_page(page: RowPage) -> None:
             one["id"],
             local_time(one["created_at"]),
             one["type"],
-            one["status"],
+            status_of(one),
             one["connection"],
             person(one["owner"]),
             ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
@@ -120,7 +124,7 @@ def _show(one: Review) -> None:
         [
             ("review", one["id"]),
             ("type", one["type"]),
-            ("status", one["status"]),
+            ("status", status_of(one)),
             ("connection", one["connection"]),
             ("asked by", person(one["owner"])),
             ("reason", one["reason"]),
@@ -325,6 +329,6 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
 
 
 def _line(one: Review) -> str:
-    what = f"{local_time(one['created_at'])}  {one['status']}  {one['id']}  {one['type']} on {one['connection']}"
+    what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
     why = f": {one['reason']}" if one["reason"] else ""
     return one_line(f"{what} by {person(one['owner'])}{why}")

@@ -16,7 +16,7 @@ from postern.cli.commands.session_keeping import hold, holds, purge, purges, rel
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
-from postern.cli.reviewed import person
+from postern.cli.reviewed import person, status_of
 from postern.cli.rows import told
 from postern.cli.session_ids import session_argument
 from postern.cli.status import report_note
@@ -232,7 +232,7 @@ def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
         for voice in review["voices"]
     ]
     return [
-        ("review", f"{review['id']} ({review['status'].lower()})"),
+        ("review", f"{review['id']} ({status_of(review).lower()})"),
         ("review reason", review["reason"]),
         ("reviewers", [entry["group"] for entry in review["review_groups_data"]]),
         ("reviewed by", decisions),
