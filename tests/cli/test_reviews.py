@@ -190,8 +190,8 @@ def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("exec",), 2, "say on which connection"),
-        (("exec", "--resume", "x", "guarded"), 2, "give nothing else of it"),
+        (("exec",), 2, "give the name of a connection"),
+        (("exec", "--resume", "x", "guarded"), 2, "give no other option of it"),
         (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait-review"), 2, "not both"),
         (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone goes with --time-window"),
         (("reviews", "approve", "x", "--time-window", "22:00"), 2, "22:00-06:00"),
@@ -262,6 +262,14 @@ def config_token(home: Path) -> Secret:
     used = require(environment)
     assert used.token is not None
     return used.token
+
+
+@pytest.mark.parametrize("more", [("select 1",), ("--env", "MODE=dry", "-i", "select 1")])
+def test_exec_with_arguments_on_a_database_says_how_to_give_a_script(ann: Served, more: tuple[str, ...]) -> None:
+    refused = ann.cli("exec", "guarded", *more)
+    assert refused.exit_code == 2
+    assert "`postern exec guarded -i 'select 1'`" in refused.stderr
+    assert ann.json("sessions")["data"] == []
 
 
 def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None:

@@ -76,6 +76,12 @@ def test_errors_and_usage_errors_have_the_same_tag(
     assert lines[-1].startswith("[error] No such command 'conections'. (Did you mean one of:")
 
 
+def test_command_of_a_group_below_is_suggested() -> None:
+    result = CliRunner().invoke(cli, ["users", "create", "eve@example.com", "--role", "auditor"])
+    assert result.exit_code == 2
+    assert result.stderr.endswith("Error: No such command 'users'. Did you mean 'admin users'?\n")
+
+
 def test_group_without_a_command_prints_its_help() -> None:
     result = CliRunner().invoke(cli, [])
     assert result.exit_code == 2

@@ -135,8 +135,19 @@ class LazyGroup(click.Group):
         name = args[0]
         known = self.list_commands(ctx)
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
+            below = self._below(name, ctx)
+            if below is not None:
+                raise click.UsageError(f"No such command {name!r}. Did you mean {below!r}?", ctx)
             raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def _below(self, name: str, ctx: click.Context) -> str | None:
+        """Return a command of that name in a group below, such as `admin users` for `users`."""
+        for group in self.list_commands(ctx):
+            inner = self.get_command(ctx, group)
+            if isinstance(inner, LazyGroup) and name in inner.list_commands(ctx):
+                return f"{group} {name}"
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

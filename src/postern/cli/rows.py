@@ -19,7 +19,7 @@ from postern.domain.secret import Secret
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 DEFAULT_LIMIT = 50
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 groups_option = click.option(
     "--group",
     "groups",
@@ -44,7 +44,7 @@ def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         json_option,
         click.option("--all", "every", is_flag=True, help="All pages."),
-        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many."),
+        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
         click.option("--limit", type=click.IntRange(1, PAGE), default=DEFAULT_LIMIT, show_default=True),
     ):
         command = option(command)

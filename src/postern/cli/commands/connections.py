@@ -51,10 +51,12 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 
 
 @connections.command("list")
-@click.option("--search", help="Only those whose name, type, subtype or resource holds this text.")
+@click.option("--search", help="Only those whose name, type, subtype or resource contains this text.")
 @click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
 @click.option("--subtype", help="Only those of this subtype, as in postgres.")
-@click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
+@click.option(
+    "--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is online, or offline."
+)
 @click.option(
     "--tag",
     "--tags",
@@ -115,8 +117,9 @@ def _address(one: Connection) -> str | None:
 def show(name: str, as_json: bool) -> None:
     """Show one connection, by name or id.
 
-    `status` says whether its agent is there, `target_status` how the last test of the target went (`postern connections
-    test`). Administrators also see `target`: host, port, user and database. Passwords and keys are shown to nobody.
+    `status` is online while its agent is connected. `target_status` is the result of the last test of the target
+    (`postern connections test`). Administrators also see `target`: host, port, user and database. Passwords and keys
+    are never shown.
     """
     with client() as api:
         found = api.connections.get(name)
@@ -201,14 +204,14 @@ def _show_schema(found: Row) -> None:
 
 @connections.command()
 @click.argument("name", required=False)
-@click.option("--type", "kind", help="database, application or custom; that of the subtype when missing.")
+@click.option("--type", "kind", help="database, application or custom.  [default: that of the subtype]")
 @click.option(
     "--subtype",
     default="postgres",
     show_default=True,
     help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
 )
-@click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
+@click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
 @secret_values.options
 @tag_option("A tag; repeatable.")
 @click.option(
@@ -216,7 +219,7 @@ def _show_schema(found: Row) -> None:
     "redact_types",
     multiple=True,
     metavar="TYPE",
-    help="Mask this in output; repeatable.",
+    help="Mask this information type in output; repeatable.",
     shell_complete=completion.types,
 )
 @click.option(
@@ -230,7 +233,7 @@ def _show_schema(found: Row) -> None:
 @click.option(
     "--agent",
     shell_complete=completion.agents,
-    help="The agent that reaches the target; the gateway's own, or the only one, when missing.",
+    help="The agent that reaches the target.  [default: the gateway's own, or the only one]",
 )
 @ssh_switches.options
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
@@ -238,21 +241,21 @@ def _show_schema(found: Row) -> None:
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
     """Create a connection.
 
-    Values of --env are kept encrypted and are shown to nobody who connects. VALUE is the value itself, or:
+    Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or:
 
     \b
     --env PASS                          from the environment variable PASS
-    --env PASS=-                        asked for, or a line of standard input
+    --env PASS=-                        typed at a prompt, or a line of standard input
     --env PASS=file://PATH              from a file
     --env PASS=base64://…               decoded
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
     \b
-    Keys of postgres and mysql: HOST and USER; PORT, DB, PASS, SSLMODE, SSLROOTCERT
-    Keys of ssh: HOST and USER; PORT, and PASS, PRIVATE_KEY or SSH_AUTH_SOCK
+    Keys of postgres and mysql: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
 
-    A key that the subtype does not have is refused. A command takes any key, and gets what --secret-file has as a
-    file of its own, whose path is in the variable KEY; references, - and base64:// are possible there, too.
+    Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a
+    file for the command, and the variable KEY holds the file's path; it takes references, - and base64://, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
@@ -303,8 +306,10 @@ def _words(command: str) -> list[str]:
 
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
-@click.option("--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set one field of the API; repeatable.")
-@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
+@click.option(
+    "--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set a field, named as in the API; repeatable."
+)
+@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Clear a field; repeatable.")
 @secret_values.options
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
 @tag_option("Set a tag; repeatable.")
@@ -327,9 +332,9 @@ def update(
 ) -> None:
     """Change fields of a connection; the others stay as they are.
 
-    A VALUE of --set is a number, true or false, JSON, or text, as the field is; a list may be given as a,b. Those of
-    --env and --secret-file are as `postern connections create` has them. Running sessions follow: a right that is taken
-    away ends them.
+    --set takes the value that the API's field has: a number, true or false, text or JSON. A list can be given as a,b.
+    --env and --secret-file are those of `postern connections create`. Changes apply to running sessions: a session that
+    is no longer allowed ends.
     """
     body = {**settings(values, unset), **ssh_switches.taken(switches)}
     secrets = secret_values.given(variables, files)

@@ -31,9 +31,10 @@ _TAGS = {State.OK: "[ok]   ", State.WARNING: "[warn] ", State.WRONG: "[error]"} 
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | None, port: int, as_json: bool) -> None:
-    """Find what is wrong with a set-up: what, why it matters, and what to type.
+    """Diagnose problems: what is wrong, why it matters, and what to do.
 
-    Without a flag it checks this machine's way to its gateway. It changes nothing. Exit code 1 when something is wrong.
+    Without an option it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 when
+    something is wrong.
 
     \b
     postern doctor

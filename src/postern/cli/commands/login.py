@@ -44,11 +44,13 @@ class Wish:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--email", help="Who you are, for a login by password; asked for when missing.")
+@click.option("--email", help="Your e-mail address, for a login by password.  [default: asks for it]")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
-@click.option("--api-key", metavar="KEY", help="Keep this API key instead; '-' reads it from standard input.")
-@click.option("--organization", metavar="NAME", help="Where your account is; the default organisation when missing.")
+@click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
+@click.option(
+    "--organization", metavar="NAME", help="Your account's organisation.  [default: the default organisation]"
+)
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
 def login(url: str | None, organization: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:

@@ -86,7 +86,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
             click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
             click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
-            click.option("--correlation-id", help="Only those that were given this one."),
+            click.option("--correlation-id", help="Only those with this correlation id."),
             click.option("--issue", metavar="KEY", help="Only those for which this issue was opened."),
             click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
             click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
