@@ -18,7 +18,7 @@ from postern.cli.output import local_time
 from postern.cli.progress import Progress
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import ExecResult, Review
+from postern.client.shapes import ExecResult, Review, Row
 from postern.domain.review import ReviewStatus
 from postern.domain.text import one_line
 from postern.errors import Conflict, PosternError, Unavailable
@@ -118,10 +118,10 @@ def tell(result: ExecResult) -> None:
     say(outcome_line(review), status=Status.ERROR)
 
 
-def status_of(review: Review) -> str:
+def status_of(review: Review | Row) -> str:
     """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
     outcome = review.get("outcome")  # gateways of earlier versions do not have it
-    return outcome.upper() if outcome and review["status"] == ReviewStatus.EXPIRED else review["status"]
+    return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])
 
 
 def outcome_line(review: Review) -> str:

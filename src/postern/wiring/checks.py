@@ -100,8 +100,8 @@ async def find_offline_agents(database: Database, now: datetime) -> list[tuple[s
     async with database.statement() as connection:
         rows = (await connection.execute(select(agents).where(silent).order_by(agents.c.name))).all()
         own = served.where(connections.c.agent_id.in_([one.id for one in rows]))
-        names = (await connection.execute(own)).all()
-    return [(one.name, one.mode, [name for agent, name in names if agent == one.id]) for one in rows]
+        named = (await connection.execute(own)).all()
+    return [(one.name, one.mode, [each.name for each in named if each.agent_id == one.id]) for one in rows]
 
 
 def is_migrated(settings: Settings) -> bool:
