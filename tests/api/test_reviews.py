@@ -90,6 +90,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "session": answer["session_id"],
         "type": "onetime",
         "status": "PENDING",
+        "outcome": None,
         "connection": "guarded",
         "owner": {"id": str(bob.id), "name": "bob", "email": bob.email, "chat_id": ""},
         "reason": "ticket 4711",

@@ -202,7 +202,7 @@ def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
     assert (approved["status"], approved["self_approved"]) == ("APPROVED", True)
     sitting.shows("42\r\n")
     assert sitting.leaves() == 3
-    assert b"postern: approved; it runs now" in sitting.shown
+    assert b"[info] approved; it runs now" in sitting.shown
 
     def is_over() -> bool:
         shown = json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)
@@ -220,8 +220,8 @@ def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gate
     session = str(newest(gateway)["id"])
     sitting.shows(" s  running")
     (tmp_path / "enough").touch()
-    assert f"`postern sessions show {session}` shows it so far" in sitting.shown.decode()
-    sitting.shows(f"postern: session {session}\r\n")
+    assert f"postern sessions show {session}` shows it so far" in sitting.shown.decode()
+    sitting.shows(f"[info] session {session}\r\n")
     assert b"\r\x1b[Kbegun\r\nended\r\n" in sitting.shown
     assert sitting.leaves() == 0
 

@@ -102,6 +102,34 @@ def written(way: str, name: str, tmp_path: Path, fields: dict[str, Any]) -> tupl
 TYPES = {"redact_types": ["EMAIL_ADDRESS"]}
 
 
+@pytest.mark.parametrize("before", [TYPES, {}], ids=["with types", "with the usual types"])
+@pytest.mark.parametrize("way", ["--unset", "--set", "apply"])
+def test_removing_all_types_switches_masking_off_and_says_so(
+    known: Served, tmp_path: Path, way: str, before: dict[str, Any]
+) -> None:
+    known.ok(*written("update", "shop", tmp_path, before | {"redact_enabled": True}))
+    known.ok("masking", "create", "people", "--preset", "recommended", "--connection", "shop")
+    removal = {
+        "--unset": ("connections", "update", "shop", "--unset", "redact_types"),
+        "--set": ("connections", "update", "shop", "--set", "redact_types="),
+        "apply": written("apply", "shop", tmp_path, {"redact_types": []}),
+    }
+    done = known.ok(*removal[way])
+    shown = known.json("connections", "show", "shop")
+    assert (shown["redact_enabled"], shown["redact_types"]) == (False, [])
+    assert done.stderr == (
+        "postern: shop: no information types are masked any more; masking rules still hold (`postern masking` lists "
+        "them)\n"
+    )
+
+
+def test_masking_can_be_kept_on_without_types(known: Served) -> None:
+    known.ok("connections", "update", "shop", "--set", "redact_types=EMAIL_ADDRESS")
+    done = known.ok("connections", "update", "shop", "--unset", "redact_types", "--set", "redact_enabled=true")
+    assert known.json("connections", "show", "shop")["redact_enabled"] is True
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("way", "name", "fields", "enabled"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -65,11 +66,12 @@ def test_a_whole_set_up_is_well(running: Gateway) -> None:
     code, found = asked(running)
     assert code == 0, found
     named = {"profile", "gateway", "clock", "token", "version", "tunnel port", "control port", "local port", "proxies"}
-    assert set(found) == named
+    assert set(found) == named | {"agents"}
     code, found = asked(running, "--gateway")
     assert code == 0, found
     assert {"data folder", "disk", "store", "master key", "certificate"} <= {name.rstrip("!") for name in found}
     assert "is of this version" in found["store"]["what"]
+    assert found["agents"]["what"] == "all are connected"
 
 
 def test_open_files_of_a_running_gateway_are_shown(running: Gateway) -> None:
@@ -93,6 +95,36 @@ def test_process_near_its_limit_of_open_files_is_a_warning(tmp_path: Path, monke
     assert [one.state for one in found] == [State.WARNING]
     assert "w1 has 19000 of 20000 open" in found[0].what
     assert "LimitNOFILE" in found[0].do
+
+
+def test_agent_that_is_offline_is_a_warning_with_its_connections(running: Gateway) -> None:
+    assert running.run("admin", "agents", "create", "afar").returncode == 0
+    target = ("--env", "HOST=db.example.com", "--env", "USER=app")
+    assert running.run("connections", "create", "far-away", "--agent", "afar", *target).returncode == 0
+    for flags in ((), ("--gateway",)):
+        result = running.run("doctor", "--json", *flags)
+        told = [one for one in json.loads(result.stdout) if one["check"] == "agents" and "'afar'" in one["what"]]
+        assert (result.returncode, [one["state"] for one in told]) == (0, ["warning"]), result.stdout
+        assert told[0]["why"] == "these connections cannot be used: far-away"
+        assert "postern agent" in told[0]["do"]
+    assert running.run("connections", "delete", "far-away", "--yes").returncode == 0
+    assert running.run("admin", "agents", "delete", "afar", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize("file", sorted(Path(of_client.__file__).parent.glob("*.py")), ids=lambda file: file.stem)
+def test_advice_that_ends_sessions_says_so(file: Path) -> None:
+    """Every text of the doctor that has people restart a gateway, or renew the key of an agent."""
+    texts = [text for text in _texts(file) if re.search(r"\brestart|renew-key|: a start migrates", text)]
+    assert [text for text in texts if not re.search(r"\{RESTART\}|ends (running|the) sessions", text)] == []
+
+
+def _texts(file: Path) -> list[str]:
+    """Return the texts of a module as they are written; a text in several literals is one."""
+    tree = ast.parse(file.read_text())
+    whole = [one for one in ast.walk(tree) if isinstance(one, ast.JoinedStr)]
+    parts = {id(part) for one in whole for part in ast.walk(one) if part is not one}
+    plain = [one for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return [ast.unparse(one) for one in (*whole, *plain) if id(one) not in parts]
 
 
 def test_it_is_readable(running: Gateway) -> None:
@@ -202,7 +234,8 @@ def test_the_clock_of_an_agents_machine_and_of_this_one(
     monkeypatch.setattr(of_client, "time", skewed)
     for arguments, environment in (((), {}), (("--agent",), {"POSTERN_KEY": made["key"]})):
         code, found = asked(running, *arguments, **environment)
-        assert (code, [name for name in found if name.endswith("!")]) == (1, ["clock!"]), found
+        bad = [name for name in found if name.endswith("!") and name != "agents!"]  # whose agent was never started
+        assert (code, bad) == (1, ["clock!"]), found
         said = re.search(r"clock is (\d+) s (ahead of|behind) the gateway's", found["clock!"]["what"])
         assert said is not None
         assert 86 <= int(said[1]) <= 94

@@ -64,7 +64,7 @@ def test_a_script_that_cannot_be_killed_is_said_to_go_on(capsys: pytest.CaptureF
     with pytest.raises(SystemExit) as ended:
         waited(answers)
     assert ended.value.code == 130
-    assert capsys.readouterr().err == ("postern: session s1 could not be killed, and may go on: not\\x1b[2J yours\n")
+    assert capsys.readouterr().err == ("postern: session s1 could not be killed and may still run: not\\x1b[2J yours\n")
 
 
 def waiting(status: str = "PENDING") -> dict[str, Any]:

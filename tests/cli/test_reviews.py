@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,8 +190,8 @@ def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("exec",), 2, "say on which connection"),
-        (("exec", "--resume", "x", "guarded"), 2, "give nothing else of it"),
+        (("exec",), 2, "give the name of a connection"),
+        (("exec", "--resume", "x", "guarded"), 2, "give no other option of it"),
         (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait-review"), 2, "not both"),
         (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone goes with --time-window"),
         (("reviews", "approve", "x", "--time-window", "22:00"), 2, "22:00-06:00"),
@@ -263,6 +264,14 @@ def config_token(home: Path) -> Secret:
     return used.token
 
 
+@pytest.mark.parametrize("more", [("select 1",), ("--env", "MODE=dry", "-i", "select 1")])
+def test_exec_with_arguments_on_a_database_says_how_to_give_a_script(ann: Served, more: tuple[str, ...]) -> None:
+    refused = ann.cli("exec", "guarded", *more)
+    assert refused.exit_code == 2
+    assert "`postern exec guarded -i 'select 1'`" in refused.stderr
+    assert ann.json("sessions")["data"] == []
+
+
 def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None:
     ann.world.clock.forward(seconds=60)
     refused = ann.cli(*EXEC, "--no-wait-review")
@@ -292,6 +301,32 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     assert [one["id"] for one in ann.json("reviews")["data"]] == [review["id"]]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "approved", "status", "said"),
+    [
+        (("reviews", "request", "guarded"), False, "EXPIRED", "has expired: nobody decided in time"),
+        (("reviews", "request", "guarded"), True, "ENDED", "was approved, and the time of its access is over"),
+        ((*EXEC, "--no-wait-review"), False, "EXPIRED", "has expired: nobody decided in time"),
+        ((*EXEC, "--no-wait-review"), True, "UNUSED", "was approved, and nobody ran it in time"),
+    ],
+)
+def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(
+    ann: Served, arguments: tuple[str, ...], approved: bool, status: str, said: str
+) -> None:
+    assert ann.cli(*arguments).exit_code == 7
+    (review,) = ann.json("reviews")["data"]
+    if approved:
+        assert as_root(ann, "reviews", "approve", review["id"]).exit_code == 0
+    ann.world.clock.forward(hours=25)
+    ann.run(ann.services.reviews.settle())
+    ann.log_in(ANN)
+    assert ann.ok("reviews", "list", "--status", "EXPIRED").stdout.split("\t")[3] == status
+    assert re.search(rf"^status +{status}$", ann.ok("reviews", "show", review["id"]).stdout, re.MULTILINE)
+    (shown,) = ann.json("reviews")["data"]
+    assert (shown["status"], shown["outcome"]) == ("EXPIRED", status.lower())
+    assert said in reviewed.outcome_line(shown)
+
+
 def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
     ann: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +343,7 @@ def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
 def test_request_for_access_that_needs_no_review_says_so(ann: Served) -> None:
     agent = ann.run(ann.world.add_agent("beside"))
     ann.run(ann.world.add_connection("open", agent=agent))
-    assert "Nobody has to agree" in ann.ok("reviews", "request", "open").stdout
+    assert "No approval is required" in ann.ok("reviews", "request", "open").stdout
     assert ann.json("reviews", "request", "open") == {"required": False, "review": None}
     assert ann.cli("reviews", "request", "nowhere").exit_code == 5
 

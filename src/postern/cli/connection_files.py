@@ -10,6 +10,7 @@ import click
 
 from postern.cli import unserved
 from postern.cli.json_files import parsed
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import is_identifier
@@ -47,7 +48,14 @@ def settings(values: Sequence[str], unset: Sequence[str]) -> Row:
         if name not in _EMPTY:
             raise click.UsageError(f"--unset: {one_line(name)!r} cannot be emptied; these can: {', '.join(_EMPTY)}")
         body[name] = _EMPTY[name]
-    return body
+    return _without_types(body)
+
+
+def _without_types(body: Row) -> Row:
+    """Switch masking off where a body removes all types and does not say otherwise: without types, the gateway would
+    mask the usual ones."""
+    removes = "redact_types" in body and not body["redact_types"] and body.get("redact_enabled") is None
+    return {**body, "redact_enabled": False} if removes else body
 
 
 def _value(name: str, text: str) -> Any:
@@ -120,6 +128,7 @@ def applied(api: Client, wanted: Row) -> Row:
         changed = api.connections.update(name, changes)
         if not changes.keys().isdisjoint(("command", "agent_id")):
             unserved.warn(api, changed)
+        report_unmasked(changed, changes)
         warn_of(changed)
         after: Row = dict(changed)
         # Values of a secret are shown to nobody, so whether these were the same is not known here.
@@ -134,19 +143,30 @@ def _differences(current: Row, given: Row) -> Row:
     always sent together."""
     if given.get("redact_types") and given.get("redact_enabled") is None:
         given = {**given, "redact_enabled": True}
+    given = _without_types(given)
     changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
     if "redact_types" in changes and "redact_enabled" in given:
         changes["redact_enabled"] = given["redact_enabled"]
     return changes
 
 
+def report_unmasked(connection: Connection, body: Row) -> None:
+    """Print to standard error that a write removed the last types."""
+    if body.get("redact_enabled") is False and not body.get("redact_types", connection["redact_types"]):
+        report(
+            Status.INFO,
+            f"{one_line(connection['name'])}: no information types are masked any more; masking rules still hold "
+            "(`postern masking` lists them)",
+        )
+
+
 def warn_of(connection: Connection) -> None:
     """Print to standard error what the connection's settings do not achieve."""
     name = one_line(connection["name"])
     for warning in connection.get("warnings", ()):
-        click.echo(f"Warning: {name}: {warning}.", err=True)
+        report(Status.WARNING, f"{name}: {warning}.")
     if connection.get("guardrails_advisory"):
-        click.echo(
-            "postern: guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
-            err=True,
+        report(
+            Status.INFO,
+            "guardrails are advisory here: a shell has other ways to say it, and a program can encode output.",
         )

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import click
-
 from postern.cli import reviewed
 from postern.cli.progress import Progress
 from postern.cli.reviewed import Patience
+from postern.cli.status import Status, report, status_line
 from postern.client.client import Client
 from postern.client.shapes import ExecResult
 from postern.domain.text import printable
@@ -38,9 +37,7 @@ def wait(
             result = begin(AT_FIRST)
     except KeyboardInterrupt:
         progress.end()
-        click.echo(
-            "postern: the script may go on; `postern sessions list --verb exec --status open` shows it", err=True
-        )
+        report(Status.INFO, "the script may go on; `postern sessions list --verb exec --status open` shows it")
         sys.exit(INTERRUPTED)
     if result["output_status"] == reviewed.WAITING:
         result = _reviewed(api, result, progress, patience or Patience(), is_wanted())
@@ -50,8 +47,11 @@ def wait(
             return _followed(api, result, again, is_wanted=False)
     progress.say(
         "running; Ctrl-C kills it",
-        note=f"postern: session {result['session_id']}; elsewhere `postern sessions show {result['session_id']}` "
-        "shows it so far",
+        note=status_line(
+            Status.INFO,
+            f"session {result['session_id']}; elsewhere `postern sessions show {result['session_id']}` shows it so far",
+            is_terminal=True,
+        ),
     )
     return _followed(api, result, progress, is_wanted=is_wanted())
 
@@ -106,10 +106,10 @@ def _kill(api: Client, session_id: str) -> None:
     try:
         api.sessions.kill(session_id)
     except PosternError as error:
-        said = f"session {session_id} could not be killed, and may go on: {printable(error.message)}"
+        report(Status.ERROR, f"session {session_id} could not be killed and may still run: {printable(error.message)}")
     else:
-        said = f"killed session {session_id}; `postern sessions show {session_id} --output` shows what it printed"
-    click.echo(f"postern: {said}", err=True)
+        shown = f"`postern sessions show {session_id} --output` shows what it printed"
+        report(Status.INFO, f"killed session {session_id}; {shown}")
 
 
 @contextmanager

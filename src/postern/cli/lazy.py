@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from postern.cli import profile
+from postern.cli.status import Status, UsageMistake, report
 from postern.domain.text import printable
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable, Unreachable
 
@@ -79,7 +80,7 @@ class Failure(click.ClickException):
         self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"postern: {self.message}", err=True)
+        report(Status.ERROR, self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,19 @@ class LazyGroup(click.Group):
         name = args[0]
         known = self.list_commands(ctx)
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
+            below = self._below(name, ctx)
+            if below is not None:
+                raise click.UsageError(f"No such command {name!r}. Did you mean {below!r}?", ctx)
             raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def _below(self, name: str, ctx: click.Context) -> str | None:
+        """Return a command of that name in a group below, such as `admin users` for `users`."""
+        for group in self.list_commands(ctx):
+            inner = self.get_command(ctx, group)
+            if isinstance(inner, LazyGroup) and name in inner.list_commands(ctx):
+                return f"{group} {name}"
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -154,9 +166,18 @@ class LazyGroup(click.Group):
             return super().make_context(*given, **more)
         except PosternError as error:
             raise Failure(error) from None
+        except click.UsageError as error:
+            raise _as_mistake(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except PosternError as error:
             raise Failure(error) from None
+        except click.UsageError as error:
+            raise _as_mistake(error) from None
+
+
+def _as_mistake(error: click.UsageError) -> click.UsageError:
+    is_shown_by_itself = isinstance(error, UsageMistake | click.exceptions.NoArgsIsHelpError)
+    return error if is_shown_by_itself else UsageMistake.of(error)

@@ -11,35 +11,38 @@ from postern.cli.lazy import PROFILE, Lazy, LazyGroup
 COMMANDS = {
     "up": Lazy("postern.cli.commands.gateway:up", "Run the gateway with a demo database to try it on.", profile=False),
     "gateway": Lazy("postern.cli.commands.gateway:gateway", "Run the gateway.", profile=False),
-    "agent": Lazy("postern.cli.commands.agent:agent", "Run an agent near the targets.", profile=False),
+    "agent": Lazy("postern.cli.commands.agent:agent", "Run an agent in the network of the targets.", profile=False),
     "run": Lazy(
         "postern.cli.commands.run:run",
-        "Run an agent in an application's container, with its connection.",
+        "Run an agent inside an application's container.",
         profile=False,
     ),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
-    "logout": Lazy("postern.cli.commands.login:logout", "End the login."),
-    "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),
+    "logout": Lazy("postern.cli.commands.login:logout", "Log out."),
+    "setup": Lazy("postern.cli.commands.setup:setup", "Set your password with a set-up link."),
     "setup-link": Lazy(
-        "postern.cli.commands.setup:setup_link", "Make a set-up link, on the gateway's machine.", profile=False
+        "postern.cli.commands.setup:setup_link", "Create a set-up link, on the gateway's machine.", profile=False
     ),
-    "whoami": Lazy("postern.cli.commands.whoami:whoami", "Show who you are, what you may, and until when."),
+    "whoami": Lazy(
+        "postern.cli.commands.whoami:whoami", "Show your account, role and groups, and when the login expires."
+    ),
     "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
     "password": Lazy("postern.cli.commands.password:password", "Change your password."),
     "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
-    "connect": Lazy(
-        "postern.cli.commands.connect:connect", "Reach a database with its own client, or a command at this terminal."
-    ),
+    "connect": Lazy("postern.cli.commands.connect:connect", "Connect to a database, a server or a command."),
     "proxy-manager": Lazy(
-        "postern.cli.commands.proxy_manager:proxy_manager", "Open local ports when you ask for it elsewhere."
+        "postern.cli.commands.proxy_manager:proxy_manager", "Open local ports on request from the API."
     ),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
-    "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),
+    "access": Lazy("postern.cli.commands.access:access", "Explain why a user can or cannot use a connection."),
     "sessions": Lazy(
         "postern.cli.commands.sessions:sessions", "List sessions, show, watch, replay, export, end or verify them."
     ),
-    "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
+    "recordings": Lazy(
+        "postern.cli.commands.recordings:recordings",
+        "Verify that recordings and logs are unchanged, and export the proof.",
+    ),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
     "reviews": Lazy("postern.cli.commands.reviews:reviews", "List reviews, and approve, reject or revoke them."),
     "runbooks": Lazy("postern.cli.commands.runbooks:runbooks", "List, show and run scripts that are kept in git."),
@@ -47,17 +50,19 @@ COMMANDS = {
     "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
     "ssh-keys": Lazy("postern.cli.commands.ssh_keys:ssh_keys", "List, add and remove your SSH keys."),
-    "ssh-login": Lazy("postern.cli.commands.ssh_login:ssh_login", "Let an SSH client in that waits for you."),
-    "chat": Lazy("postern.cli.commands.chat:chat", "Decide reviews from a chat: whose account there is yours."),
+    "ssh-login": Lazy("postern.cli.commands.ssh_login:ssh_login", "Approve an SSH client that waits for a login."),
+    "chat": Lazy("postern.cli.commands.chat:chat", "Link your Slack account, to decide reviews there."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
-    "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine.", profile=False),
+    "auth": Lazy(
+        "postern.cli.commands.auth:auth", "Reset how users log in, on the gateway's own machine.", profile=False
+    ),
     "keys": Lazy(
-        "postern.cli.commands.keys:keys", "Rotate the keys that secrets are encrypted with, on the host.", profile=False
+        "postern.cli.commands.keys:keys", "Rotate the encryption keys, on the gateway's machine.", profile=False
     ),
     "completion": Lazy(
-        "postern.cli.commands.completion:completion", "Print what makes your shell complete.", profile=False
+        "postern.cli.commands.completion:completion", "Print the completion script for your shell.", profile=False
     ),
-    "doctor": Lazy("postern.cli.commands.doctor:doctor", "Find what is wrong with a set-up."),
+    "doctor": Lazy("postern.cli.commands.doctor:doctor", "Diagnose problems of a client, an agent or a gateway."),
     "version": Lazy("postern.cli.commands.version:version", "Show the version.", profile=False),
     # What the supervisor starts; nobody types these.
     "worker": Lazy("postern.cli.commands.worker:worker", hidden=True, profile=False),
@@ -75,7 +80,7 @@ COMMANDS = {
     metavar="NAME",
     expose_value=False,
     callback=profile.choose,
-    help="Use this profile, not the current one; POSTERN_PROFILE does so, too.",
+    help="Use this profile, not the current one. POSTERN_PROFILE does the same.",
 )
 @click.version_option(__version__, "--version", message="postern %(version)s")
 def cli() -> None:
@@ -91,9 +96,9 @@ def cli() -> None:
     Who am I, and where:           postern whoami
     Manage users and the server:   postern admin
 
-    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable: the
-    gateway, an agent or a target does not answer, 7 it waits for a review, 8 that was rejected, revoked or not given in
-    time, 9 withdrawn or killed before it ran.
+    Exit codes: 0 success, 1 failure, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 the gateway, an agent or
+    a target does not answer, 7 a review is pending, 8 the review was rejected, revoked or has expired, 9 withdrawn or
+    killed before it ran.
     """
 
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from postern.cli.forward import Forward, Reached
 from postern.cli.reviewed import ReviewNotices
+from postern.cli.status import Status, report
 from postern.domain.text import one_line
 
 # psql calls its socket by its port; the number says nothing else.
@@ -72,7 +71,7 @@ async def _run(
     client: NativeClient, command: Sequence[str], reached: Reached, folder: Path, database: str, renew: Renewal
 ) -> int:
     notices = None if client.tells else ReviewNotices(reached.connection)
-    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     forward.joined = notices.look_soon if notices else forward.joined
     is_mysql = reached.protocol == "mysql"
     await forward.start_socket(folder / (_MYSQL_SOCKET if is_mysql else f".s.PGSQL.{_PORT}"))

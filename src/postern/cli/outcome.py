@@ -15,6 +15,7 @@ from postern.cli.lazy import FAILED
 from postern.cli.output import emit
 from postern.cli.progress import Progress, counted
 from postern.cli.session_ids import resolve
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import EventTriple, ExecResult, Session
 from postern.domain.connection import OF_VALUES
@@ -79,9 +80,9 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
     if not structured or result["output_status"] != "success":
         _print_parts(session, _events(api, result["session_id"]), errors_only=structured)
     _point_at((session.get("script") or {}).get("data", ""), result)
-    click.echo(f"postern: session {result['session_id']}", err=True)
+    report(Status.INFO, f"session {result['session_id']}")
     if (session["metrics"] or {}).get("truncated"):
-        click.echo("postern: the output was cut at the gateway's limit", err=True)
+        report(Status.INFO, "the output was cut at the gateway's limit")
 
 
 def _events(api: Client, session_id: str) -> Iterator[EventTriple]:
@@ -129,6 +130,6 @@ def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only
         elif kind == "o" and not errors_only:
             click.echo(shown(text), nl=False)
     if is_empty and detail:
-        click.echo(f"postern: {printable(str(detail))}", err=True)
+        report(Status.ERROR, printable(str(detail)))
     if last and not last.endswith("\n"):
         click.echo(err=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from postern.cli.status import report_note
 from postern.domain.text import json_text, one_line
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's answer as JSON.")
@@ -32,7 +33,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> N
     """On a terminal columns as wide as they need, under their titles; elsewhere one tab between values, and no titles,
     as `cut` and `awk` want it. `empty` is said on standard error when there are no rows."""
     if not rows:
-        click.echo(empty, err=True)
+        report_note(empty)
         return
     cells = [[_cell(value) for value in row] for row in rows]
     if not sys.stdout.isatty():

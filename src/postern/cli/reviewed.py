@@ -16,8 +16,9 @@ from postern.cli.api import client
 from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
 from postern.cli.output import local_time
 from postern.cli.progress import Progress
+from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import ExecResult, Review
+from postern.client.shapes import ExecResult, Review, Row
 from postern.domain.review import ReviewStatus
 from postern.domain.text import one_line
 from postern.errors import Conflict, PosternError, Unavailable
@@ -31,6 +32,13 @@ _CODES = {
     ReviewStatus.REVOKED: REFUSED,
     ReviewStatus.EXPIRED: REFUSED,
     ReviewStatus.WITHDRAWN: WITHDRAWN,
+}
+
+
+_EXPIRIES = {
+    "EXPIRED": "has expired: nobody decided in time; ask again",
+    "ENDED": "was approved, and the time of its access is over; ask again",
+    "UNUSED": "was approved, and nobody ran it in time; ask again",
 }
 
 
@@ -60,7 +68,7 @@ def run_when_approved(
         return {**result, "review": review}
     if review["status"] == ReviewStatus.APPROVED:
         if not patience.quiet:
-            click.echo("postern: approved; it runs now", err=True)
+            report(Status.INFO, "approved; it runs now")
         return _run(api, session_id, begin_wait)
     return api.sessions.execution(session_id, wait=begin_wait)
 
@@ -107,7 +115,13 @@ def tell(result: ExecResult) -> None:
         else:
             say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
         return
-    say(outcome_line(review))
+    say(outcome_line(review), status=Status.ERROR)
+
+
+def status_of(review: Review | Row) -> str:
+    """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
+    outcome = review.get("outcome")  # gateways of earlier versions do not have it
+    return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])
 
 
 def outcome_line(review: Review) -> str:
@@ -115,7 +129,9 @@ def outcome_line(review: Review) -> str:
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
-    return f"review {review['id']} is {review['status']}{by}{why}"
+    status = status_of(review)
+    what = _EXPIRIES.get(status) or f"is {status}"
+    return f"review {review['id']} {what}{by}{why}"
 
 
 def access_lines(review: Review) -> list[str]:
@@ -149,10 +165,10 @@ def access_code(review: Review | None) -> int:
     return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
 
 
-def say(*lines: str) -> None:
-    """On standard error. What others typed cannot steer the terminal."""
+def say(*lines: str, status: Status = Status.INFO) -> None:
+    """Print on standard error. What others typed cannot steer the terminal."""
     for line in lines:
-        click.echo(f"postern: {one_line(line)}", err=True)
+        report(status, one_line(line))
 
 
 def wanted(review: Review) -> str:

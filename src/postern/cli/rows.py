@@ -11,6 +11,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.output import emit, fields, json_option, local_time, table
+from postern.cli.status import report_done, report_note
 from postern.client.resources import PAGE, Collection
 from postern.client.shapes import Row, RowPage
 from postern.domain.secret import Secret
@@ -18,7 +19,7 @@ from postern.domain.secret import Secret
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 DEFAULT_LIMIT = 50
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 groups_option = click.option(
     "--group",
     "groups",
@@ -43,7 +44,7 @@ def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         json_option,
         click.option("--all", "every", is_flag=True, help="All pages."),
-        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many."),
+        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
         click.option("--limit", type=click.IntRange(1, PAGE), default=DEFAULT_LIMIT, show_default=True),
     ):
         command = option(command)
@@ -63,7 +64,7 @@ def _show_page(page: RowPage, columns: Sequence[tuple[str, str]], empty: str) ->
     rows = [[_shown(name, one.get(name)) for _, name in columns] for one in page["data"]]
     table([title for title, _ in columns], rows, empty)
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+        report_note(f"{page['total']} in all; go on with --offset, or take --all")
 
 
 def show_row(row: Row, as_json: bool) -> None:
@@ -72,7 +73,7 @@ def show_row(row: Row, as_json: bool) -> None:
 
 def told(row: Any, as_json: bool, text: str) -> None:
     """What was done, in one line."""
-    emit(row, as_json, lambda _: click.echo(text))
+    emit(row, as_json, lambda _: report_done(text))
 
 
 def confirm(question: str, yes: bool) -> None:

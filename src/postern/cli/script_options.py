@@ -31,7 +31,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="DURATION",
             help="How long to wait for a review: 30m, 2h.  [default: as long as the review itself waits]",
         ),
-        click.option("--reason", default="", help="Why; for those who must agree, where the script needs a review."),
+        click.option("--reason", default="", help="Why; shown to the reviewers, if the script needs a review."),
         click.option(
             "--format",
             "form",

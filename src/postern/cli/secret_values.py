@@ -24,6 +24,7 @@ from typing import Any
 import click
 
 from postern.cli.rows import stdin_line
+from postern.cli.status import Status, report
 from postern.domain.connection import SecretKind
 from postern.domain.reference import Reference
 from postern.errors import Invalid
@@ -97,10 +98,10 @@ def _value(option: str, key: str, value: str) -> str:
     if _LIKE_A_REFERENCE.match(value):
         return _reference(option, key, value)
     if _SENSITIVE.fullmatch(key) and value:
-        click.echo(
-            f"Warning: the value of {key} is in the history of the shell and in the list of processes now; "
+        report(
+            Status.WARNING,
+            f"the value of {key} is in the history of the shell and in the list of processes now; "
             f"{option} {key}=- asks for it",
-            err=True,
         )
     if value.startswith(BASE64):
         return _checked(option, key, value.removeprefix(BASE64))

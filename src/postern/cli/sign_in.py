@@ -16,6 +16,7 @@ import click
 
 from postern.cli.loopback import DEADLINE, Loopback
 from postern.cli.progress import Progress
+from postern.cli.status import with_program_name
 from postern.client.authentication import Authentication, Ticket
 from postern.client.http import Http
 from postern.client.shapes import Device
@@ -163,7 +164,7 @@ def challenge_of(verifier: Secret) -> str:
 
 def say(text: str) -> None:
     """Progress, for people: on standard error."""
-    click.echo(printable(text), err=True)
+    click.echo(with_program_name(printable(text)), err=True)
 
 
 def _opened(open_browser: Callable[[str], bool], url: str) -> bool:

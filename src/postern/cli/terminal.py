@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import postern.protocols.terminal.messages as m
 from postern.cli.forward import Forward, Reached
+from postern.cli.status import Status, status_line
 
 _READ = 64 * 1024  # bytes
 _MOST_UNWRITTEN = 1 << 20  # bytes
@@ -104,7 +105,7 @@ class Ends(asyncio.Protocol):
                 self._loop.remove_signal_handler(signal.Signals[f"SIG{name}"])
             stream.close()
         if self._code is None:
-            _write(sys.stderr.fileno(), b"postern: the connection to the gateway was lost\r\n")
+            _write(sys.stderr.fileno(), self._status(Status.ERROR, "the connection to the gateway was lost"))
             return LOST
         return self._code
 
@@ -162,10 +163,15 @@ class Ends(asyncio.Protocol):
             return
         # Nothing runs that it could be for, and it would stand behind all the input that nobody takes.
         self._code = 128 + signal.Signals[f"SIG{name}"]
-        said = b"postern: you no longer wait; the review stays, and who connects again goes on with it"
-        self._unwritten.put_nowait((sys.stderr.fileno(), said + (b"\r\n" if self._at_terminal else b"\n")))
+        said = self._status(Status.INFO, "you no longer wait; the review stays: connect again to use its approval")
+        self._unwritten.put_nowait((sys.stderr.fileno(), said))
         self._unwritten.put_nowait(None)
         self._stream.abort()
+
+    def _status(self, status: Status, text: str) -> bytes:
+        """Return a status message for standard error; a terminal in raw mode needs the carriage return."""
+        line = status_line(status, text, is_terminal=sys.stderr.isatty())
+        return line.encode() + (b"\r\n" if self._at_terminal else b"\n")
 
     def _resized(self) -> None:
         size = _size()

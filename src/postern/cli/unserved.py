@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import Connection
 from postern.domain.agent import AgentMode
@@ -19,13 +18,14 @@ def warn(api: Client, connection: Connection) -> None:
     if agent is None or agent["mode"] != AgentMode.GATEWAY or api.serverinfo().get("gateway_commands", True):
         return
     name = one_line(connection["name"])
-    click.echo(
-        f"Warning: {name} cannot be used yet: the gateway's own agent runs no commands, since they could read the "
+    report(
+        Status.WARNING,
+        f"{name} cannot be used yet: the gateway's own agent runs no commands, since they could read the "
         "gateway's keys.\n"
         "Let another agent run it, on a machine of its own or as another user:\n"
         "  postern admin agents create NAME > agent.key\n"
         '  POSTERN_KEY="$(cat agent.key)" postern agent\n'
         f"  postern connections update {name} --agent NAME\n"
-        "Or, where nobody but you uses this gateway, start it with POSTERN_GATEWAY_COMMANDS=true (--gateway-commands).",
-        err=True,
+        "Or, where nobody but you uses this gateway, start it with POSTERN_GATEWAY_COMMANDS=true (--gateway-commands). "
+        "A restart of the gateway ends all running sessions.",
     )

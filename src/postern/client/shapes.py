@@ -99,6 +99,7 @@ class Review(TypedDict):
     session: str | None
     type: str
     status: str
+    outcome: NotRequired[str | None]  # not told by gateways of earlier versions
     connection: str
     owner: dict[str, str]
     reason: str

@@ -62,6 +62,19 @@ class ReviewStatus(StrEnum):
     EXECUTED = "EXECUTED"
 
 
+class ReviewOutcome(StrEnum):
+    """How a review ended. It tells apart what the status EXPIRED has in common."""
+
+    APPROVED = "approved"  # a statement, which runs at once
+    USED = "used"  # the script ran
+    ENDED = "ended"  # access was given, and its time is over
+    UNUSED = "unused"  # a script was approved, and nobody ran it in time
+    EXPIRED = "expired"  # nobody decided in time
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+    WITHDRAWN = "withdrawn"
+
+
 class ReviewEvent(StrEnum):
     """What happens to a review as a whole. A voice that decides nothing yet is none."""
 
@@ -111,6 +124,16 @@ def after(kind: ReviewKind, status: ReviewStatus, event: ReviewEvent) -> ReviewS
 def is_final(kind: ReviewKind, status: ReviewStatus) -> bool:
     """Whether nothing can happen to it any more."""
     return not any(of is kind and before is status for of, before, _ in TRANSITIONS)
+
+
+_OUTCOMES: Mapping[ReviewStatus, ReviewOutcome] = {
+    ReviewStatus.APPROVED: ReviewOutcome.APPROVED,
+    ReviewStatus.EXECUTED: ReviewOutcome.USED,
+    ReviewStatus.EXPIRED: ReviewOutcome.EXPIRED,
+    ReviewStatus.REJECTED: ReviewOutcome.REJECTED,
+    ReviewStatus.REVOKED: ReviewOutcome.REVOKED,
+    ReviewStatus.WITHDRAWN: ReviewOutcome.WITHDRAWN,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +252,22 @@ class Review:
     def refusal(self) -> Voice | None:
         """Who rejected or revoked it."""
         return next((voice for voice in self.voices if voice.choice is not Choice.APPROVED), None)
+
+    @property
+    def outcome(self) -> ReviewOutcome | None:
+        """None while something can still happen to it."""
+        if not is_final(self.kind, self.status):
+            return None
+        if self.status is ReviewStatus.EXPIRED and self._was_approved:
+            return ReviewOutcome.ENDED if self.kind is ReviewKind.JIT else ReviewOutcome.UNUSED
+        return _OUTCOMES[self.status]
+
+    @property
+    def _was_approved(self) -> bool:
+        """Whether a review that has expired was approved before."""
+        if self.kind is ReviewKind.ONETIME:  # without an approval, the decision is its expiry
+            return self.decided_at is not None and self.decided_at < self.expires_at
+        return self.revoke_at is not None
 
     def is_own(self, person: Person) -> bool:
         return any(person.is_same(one) for one in (self.owner, *self.makers))

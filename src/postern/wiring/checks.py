@@ -7,20 +7,22 @@ import fcntl
 import os
 import sqlite3
 from contextlib import closing, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from cryptography import x509
+from sqlalchemy import or_, select
 
 from postern.agent import policy
 from postern.client.control import attend
-from postern.domain.agent import AgentKey
+from postern.domain.agent import ALIVE_FOR, AgentKey
 from postern.domain.control import Welcome
 from postern.errors import Misconfigured, NotFound, Unavailable
 from postern.metrics.told import gather
 from postern.settings import Settings
 from postern.store.database import Database
+from postern.store.schema import agents, connections
 from postern.wiring import masters, paths
 from postern.wiring.agent import facts
 from postern.wiring.blobs import open_blobs
@@ -75,6 +77,31 @@ def open_files(settings: Settings) -> dict[str, tuple[int, int]]:
         for process, told in answers.items()
         if told is not None and all(name in told for name in names)
     }
+
+
+def offline_agents(settings: Settings) -> list[tuple[str, str, list[str]]]:
+    """Return name, mode and connections of each agent that is offline. Raises Unavailable when the store does not
+    answer."""
+
+    async def ask() -> list[tuple[str, str, list[str]]]:
+        database = Database(settings.url)
+        try:
+            return await find_offline_agents(database, datetime.now(UTC))
+        finally:
+            await database.close()
+
+    return asyncio.run(ask())
+
+
+async def find_offline_agents(database: Database, now: datetime) -> list[tuple[str, str, list[str]]]:
+    """Return name, mode and connections of the agents of all organisations that the gateway did not hear of lately."""
+    silent = or_(agents.c.last_seen.is_(None), agents.c.last_seen <= now - ALIVE_FOR)
+    served = select(connections.c.agent_id, connections.c.name).order_by(connections.c.name)
+    async with database.statement() as connection:
+        rows = (await connection.execute(select(agents).where(silent).order_by(agents.c.name))).all()
+        own = served.where(connections.c.agent_id.in_([one.id for one in rows]))
+        named = (await connection.execute(own)).all()
+    return [(one.name, one.mode, [each.name for each in named if each.agent_id == one.id]) for one in rows]
 
 
 def is_migrated(settings: Settings) -> bool:

@@ -11,11 +11,13 @@ from pathlib import Path
 def program_name() -> str:
     """Return `postern` where the shell finds this very program, and otherwise its full path, quoted for a shell.
 
-    `make up` runs it from a virtual environment that is not active.
+    `make up` runs it from a virtual environment that is not active. Another program that contains it says `postern`.
     """
     own, found = Path(sys.argv[0]), shutil.which("postern")
-    if own.name != "postern":
+    if own.parts[-2:] == ("postern", "__main__.py"):
         return "postern" if found else f"{shlex.quote(sys.executable)} -m postern"
+    if own.name != "postern":
+        return "postern"
     if found and own.exists() and Path(found).samefile(own):
         return "postern"
     return shlex.quote(str(own.absolute()))

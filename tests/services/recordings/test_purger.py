@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import pytest
 from tests.support.recorded import Records
-from tests.support.retention import Keeping
+from tests.support.retention import Keeping, purger_of
 
+from postern.archive.folder import FolderBlobs
 from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.domain.ledger import Kind
 from postern.domain.lists import Page
@@ -508,3 +509,26 @@ async def test_counts_for_reports_stay(keeping: Keeping) -> None:
     await keeping.round()
     assert await world.stores.sessions.get(world.org_id, key) is None
     assert await counted() == before > 0
+
+
+async def test_first_start_does_not_warn_of_the_clock(records: Records, caplog: pytest.LogCaptureFixture) -> None:
+    """A store without sessions has nothing that a wrong clock could purge."""
+    services = records.services()
+    purger = purger_of(records, services, FolderBlobs(records.folder), records.folder)
+    await purger.once()
+    await purger.stop()
+    await purger_of(records, services, FolderBlobs(records.folder), records.folder).once()
+    assert caplog.messages == []
+
+
+async def test_first_round_over_old_sessions_purges_nothing_for_a_day(
+    records: Records, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = [await records.recorded(2)]
+    keeping = await Keeping.make(records, tmp_path)  # its first round
+    assert [message for message in caplog.messages if "no earlier round" in message] != []
+    await keeping.settle()
+    await keeping.keep(1, 1)
+    await keeping.days(3)
+    assert await keeping.round() == 1
+    assert await keeping.there(old) == [GONE]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Voice
 from postern.domain.review_groups import GroupEntry, GroupStatus, Progress, address, entries, progress, shows_estimate
 from postern.domain.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.errors import Invalid
@@ -119,6 +119,10 @@ class ReviewAnswer(Answer):
     session: UUID | None = Field(description="That waits for it, or whose statement it is")
     type: ReviewKind = Field(description="onetime: a script; jit: access for a while; statement: one of a session")
     status: ReviewStatus
+    outcome: ReviewOutcome | None = Field(
+        description="How it ended; null while something can still happen. Of what is EXPIRED: ended (access was given, "
+        "and its time is over), unused (an approved script that nobody ran in time), expired (nobody decided in time)"
+    )
     connection: str
     owner: PersonAnswer = Field(description="Who asked")
     reason: str = Field(description="Why they asked")
@@ -155,6 +159,7 @@ class ReviewAnswer(Answer):
             session=review.session_id,
             type=review.kind,
             status=review.status,
+            outcome=review.outcome,
             connection=review.connection,
             owner=PersonAnswer.of(review.owner),
             reason=review.reason,

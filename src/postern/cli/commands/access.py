@@ -17,7 +17,7 @@ from postern.client.shapes import Row
 )
 @json_option
 def access(connection: str, user: str | None, as_json: bool) -> None:
-    """Explain who may use a connection, and why: you, unless --user says otherwise.
+    """Explain why you can or cannot use a connection, or another user (--user).
 
     \b
     postern access shop

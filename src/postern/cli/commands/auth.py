@@ -8,6 +8,7 @@ import click
 
 from postern.cli.options import load
 from postern.cli.output import emit, json_option
+from postern.cli.status import report_done
 from postern.wiring import auth_reset
 
 
@@ -38,6 +39,6 @@ def reset(home: str | None, as_json: bool) -> None:
 
 
 def _say(done: dict[str, Any]) -> None:
-    click.echo(f"Login is local again; it was {done['was']}.")
+    report_done(f"Login is local again; it was {done['was']}.")
     if not done["admin_with_password"]:
         click.echo("No active administrator has a password: give one a new set-up link on this machine.")

@@ -5,6 +5,7 @@ import click
 from postern.cli.api import client
 from postern.cli.output import emit, json_option
 from postern.cli.rows import page_of, paging_options, show_page, told
+from postern.cli.status import report_note
 
 _COLUMNS = [
     ("id", "id"),
@@ -35,7 +36,7 @@ def link(as_json: bool) -> None:
         made = api.collection("chat").act("link")
     emit(made, as_json, lambda one: click.echo(one["code"]))
     if not as_json:
-        click.echo("Type it in Slack within ten minutes, and show it to nobody.", err=True)
+        report_note("Type it in Slack within ten minutes, and show it to nobody.")
 
 
 @chat.command("list")

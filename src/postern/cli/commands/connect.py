@@ -22,6 +22,7 @@ from postern.cli.native_client import CLIENTS
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.cli.reviewed import ReviewNotices
+from postern.cli.status import Status, report, report_note
 from postern.client.credential_forms import FORMS, NativeCredential
 from postern.client.mysql import carried_line, mysql_line
 from postern.client.psql import psql_line
@@ -39,7 +40,7 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
-@click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start none.")
+@click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
 @click.option("--native", is_flag=True, help="Issue a credential and print the line of psql, mysql or ssh with it.")
 @click.option(
     "--format", "form", type=click.Choice(list(FORMS)), help="With --native: print the credential in this form."
@@ -47,12 +48,15 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.option(
     "--hours",
     type=click.FloatRange(min=0, min_open=True),
-    help="With --native: how long it is valid; 12 hours when missing.",
+    help="With --native: how long it is valid.  [default: 12].",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
-@click.option("--reason", default="", help="Why, for colleagues who have to agree, if any do.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port.  [default: a free one]")
+@click.option("--reason", default="", help="Why; shown to the reviewers, if access needs a review.")
 @click.option(
-    "--duration", type=seconds, metavar="TIME", help="How long you need it if they have to: 30m, 2h. Less ends sooner."
+    "--duration",
+    type=seconds,
+    metavar="TIME",
+    help="How long you need access, if it needs a review: 30m, 2h. It can end earlier.",
 )
 @script_options.issue_fields
 @json_option
@@ -69,30 +73,30 @@ def connect(
     fields: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Reach a connection: a database with a native client, a command at this terminal.
+    """Connect to a database with its own client, to a server by SSH, or to a command.
 
-    At a terminal this starts the client of the database: psql, or mysql (MariaDB's or MySQL's). It needs no password:
-    it is carried to the gateway as you. What stands behind -- are further arguments of the client.
+    Databases: at a terminal this starts psql or mysql. It needs no password, because the gateway knows you by your
+    login. Arguments after -- go to the client.
 
-    With --tunnel, --port or --json, and without a terminal, it opens a port on this machine that needs no password:
-    what connects to it is carried to the gateway as you, until Ctrl-C. Everybody on this machine can reach that port:
-    on a shared one use --native.
+    With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port
+    need no password and connect as you. Every user of this machine can reach the port: on a shared machine use
+    --native.
 
-    With --native a connection credential is issued, and the psql or mysql line that uses it is printed: it goes
-    straight to the gateway, and its user name and password work in DBeaver, JDBC and scripts, too. --format prints it
-    in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J), an SQLAlchemy URL, Django's settings, lines for a
-    shell, a line of ~/.pgpass, or an option file for mysql --defaults-file.
+    --native issues a credential, and prints a psql or mysql command that uses it. Its user name and password also work
+    in DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J),
+    an SQLAlchemy URL, Django settings, shell variables, a line of ~/.pgpass, or an option file for mysql
+    --defaults-file.
 
-    A server that is reached by SSH: at a terminal ssh is started, by your key; otherwise its line is printed, with
-    --native by a credential.
+    SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one
+    that uses a credential.
 
-    A connection that has a command runs it here, as if it were a program of this machine: keys, window size, signals
-    and exit code are its own. What stands behind -- are further arguments. Without a terminal, standard input, output
-    and error are carried byte for byte.
+    Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
+    signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error
+    are passed on unchanged.
 
-    Where colleagues have to agree first, your client or command waits. You are told for whom and where they decide, and
-    it goes on by itself once they have. --reason is what they read. `postern reviews request` asks before you connect.
-    Where sessions open an issue in a tracker, --issue-field says what its template asks for.
+    If access needs a review, your client or command waits: you see who must approve and where, and it continues after
+    the approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue
+    in a tracker, --issue-field fills in what its template asks for.
 
     \b
     postern connect shop-demo
@@ -171,7 +175,7 @@ def _client_of(connection: Connection) -> str | None:
     client_of = CLIENTS[connection["subtype"]]
     program = client_of.find()
     if program is None:
-        click.echo(f"postern: {client_of.advice}", err=True)
+        report(Status.INFO, client_of.advice)
     return program
 
 
@@ -179,7 +183,7 @@ def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, 
     """Start the client at this terminal, and return its exit code."""
     if connection["subtype"] == SSH:
         line = ssh_line(_ssh_user(connection), info["ssh_host"], info["ssh_port"])
-        click.echo(f"postern: {line}", err=True)
+        report(Status.INFO, line)
         return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
     database = connection["default_database"] or ""
     reached = _reached(info, connection, said)
@@ -195,7 +199,7 @@ def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, 
 
 async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     notices = ReviewNotices(connection["name"])
     forward.joined = notices.look_soon
     try:
@@ -269,7 +273,7 @@ def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredentia
     address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
     emit(address, as_json, lambda value: click.echo(value[program]))
     if not as_json:
-        click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
 
 def _require_form(form: str, connection: Connection) -> None:
@@ -284,7 +288,7 @@ def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential,
         connection["subtype"], *who, made["host"], made["port"], database, _keep_authority(info)
     )
     click.echo(FORMS[form](credential))
-    click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
+    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
 
 def _ssh_user(connection: Connection) -> str:
@@ -301,10 +305,10 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
     if as_json:
         return
     if made is None:
-        click.echo("by a key of yours: `postern ssh-keys add` once; --native for a password instead", err=True)
+        report_note("by a key of yours: `postern ssh-keys add` once; --native for a password instead")
     else:
         until = local_time(made["expires_at"])
-        click.echo(f"password {made['password']}, shown this once; valid until {until}", err=True)
+        report_note(f"password {made['password']}, shown this once; valid until {until}")
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:

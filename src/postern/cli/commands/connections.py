@@ -8,11 +8,21 @@ import click
 
 from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
-from postern.cli.connection_files import MODES, applied, settings, several, warn_of, with_agent, without
+from postern.cli.connection_files import (
+    MODES,
+    applied,
+    report_unmasked,
+    settings,
+    several,
+    warn_of,
+    with_agent,
+    without,
+)
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
 from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
+from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.domain.connection import SUBTYPES
@@ -41,10 +51,12 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 
 
 @connections.command("list")
-@click.option("--search", help="Only those whose name, type, subtype or resource holds this text.")
+@click.option("--search", help="Only those whose name, type, subtype or resource contains this text.")
 @click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
 @click.option("--subtype", help="Only those of this subtype, as in postgres.")
-@click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
+@click.option(
+    "--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is online, or offline."
+)
 @click.option(
     "--tag",
     "--tags",
@@ -105,8 +117,9 @@ def _address(one: Connection) -> str | None:
 def show(name: str, as_json: bool) -> None:
     """Show one connection, by name or id.
 
-    `status` says whether its agent is there, `target_status` how the last test of the target went (`postern connections
-    test`). Administrators also see `target`: host, port, user and database. Passwords and keys are shown to nobody.
+    `status` is online while its agent is connected. `target_status` is the result of the last test of the target
+    (`postern connections test`). Administrators also see `target`: host, port, user and database. Passwords and keys
+    are never shown.
     """
     with client() as api:
         found = api.connections.get(name)
@@ -175,7 +188,7 @@ def schema(
             found = api.connections.columns(name, table, database=database, schema=schema_name)
     emit(found, as_json, _show_schema)
     if found["truncated"]:
-        click.echo("postern: there is more; ask for less by --schema", err=True)
+        report(Status.INFO, "there is more; ask for less by --schema")
 
 
 def _show_schema(found: Row) -> None:
@@ -191,14 +204,14 @@ def _show_schema(found: Row) -> None:
 
 @connections.command()
 @click.argument("name", required=False)
-@click.option("--type", "kind", help="database, application or custom; that of the subtype when missing.")
+@click.option("--type", "kind", help="database, application or custom.  [default: that of the subtype]")
 @click.option(
     "--subtype",
     default="postgres",
     show_default=True,
     help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
 )
-@click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
+@click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
 @secret_values.options
 @tag_option("A tag; repeatable.")
 @click.option(
@@ -206,7 +219,7 @@ def _show_schema(found: Row) -> None:
     "redact_types",
     multiple=True,
     metavar="TYPE",
-    help="Mask this in output; repeatable.",
+    help="Mask this information type in output; repeatable.",
     shell_complete=completion.types,
 )
 @click.option(
@@ -220,7 +233,7 @@ def _show_schema(found: Row) -> None:
 @click.option(
     "--agent",
     shell_complete=completion.agents,
-    help="The agent that reaches the target; the gateway's own, or the only one, when missing.",
+    help="The agent that reaches the target.  [default: the gateway's own, or the only one]",
 )
 @ssh_switches.options
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
@@ -228,21 +241,21 @@ def _show_schema(found: Row) -> None:
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
     """Create a connection.
 
-    Values of --env are kept encrypted and are shown to nobody who connects. VALUE is the value itself, or:
+    Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or:
 
     \b
     --env PASS                          from the environment variable PASS
-    --env PASS=-                        asked for, or a line of standard input
+    --env PASS=-                        typed at a prompt, or a line of standard input
     --env PASS=file://PATH              from a file
     --env PASS=base64://…               decoded
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
     \b
-    Keys of postgres and mysql: HOST and USER; PORT, DB, PASS, SSLMODE, SSLROOTCERT
-    Keys of ssh: HOST and USER; PORT, and PASS, PRIVATE_KEY or SSH_AUTH_SOCK
+    Keys of postgres and mysql: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
 
-    A key that the subtype does not have is refused. A command takes any key, and gets what --secret-file has as a
-    file of its own, whose path is in the variable KEY; references, - and base64:// are possible there, too.
+    Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a
+    file for the command, and the variable KEY holds the file's path; it takes references, - and base64://, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
@@ -254,7 +267,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         )
         created = api.connections.create(body)
         unserved.warn(api, created)
-    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
     warn_of(created)
 
 
@@ -293,8 +306,10 @@ def _words(command: str) -> list[str]:
 
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
-@click.option("--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set one field of the API; repeatable.")
-@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
+@click.option(
+    "--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set a field, named as in the API; repeatable."
+)
+@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Clear a field; repeatable.")
 @secret_values.options
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
 @tag_option("Set a tag; repeatable.")
@@ -317,9 +332,9 @@ def update(
 ) -> None:
     """Change fields of a connection; the others stay as they are.
 
-    A VALUE of --set is a number, true or false, JSON, or text, as the field is; a list may be given as a,b. Those of
-    --env and --secret-file are as `postern connections create` has them. Running sessions follow: a right that is taken
-    away ends them.
+    --set takes the value that the API's field has: a number, true or false, text or JSON. A list can be given as a,b.
+    --env and --secret-file are those of `postern connections create`. Changes apply to running sessions: a session that
+    is no longer allowed ends.
     """
     body = {**settings(values, unset), **ssh_switches.taken(switches)}
     secrets = secret_values.given(variables, files)
@@ -338,7 +353,8 @@ def update(
         changed = api.connections.update(name, body)
         if not body.keys().isdisjoint(("agent_id", "command")):
             unserved.warn(api, changed)
-    emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    emit(changed, as_json, lambda one: report_done(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    report_unmasked(changed, body)
     warn_of(changed)
 
 

@@ -11,7 +11,7 @@ from postern.client.shapes import Credential, IssuedCredential
 
 @click.group()
 def credentials() -> None:
-    """Issue and revoke connection credentials: what native clients log in with.
+    """Issue and revoke connection credentials: user names and passwords for native clients.
 
     \b
     postern credentials issue shop-demo --hours 8
@@ -47,11 +47,11 @@ def _state(one: Credential) -> str:
 @credentials.command()
 @click.argument("connection", shell_complete=completion.connections)
 @click.option(
-    "--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid: 12 hours when missing."
+    "--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid, in hours.  [default: 12]"
 )
 @json_option
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
-    """Issue a credential; its password is shown this once."""
+    """Issue a credential. Its password is shown only once."""
     with client() as api:
         made = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
     emit(made, as_json, _show_issued)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -13,9 +14,11 @@ from postern.cli.doctor import of_client
 from postern.cli.doctor.finding import Finding, State, run
 from postern.cli.lazy import FAILED
 from postern.cli.output import json_option
+from postern.cli.status import with_program_name
 from postern.domain.text import one_line
 
 _MARKS = {State.OK: "ok   ", State.WARNING: "warn ", State.WRONG: "WRONG"}
+_TAGS = {State.OK: "[ok]   ", State.WARNING: "[warn] ", State.WRONG: "[error]"}  # at a terminal
 
 
 @click.command()
@@ -28,9 +31,10 @@ _MARKS = {State.OK: "ok   ", State.WARNING: "warn ", State.WRONG: "WRONG"}
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | None, port: int, as_json: bool) -> None:
-    """Find what is wrong with a set-up: what, why it matters, and what to type.
+    """Diagnose problems: what is wrong, why it matters, and what to do.
 
-    Without a flag it checks this machine's way to its gateway. It changes nothing. Exit code 1 when something is wrong.
+    Without an option it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 when
+    something is wrong.
 
     \b
     postern doctor
@@ -60,8 +64,10 @@ def _show(found: Sequence[Finding], as_json: bool) -> None:
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
         return
     width = max(len(one.check) for one in found)
+    marks = _TAGS if sys.stdout.isatty() else _MARKS
+    indent = " " * (len(marks[State.OK]) + 2 + width)
     for one in found:
-        click.echo(f"{_MARKS[one.state]}  {one.check.ljust(width)}  {one_line(one.what)}")
+        click.echo(f"{marks[one.state]}  {one.check.ljust(width)}  {one_line(one.what)}")
         if one.state is not State.OK:
-            click.echo(f"{'':7}{'':{width}}  why: {one_line(one.why)}")
-            click.echo(f"{'':7}{'':{width}}  do:  {one_line(one.do)}")
+            click.echo(f"{indent}  why: {one_line(one.why)}")
+            click.echo(f"{indent}  do:  {with_program_name(one_line(one.do))}")

@@ -7,7 +7,10 @@ import click
 
 from postern.cli import completion, outcome, script_options
 from postern.cli.api import client
+from postern.client.client import Client
 from postern.client.shapes import ExecResult
+from postern.domain.connection import TERMINAL, protocol_of
+from postern.domain.text import one_line
 
 
 @click.command("exec")
@@ -33,24 +36,24 @@ def execute(
 ) -> None:
     """Run a script on a connection and print its output.
 
-    The script comes from -i, from -f, or from standard input. Output goes to standard output, errors to standard
-    error; the exit code is 1 when the script failed, and that of the command on a connection that has one.
+    The script comes from -i, from -f, or from standard input. Output goes to standard output, errors to standard error.
+    The exit code is 1 when the script failed. On a connection that runs a command, it is the command's exit code.
 
-    A script of several statements is one request: it ends at the first error, and what it did before is undone, unless
-    it says begin and commit itself. With --json the API's own answer is printed, with at most 1 MiB of output; --format
-    prints as much as the session's recording keeps.
+    Several statements are one request: it stops at the first error and rolls back, unless the script has its own begin
+    and commit. --json prints the API's answer, with at most 1 MiB of output. --format prints as much as the recording
+    keeps.
 
-    A command reads the script as its standard input. What stands behind -- are further arguments of it. With --json
-    `stdout` and `stderr` have what it printed apart, and `output` has both as they came.
+    A command reads the script as its standard input. Arguments after -- go to the command. With --json, `stdout` and
+    `stderr` are separate, and `output` has both in order.
 
-    Ctrl-C kills the script at the gateway; the exit code is 130 then. When this program ends otherwise, the script goes
-    on, and `postern sessions kill` ends it.
+    Ctrl-C kills the script at the gateway, and the exit code is 130. If this program ends otherwise, the script
+    continues, and `postern sessions kill` ends it.
 
-    Where colleagues must agree, who and where is said, and the script runs by itself once they have. Exit codes: 7 it
-    waits still, 8 it was rejected, revoked or not decided in time, 9 it was withdrawn or killed before it ran. Ctrl-C
-    leaves what waits; --resume goes on with it, also elsewhere.
+    If the script needs a review, this prints who must approve and where, and runs the script once it is approved. Exit
+    codes: 7 the review is pending, 8 it was rejected, revoked or has expired, 9 it was withdrawn or the script was
+    killed before it ran. Ctrl-C stops waiting and leaves the review; --resume continues, also on another machine.
 
-    Where scripts open an issue in a tracker, --issue-field says what its template asks for.
+    If scripts open an issue in a tracker, --issue-field fills in what its template asks for.
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
@@ -63,14 +66,16 @@ def execute(
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
         if name is not None or script is not None or file is not None or environment or reason or fields:
-            raise click.UsageError("--resume goes on with the script as it was put up: give nothing else of it")
+            raise click.UsageError("--resume continues a script as it was submitted; give no other option of it")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None:
-        raise click.UsageError("say on which connection: `postern exec NAME`")
+        raise click.UsageError("give the name of a connection: `postern exec NAME -i SCRIPT`")
     text, variables = _read(script, file, arguments), script_options.variables_of(environment)
     named = script_options.fields_of(fields)
     with client() as api:
+        if arguments or variables:
+            _require_command(api, name)
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execute(
@@ -78,6 +83,16 @@ def execute(
             )
 
         outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(name)["subtype"], as_json=as_json)
+
+
+def _require_command(api: Client, name: str) -> None:
+    """Raise UsageError where the connection has no command that could take arguments and variables."""
+    connection = api.connections.get(name)
+    if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
+        raise click.UsageError(
+            f"connection {one_line(name)!r} runs no command, so it takes no arguments and no --env; give the script by "
+            f"-i: `postern exec {one_line(name)} -i 'select 1'`"
+        )
 
 
 def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from postern.cli.commands.guardrail_trials import from_preset, presets, simulate
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
+from postern.cli.status import Status, report, report_done
 from postern.client.shapes import GuardRail
 from postern.errors import NotFound
 
@@ -117,7 +118,7 @@ def create(file_or_name: str, preset: str | None, connections: tuple[str, ...], 
             body = from_preset(api, preset)
             body |= {"name": file_or_name, "connection_ids": [api.connections.get(one)["id"] for one in connections]}
         created = api.guardrails.create(body)
-    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
     _advise(created)
 
 
@@ -129,13 +130,13 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
     """Replace a guard rail by a JSON file; live sessions follow at once."""
     with client() as api:
         changed = api.guardrails.update(_id(api.guardrails.list(), rule), one_object(file.name, file.read()))
-    emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
+    emit(changed, as_json, lambda one: report_done(f"Updated {one['name']} ({one['id']})."))
     _advise(changed)
 
 
 def _advise(one: GuardRail) -> None:
     for notice in one.get("notices", []):
-        click.echo(f"postern: {notice}.", err=True)
+        report(Status.INFO, f"{notice}.")
 
 
 @guardrails.command()

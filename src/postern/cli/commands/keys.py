@@ -10,6 +10,7 @@ from postern.cli.options import load
 from postern.cli.output import table
 from postern.cli.progress import Progress
 from postern.cli.rows import told
+from postern.cli.status import report_note
 from postern.wiring import keys as wiring
 
 _home = click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
@@ -71,7 +72,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
     told(
         {"master": master, "wrapped": done}, as_json, f"{done} data keys are wrapped anew, all are under {master} now."
     )
-    click.echo(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.", err=True)
+    report_note(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.")
 
 
 @keys.command()

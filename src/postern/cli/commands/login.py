@@ -22,8 +22,10 @@ from postern.cli.sign_in import (
     is_in_clear,
     say,
 )
+from postern.cli.status import Status, report, report_done, report_note
 from postern.client.authentication import Authentication
 from postern.domain.secret import Secret
+from postern.domain.text import printable
 from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
 
 DEFAULT_URL = "http://localhost:7480"
@@ -42,11 +44,13 @@ class Wish:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--email", help="Who you are, for a login by password; asked for when missing.")
+@click.option("--email", help="Your e-mail address, for a login by password.  [default: asks for it]")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
-@click.option("--api-key", metavar="KEY", help="Keep this API key instead; '-' reads it from standard input.")
-@click.option("--organization", metavar="NAME", help="Where your account is; the default organisation when missing.")
+@click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
+@click.option(
+    "--organization", metavar="NAME", help="Your account's organisation.  [default: the default organisation]"
+)
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
 def login(url: str | None, organization: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
@@ -71,7 +75,7 @@ def login(url: str | None, organization: str | None, ca: Path | None, as_json: b
     authority = ca.read_text() if ca else same.authority if same else ""
     gateway = Gateway(address, authority, organization)
     if is_in_clear(address):
-        say(f"Warning: {address} is not encrypted; everybody on the way can read what is sent there.")
+        report(Status.WARNING, f"{address} is not encrypted; everybody on the way can read what is sent there.")
     if wish.api_key is not None:
         show(keep_api_key(environ, gateway, _typed_key(wish.api_key)), as_json)
         return
@@ -135,12 +139,12 @@ def show(kept: dict[str, Any], as_json: bool) -> None:
 
 
 def _show(kept: dict[str, Any]) -> None:
-    click.echo(f"Logged in to {kept['api_url']} as {kept['email']}.")
+    report_done(f"Logged in to {kept['api_url']} as {kept['email']}.")
     known = profile.config(profile.environ())
     if known.current != kept["profile"]:
-        click.echo(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.", err=True)
+        report_note(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.")
     if kept["must_enrol_second_factor"]:
-        click.echo("Your organisation requires a second factor: `postern second-factor add` comes first.", err=True)
+        report_note("Your organisation requires a second factor: `postern second-factor add` comes first.")
 
 
 def _typed_key(given: str) -> Secret:
@@ -202,15 +206,16 @@ def _end(name: str, used: Profile, everywhere: bool) -> bool:
     except Unauthenticated:
         return True  # it had ended already
     except PosternError as error:
-        say(f"Warning: the login of profile {name} is forgotten here and goes on at the gateway: {error.message}")
+        said = f"the login of profile {name} is forgotten here and goes on at the gateway: {error.message}"
+        report(Status.WARNING, printable(said))
         return False
     return True
 
 
 def _show_ended(ended: list[dict[str, Any]]) -> None:
     if not ended:
-        click.echo("Nobody was logged in.")
+        report_done("Nobody was logged in.")
     elif len(ended) == 1:
-        click.echo("Logged out.")
+        report_done("Logged out.")
     else:
-        click.echo(f"Logged out of {len(ended)} profiles.")
+        report_done(f"Logged out of {len(ended)} profiles.")

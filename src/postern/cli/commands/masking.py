@@ -10,6 +10,7 @@ from postern.cli.api import client
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
+from postern.cli.status import Status, report, report_done
 from postern.client.shapes import MaskedSamples, MaskingRule, Row
 from postern.errors import NotFound
 
@@ -127,7 +128,7 @@ def create(name_or_file: str, preset: str | None, as_json: bool, **given: Any) -
             start = {} if preset is None else masking_options.from_preset(api, preset)
             body = {**start, **masking_options.changes(api, given), "name": name_or_file}
         created = api.masking_rules.create(body)
-    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
 
 
 @masking.command()
@@ -149,7 +150,7 @@ def update(rule: str, file: IO[str] | None, name: str | None, as_json: bool, **g
         kept = {key: value for key, value in known.items() if key not in masking_options.READ_ONLY}
         body = {**kept, **changes} if file is None else one_object(file.name, file.read())
         changed = api.masking_rules.update(known["id"], body)
-    emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
+    emit(changed, as_json, lambda one: report_done(f"Updated {one['name']} ({one['id']})."))
 
 
 @masking.command()
@@ -198,6 +199,6 @@ def _show_masked(one: MaskedSamples, columns: list[str]) -> None:
     for row in one["rows"]:
         fields([(name, "NULL" if value is None else value) for name, value in zip(columns, row, strict=True)])
     for name, count in sorted(one["info_types"].items()):
-        click.echo(f"postern: {name}: {count}", err=True)
+        report(Status.INFO, f"{name}: {count}")
     if not one["info_types"]:
-        click.echo("postern: nothing was masked", err=True)
+        report(Status.INFO, "nothing was masked")

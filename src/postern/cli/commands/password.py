@@ -11,6 +11,7 @@ from postern.cli.commands.login import keep_login
 from postern.cli.output import emit, json_option
 from postern.cli.profile import TokenKind
 from postern.cli.sign_in import Gateway, say
+from postern.cli.status import report_done
 from postern.client.authentication import Authentication
 from postern.domain.secret import Secret
 from postern.errors import Denied
@@ -34,7 +35,7 @@ def password(from_stdin: bool, as_json: bool) -> None:
         say("The token in POSTERN_TOKEN has ended with the old password; log in again.")
     else:
         keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
-    emit({"changed": True}, as_json, lambda _: click.echo("Your password is changed; your other logins are ended."))
+    emit({"changed": True}, as_json, lambda _: report_done("Your password is changed; your other logins are ended."))
 
 
 def _line() -> Secret:

@@ -7,6 +7,7 @@ import click
 from postern.cli import completion, profile
 from postern.cli.config_file import Config, Profile
 from postern.cli.output import emit, fields, json_option, table
+from postern.cli.status import report_done
 
 
 @click.group(invoke_without_command=True)
@@ -63,7 +64,7 @@ def _show_list(found: list[dict[str, Any]]) -> None:
 def use(name: str, as_json: bool) -> None:
     """Make a profile the current one."""
     profile.use(profile.environ(), name)
-    emit({"current": name}, as_json, lambda _: click.echo(f"{name} is the current profile."))
+    emit({"current": name}, as_json, lambda _: report_done(f"{name} is the current profile."))
 
 
 @profiles.command()
@@ -84,4 +85,4 @@ def show(name: str | None, as_json: bool) -> None:
 def remove(name: str, as_json: bool) -> None:
     """Forget a profile. Its login goes on at the gateway: `postern logout --profile NAME` ends it first."""
     profile.remove(profile.environ(), name)
-    emit({"removed": name}, as_json, lambda _: click.echo(f"Removed profile {name}."))
+    emit({"removed": name}, as_json, lambda _: report_done(f"Removed profile {name}."))

@@ -16,6 +16,7 @@ from postern.cli import profile
 from postern.cli.api import client, in_force
 from postern.cli.commands.connect import keep_fresh
 from postern.cli.forward import LOOPBACK, Forward, Reached
+from postern.cli.status import Status, report, report_note
 from postern.client.control import Service
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
 from postern.client.shapes import ServerInfo
@@ -40,7 +41,7 @@ async def _manage(info: ServerInfo, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     assert used.token is not None
     reached = Reached(info["tunnel_url"], used.token, "", info["ca_certificate"] or "")
-    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     manager = _Manager(forward, as_json)
     place = urlsplit(info["grpc_url"])
     authority = ssl.PEM_cert_to_DER_cert(info["ca_certificate"]) if info["ca_certificate"] else None
@@ -88,7 +89,7 @@ class _Manager:
         match order:
             case ProxyWelcome(url):
                 self.forward.reached = replace(self.forward.reached, url=url)
-                click.echo("Waiting to be told what to open; Ctrl-C ends it.", err=True)
+                report_note("Waiting to be told what to open; Ctrl-C ends it.")
             case ConnectOrder():
                 await self._open(order)
             case DisconnectOrder():

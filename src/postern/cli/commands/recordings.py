@@ -14,6 +14,7 @@ from postern.cli.moments import typed
 from postern.cli.options import load
 from postern.cli.output import emit, json_option, local_time, table
 from postern.cli.rows import confirm, page_of, paging_options, told, yes_option
+from postern.cli.status import report_note
 from postern.client.shapes import Row, RowPage
 from postern.errors import Conflict, Invalid
 from postern.wiring import proof as wiring
@@ -56,7 +57,7 @@ def _show_checkpoints(page: RowPage) -> None:
     rows = [[one["number"], local_time(one["at"]), one["key"][:16], _anchors(one)] for one in page["data"]]
     table(["entry", "at", "key", "anchors"], rows, "No checkpoints yet.")
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+        report_note(f"{page['total']} in all; go on with --offset, or take --all")
 
 
 def _anchors(one: Row) -> str:

@@ -9,6 +9,7 @@ from postern.cli.api import client
 from postern.cli.moments import day
 from postern.cli.output import emit, json_option, span, table
 from postern.cli.rows import told
+from postern.cli.status import report_note
 from postern.client.shapes import Row
 
 _GROUPS = ("user", "connection", "type", "subtype", "verb")
@@ -65,7 +66,7 @@ def _show_masking(report: Row) -> None:
     rows = [[one["resource"], one["info_type"], one["redact_total"]] for one in report["items"]]
     table([report["group_by"], "information type", "masked"], rows, "Nothing was masked.")
     if report["has_next_page"]:
-        click.echo(f"{report['total']} in all; go on with --offset", err=True)
+        report_note(f"{report['total']} in all; go on with --offset")
 
 
 @reports.command()

@@ -14,9 +14,10 @@ from postern.cli import completion, reviewed
 from postern.cli.api import client
 from postern.cli.moments import seconds
 from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
-from postern.cli.reviewed import PAUSE, person
+from postern.cli.reviewed import PAUSE, person, status_of
 from postern.cli.rows import page_of, paging_options, told
 from postern.cli.session_ids import session_option
+from postern.cli.status import Status, report_done, report_note
 from postern.client.client import Client
 from postern.client.shapes import Review, Row, RowPage
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
@@ -33,8 +34,7 @@ _key = click.argument("review_id", metavar="ID", shell_complete=completion.revie
 @json_option
 @click.pass_context
 def reviews(ctx: click.Context, as_json: bool) -> None:
-    """List reviews, show, approve, reject, revoke or withdraw one. ID is the review's, or that of the session that
-    waits for it.
+    """List and decide reviews. ID is the identifier of a review, or of the session that waits for it.
 
     \b
     postern reviews list --for-me
@@ -51,8 +51,8 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 
 
 @reviews.command("list")
-@click.option("--for-me", is_flag=True, help="Only those that I may approve, and have not yet.")
-@click.option("--mine", is_flag=True, help="Only those that I have asked for.")
+@click.option("--for-me", is_flag=True, help="Only those that wait for your decision.")
+@click.option("--mine", is_flag=True, help="Only your own requests.")
 @click.option(
     "--status", type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False), help="Only those in this state."
 )
@@ -72,7 +72,11 @@ def list_(
     offset: int = 0,
     every: bool = False,
 ) -> None:
-    """List reviews: those that wait first, then the newest."""
+    """List reviews: those that wait first, then the newest.
+
+    Reviews with the status EXPIRED are shown as one of: EXPIRED, nobody decided in time; ENDED, access was given, and
+    its time is over; UNUSED, a script was approved, and nobody ran it in time.
+    """
     filters = {
         "waiting_for_me": "true" if for_me else None,
         "owner": "self" if mine else None,
@@ -92,7 +96,7 @@ def _show_page(page: RowPage) -> None:
             one["id"],
             local_time(one["created_at"]),
             one["type"],
-            one["status"],
+            status_of(one),
             one["connection"],
             person(one["owner"]),
             ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
@@ -102,14 +106,14 @@ def _show_page(page: RowPage) -> None:
     ]
     table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+        report_note(f"{page['total']} in all; go on with --offset, or take --all")
 
 
 @reviews.command()
 @_key
 @json_option
 def show(review_id: str, as_json: bool) -> None:
-    """Show who asks for what and why, who has to agree, and who has."""
+    """Show one review: who asks for what and why, who must approve, and who has."""
     with client() as api:
         emit(api.reviews.get(review_id), as_json, _show)
 
@@ -119,7 +123,7 @@ def _show(one: Review) -> None:
         [
             ("review", one["id"]),
             ("type", one["type"]),
-            ("status", one["status"]),
+            ("status", status_of(one)),
             ("connection", one["connection"]),
             ("asked by", person(one["owner"])),
             ("reason", one["reason"]),
@@ -173,18 +177,17 @@ def _voice(voice: Row) -> str:
 
 @reviews.command()
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--duration", type=seconds, metavar="TIME", help="How long you need it: 30m, 2h. Less ends sooner.")
-@click.option("--reason", default="", help="Why, for those who decide.")
-@click.option("--wait", is_flag=True, help="Wait until they have decided.")
+@click.option("--duration", type=seconds, metavar="TIME", help="How long you need access: 30m, 2h. It can end earlier.")
+@click.option("--reason", default="", help="Why; shown to the reviewers.")
+@click.option("--wait", is_flag=True, help="Wait for the decision.")
 @json_option
 def request(connection: str, duration: int | None, reason: str, wait: bool, as_json: bool) -> None:
     """Ask for access to a connection before you connect.
 
-    Once it is approved `postern connect` goes through at once, from this machine and by this login, until the access
-    ends. A credential (`--native`), an SSH client or another machine asks for a review of its own.
+    Once it is approved, `postern connect` works without waiting, from this machine and with this login, until the
+    access ends. A credential (`--native`), an SSH client or another machine needs a review of its own.
 
-    Exit codes: 0 approved, or no approval is required; 7 it waits; 8 it was rejected, revoked or not decided in time;
-    9 it was withdrawn.
+    Exit codes: 0 approved, or no approval is required; 7 pending; 8 rejected, revoked or expired; 9 withdrawn.
 
     \b
     postern reviews request orders --duration 1h --reason "ticket 4711"
@@ -197,7 +200,7 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     if as_json:
         told({"required": review is not None, "review": review}, True, "")
     elif review is None:
-        click.echo(f"Nobody has to agree: `postern connect {connection}` goes through now.")
+        report_done(f"No approval is required: `postern connect {connection}` goes through now.")
     else:
         _tell_access(review)
     sys.exit(reviewed.access_code(review))
@@ -208,22 +211,24 @@ def _tell_access(review: Review) -> None:
         reviewed.say(*reviewed.access_lines(review))
     elif _is_approved(review):
         until = local_time(review["revoke_at"])
-        click.echo(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
+        report_done(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
     else:
-        reviewed.say(reviewed.outcome_line(review))
+        reviewed.say(reviewed.outcome_line(review), status=Status.ERROR)
 
 
 @reviews.command()
 @_key
-@click.option("--force", is_flag=True, help="Alone, without the others; by members of groups that may.")
-@click.option("--time-window", metavar="HH:MM-HH:MM", help="Only then, each day; 22:00-06:00 is the night.")
-@click.option("--time-zone", metavar="ZONE", help="Of --time-window, such as Europe/Vienna.  [default: UTC]")
-@click.option("--comment", default="", help="Shown to who asked.")
+@click.option("--force", is_flag=True, help="Approve alone, as a member of a group that is allowed to.")
+@click.option(
+    "--time-window", metavar="HH:MM-HH:MM", help="Allow use only within these hours of each day, such as 22:00-06:00."
+)
+@click.option("--time-zone", metavar="ZONE", help="Time zone of --time-window, such as Europe/Vienna.  [default: UTC]")
+@click.option("--comment", default="", help="Shown to the requester.")
 @json_option
 def approve(
     review_id: str, force: bool, time_window: str | None, time_zone: str | None, comment: str, as_json: bool
 ) -> None:
-    """Agree. One person counts once; nobody approves their own, unless the feature self-review is on.
+    """Approve a review. One person counts once. You cannot approve your own, unless the feature self-review is on.
 
     \b
     postern reviews approve ID
@@ -236,19 +241,19 @@ def approve(
 
 @reviews.command()
 @_key
-@click.option("--comment", default="", help="Why; shown to who asked.")
+@click.option("--comment", default="", help="Why; shown to the requester.")
 @json_option
 def reject(review_id: str, comment: str, as_json: bool) -> None:
-    """Refuse it, for good."""
+    """Reject a review. This is final."""
     _decide(review_id, Choice.REJECTED, as_json, comment=comment)
 
 
 @reviews.command()
 @_key
-@click.option("--comment", default="", help="Why; shown to who asked.")
+@click.option("--comment", default="", help="Why; shown to the requester.")
 @json_option
 def revoke(review_id: str, comment: str, as_json: bool) -> None:
-    """Take back what was approved: sessions that run under it end at once."""
+    """Revoke an approval. Sessions that run under it end at once."""
     _decide(review_id, Choice.REVOKED, as_json, comment=comment)
 
 
@@ -256,7 +261,7 @@ def revoke(review_id: str, comment: str, as_json: bool) -> None:
 @_key
 @json_option
 def withdraw(review_id: str, as_json: bool) -> None:
-    """Give up what you have asked for yourself; access that it gave ends."""
+    """Withdraw your own review. Access that it gave ends."""
     with client() as api:
         review = api.reviews.withdraw(review_id)
     told(review, as_json, _became(review))
@@ -295,10 +300,10 @@ def _typed_window(window: str | None, zone: str | None) -> Row | None:
 
 
 @reviews.command()
-@click.option("--all", "every", is_flag=True, help="Also those that others review.")
+@click.option("--all", "every", is_flag=True, help="Also those that only others can decide.")
 @click.option("--json", "as_json", is_flag=True, help="Each as one line of JSON.")
 def watch(every: bool, as_json: bool) -> None:
-    """Show each review that waits for you as soon as somebody asks, and what became of it. Ctrl-C ends it.
+    """Show new reviews that you can decide, and how they end, until Ctrl-C.
 
     \b
     postern reviews watch
@@ -324,6 +329,6 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
 
 
 def _line(one: Review) -> str:
-    what = f"{local_time(one['created_at'])}  {one['status']}  {one['id']}  {one['type']} on {one['connection']}"
+    what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
     why = f": {one['reason']}" if one["reason"] else ""
     return one_line(f"{what} by {person(one['owner'])}{why}")

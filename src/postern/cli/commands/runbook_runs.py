@@ -8,6 +8,7 @@ import click
 from postern.cli import completion, outcome, runbook_parameters, script_options
 from postern.cli.api import client
 from postern.cli.output import emit
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.runbook_runs import FilledRunbook, RunbookRun
 from postern.client.shapes import ExecResult
@@ -96,10 +97,10 @@ def _asked(api: Client, wanted: RunbookRun) -> RunbookRun:
 
 def _show(filled: FilledRunbook) -> None:
     click.echo(printable(filled["text"]), nl=not filled["text"].endswith("\n"))
-    click.echo(
-        f"postern: {one_line(filled['name'])} of {one_line(filled['repository'])} at {filled['commit'][:12]}, "
+    report(
+        Status.INFO,
+        f"{one_line(filled['name'])} of {one_line(filled['repository'])} at {filled['commit'][:12]}, "
         f"on {filled['connection']}; nothing was run",
-        err=True,
     )
     if filled["variables"]:
-        click.echo(f"postern: with the variables {', '.join(filled['variables'])}", err=True)
+        report(Status.INFO, f"with the variables {', '.join(filled['variables'])}")

@@ -11,6 +11,7 @@ from postern.cli.api import client
 from postern.cli.commands.runbook_runs import run
 from postern.cli.commands.runbook_schedules import schedules
 from postern.cli.output import emit, fields, json_option, table
+from postern.cli.status import Status, report
 from postern.client.shapes import Row
 from postern.domain.text import one_line
 
@@ -39,7 +40,7 @@ def list_(connection: str | None, every: bool, as_json: bool) -> None:
     with client() as api:
         found = api.runbooks.list(connection_name=connection, remove_empty_connections="false" if every else None)
     for error in found["errors"]:
-        click.echo(f"postern: {one_line(error)}", err=True)
+        report(Status.ERROR, one_line(error))
     emit(found, as_json, _show_list)
 
 
@@ -62,7 +63,7 @@ def show(runbook: str, repository: str | None, as_json: bool) -> None:
         found = api.runbooks.get(runbook, repository)
     emit(found, as_json, _show)
     if found["error"]:
-        click.echo(f"postern: this runbook cannot run: {one_line(found['error'])}", err=True)
+        report(Status.ERROR, f"this runbook cannot run: {one_line(found['error'])}")
         sys.exit(1)
 
 

@@ -11,6 +11,7 @@ import segno
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, table
+from postern.cli.status import report_done, report_note
 from postern.client.resources import SecondFactors
 from postern.domain.secret import Secret
 from postern.domain.text import printable
@@ -58,7 +59,7 @@ def _show_list(found: dict[str, Any]) -> None:
     ]
     table(["id", "kind", "name", "since", "last used"], rows, "No second factor yet: postern second-factor add")
     if rows:
-        click.echo(f"{found['recovery_codes_left']} recovery codes are left", err=True)
+        report_note(f"{found['recovery_codes_left']} recovery codes are left")
 
 
 @second_factor.command()
@@ -99,7 +100,7 @@ def _confirm(factors: SecondFactors, factor_id: str) -> list[str]:
 
 
 def _show_added(added: dict[str, Any]) -> None:
-    click.echo(f"Added {added['name']}.")
+    report_done(f"Added {added['name']}.")
     _show_codes(added["recovery_codes"])
 
 
@@ -117,7 +118,7 @@ def remove(factor_id: str, as_json: bool, **proof: bool) -> None:
     """Remove a second factor; with the last one the recovery codes go, too."""
     with client() as api:
         api.second_factors.remove(factor_id, _proof(**proof))
-    emit({"removed": factor_id}, as_json, lambda _: click.echo(f"Removed {factor_id}."))
+    emit({"removed": factor_id}, as_json, lambda _: report_done(f"Removed {factor_id}."))
 
 
 @second_factor.command("recovery-codes")

@@ -9,6 +9,7 @@ import click
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, span
 from postern.cli.session_ids import session_argument
+from postern.cli.status import report_note
 from postern.client.shapes import Row
 from postern.domain.text import one_line, printable
 
@@ -25,7 +26,7 @@ def hooks(session_id: str, as_json: bool) -> None:
 
 def _show(runs: list[Row]) -> None:
     if not runs:
-        click.echo("No hook of it has run.", err=True)
+        report_note("No hook of it has run.")
     for one in runs:
         ended = "it did not run to its end" if one["exit_code"] is None else f"exit code {one['exit_code']}"
         ended += f": {one['reason']}" if one["reason"] else ""

@@ -21,6 +21,7 @@ from postern.cli.output import as_text, json_option, span
 from postern.cli.rows import told
 from postern.cli.screen_filter import RESTORE, ScreenFilter
 from postern.cli.session_ids import session_argument
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import Row, Session
 from postern.domain.connection import OF_VALUES
@@ -71,7 +72,7 @@ def watch(session_id: str, as_json: bool, raw: bool) -> None:
                 screen.restore()
     if not as_json:
         why = ending.get("detail") or ending.get("reason") or "its end is not known"
-        click.echo(f"postern: the session has ended: {one_line(str(why))}", err=True)
+        report(Status.INFO, f"the session has ended: {one_line(str(why))}")
 
 
 def _follow(api: Client, session_id: str, shows: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
@@ -85,9 +86,9 @@ def _follow(api: Client, session_id: str, shows: Callable[[str, dict[str, Any]],
                 if name == "session_end":
                     return data
                 if name == "cut":
-                    click.echo(f"postern: {one_line(str(data.get('reason')))}", err=True)
+                    report(Status.INFO, one_line(str(data.get("reason"))))
         except Unavailable as error:
-            click.echo(f"postern: {one_line(error.message)}; trying again", err=True)
+            report(Status.INFO, f"{one_line(error.message)}; trying again")
         time.sleep(_AGAIN)
 
 
@@ -204,7 +205,8 @@ def _compare(size: bytes) -> None:
         return
     mine = os.get_terminal_size(sys.stdout.fileno())
     if int(columns) > mine.columns or int(rows) > mine.lines:
-        click.echo(f"\r\npostern: recorded at {columns}x{rows}; this window is smaller\r", err=True)
+        click.echo("\r", err=True)
+        report(Status.INFO, f"recorded at {columns}x{rows}; this window is smaller\r")
 
 
 @click.command()

@@ -16,9 +16,10 @@ from postern.cli.commands.session_keeping import hold, holds, purge, purges, rel
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
-from postern.cli.reviewed import person
+from postern.cli.reviewed import person, status_of
 from postern.cli.rows import told
 from postern.cli.session_ids import session_argument
+from postern.cli.status import report_note
 from postern.client.client import Client
 from postern.client.shapes import Review, Session, SessionPage
 from postern.domain.review import ReviewStatus
@@ -85,7 +86,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
             click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
             click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
-            click.option("--correlation-id", help="Only those that were given this one."),
+            click.option("--correlation-id", help="Only those with this correlation id."),
             click.option("--issue", metavar="KEY", help="Only those for which this issue was opened."),
             click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
             click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
@@ -156,7 +157,7 @@ def _show_page(page: SessionPage) -> None:
         counted = (
             "" if page["total"] is None else f"{page['total']}{' or more' if page['total_is_capped'] else ''} in all; "
         )
-        click.echo(f"{counted}go on with --cursor {page['next_cursor']}, or take --all", err=True)
+        report_note(f"{counted}go on with --cursor {page['next_cursor']}, or take --all")
 
 
 def _show_found(row: list[str], one: Session) -> None:
@@ -187,9 +188,9 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
         try:
             if not timeline.show(happened, with_output=with_output):
-                click.echo("Nothing was asked.", err=True)
+                report_note("Nothing was asked.")
         except NotFound:  # it has not begun, or ended before it did
-            click.echo("Nothing was recorded.", err=True)
+            report_note("Nothing was recorded.")
 
 
 def _show(one: Session) -> None:
@@ -231,7 +232,7 @@ def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
         for voice in review["voices"]
     ]
     return [
-        ("review", f"{review['id']} ({review['status'].lower()})"),
+        ("review", f"{review['id']} ({status_of(review).lower()})"),
         ("review reason", review["reason"]),
         ("reviewers", [entry["group"] for entry in review["review_groups_data"]]),
         ("reviewed by", decisions),

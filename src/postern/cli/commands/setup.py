@@ -29,7 +29,7 @@ from postern.wiring.program import program_name
 def setup_link(
     email: str | None, organization: str | None, home: str | None, reset_second_factors: bool, as_json: bool
 ) -> None:
-    """Make a link that sets a password, on the gateway's machine.
+    """Create a link that sets a password, on the gateway's machine.
 
     For EMAIL, or the first administrator. It works once, within 24 hours; older ones are void. Needs no login, but
     the right to read the data folder: run it as the user that runs the gateway.
@@ -57,12 +57,12 @@ def _print(shown: dict[str, str]) -> None:
 
 @click.command()
 @click.argument("link")
-@click.option("--name", help="What you are called.")
+@click.option("--name", help="Your name.")
 @click.option("--password-stdin", is_flag=True, help="Read the new password from standard input.")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
 def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as_json: bool) -> None:
-    """Set your password by a set-up LINK, and log in.
+    """Set your password with a set-up LINK, and log in.
 
     \b
     postern setup 'https://gateway.example.com:7480/setup#token=...'

@@ -13,7 +13,7 @@ from postern.client.client import Client
 @click.command()
 @json_option
 def whoami(as_json: bool) -> None:
-    """Show who you are at the gateway, what you may, and until when."""
+    """Show your account, role and groups, and when the login expires."""
     used = in_force()
     with http_of(used) as http:
         user: dict[str, Any] = {**Client(http).userinfo()}

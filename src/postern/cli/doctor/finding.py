@@ -13,6 +13,8 @@ from postern.errors import PosternError
 
 DEADLINE = 20.0  # seconds for all checks together
 PATIENCE = 5.0  # seconds for one socket
+# Advice that would cut people off names it. tests/cli/test_doctor.py checks this for every text of these modules.
+RESTART = "a restart ends running sessions, so choose a quiet time"
 
 
 class State(StrEnum):

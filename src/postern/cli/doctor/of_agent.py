@@ -14,7 +14,10 @@ from postern.domain.secret import Secret
 from postern.errors import Malformed, PosternError, Unavailable
 from postern.wiring import checks as wiring
 
-_NEW = "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows"
+_NEW = (
+    "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows. "
+    "A new key ends the sessions of an agent that is connected with the present one"
+)
 _TRUST = f"an agent trusts what its key names: {_NEW}"
 
 

@@ -10,13 +10,13 @@ from typing import cast
 
 from postern import __version__
 from postern.cli import profile
-from postern.cli.doctor import clock, sockets
+from postern.cli.doctor import agents, clock, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.cli.profile import Profile
 from postern.cli.sign_in import is_in_clear
 from postern.client.http import Http
-from postern.client.shapes import Row, ServerInfo
+from postern.client.shapes import Agent, Connection, Row, ServerInfo
 from postern.domain.secret import Secret
 from postern.errors import PosternError, Unauthenticated
 
@@ -43,6 +43,7 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
         token = at.token
         found["token"] = lambda: _token(at)
         found["ports"] = lambda: _ports(at, token)
+        found["agents"] = lambda: _agents(at, token)
     return found
 
 
@@ -107,12 +108,31 @@ def _ports(used: Profile, token: Secret) -> list[Finding]:
     return [*found, *sockets.reachable("control port", control, ["h2"])]
 
 
+def _agents(used: Profile, token: Secret) -> list[Finding]:
+    """Agents that are offline, with the connections that this user sees and cannot use meanwhile."""
+    try:
+        with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
+            known = cast("list[Agent]", http.all("/agents"))
+            waiting = cast("list[Connection]", http.all("/connections", query={"status": "offline"}))
+    except PosternError:  # the check of the token says why
+        return []
+    found = [
+        one
+        for agent in known
+        if agent["status"] == "DISCONNECTED"
+        for one in agents.offline(
+            agent["name"], agent["mode"], [one["name"] for one in waiting if one["agent_id"] == agent["id"]]
+        )
+    ]
+    return found or ok("agents", "all are connected" if known else "none; nothing can reach a target")
+
+
 def _version(theirs: str) -> list[Finding]:
     if theirs == __version__:
         return ok("version", f"{__version__}, as the gateway")
     what = f"this is {__version__}, and the gateway {theirs}"
     return warning(
-        "version", what, "the newer one may know what the older does not", "install the same version on both"
+        "version", what, "the newer one may know what the older does not", f"install version {theirs} on this machine"
     )
 
 

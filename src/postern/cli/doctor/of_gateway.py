@@ -9,8 +9,8 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from postern.cli.doctor import open_files, sockets
-from postern.cli.doctor.finding import Check, Finding, State, ok, warning, wrong
+from postern.cli.doctor import agents, open_files, sockets
+from postern.cli.doctor.finding import RESTART, Check, Finding, State, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.errors import PosternError
 from postern.settings import PORTS, Settings
@@ -48,6 +48,7 @@ def checks(settings: Settings) -> dict[str, Check]:
         "master key": lambda: _master(settings),
         "certificate": lambda: _certificate(settings),
         "ports": lambda: _ports(settings, running),
+        "agents": lambda: _agents(settings, running),
         "open files": lambda: _open_files(settings, running),
         "spool": lambda: _spool(settings.home, running),
         "archivist": lambda: _archivist(settings, running),
@@ -84,7 +85,7 @@ def _disk(settings: Settings) -> list[Finding]:
     free = shutil.disk_usage(home).free
     what = f"{free / (1 << 30):.1f} GiB are free below {home}"
     why = "without room for its recording no session begins, and those that run end"
-    do = f"du -sh {home}/*, and delete or move what is not needed"
+    do = f"du -sh {home}/*, and free space; leave {home}/spool and sealed alone: running sessions are recorded there"
     if free < settings.recording_least_free:
         return wrong("disk", what, why, do)
     return warning("disk", what, why, do) if free < FEW else ok("disk", what)
@@ -97,7 +98,7 @@ def _store(settings: Settings) -> list[Finding]:
         return wrong("store", error.message, "without it nobody is let in", "check POSTERN_DATABASE_URL and its server")
     if not current:
         what = "the store's schema is not of this version"
-        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: a start migrates it")
+        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: a start migrates it; {RESTART}")
     return ok("store", "it answers, and is of this version")
 
 
@@ -111,7 +112,7 @@ def _master(settings: Settings) -> list[Finding]:
 
 
 def _certificate(settings: Settings) -> list[Finding]:
-    do = "give the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY anew, and restart the gateway"
+    do = f"renew the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY, and restart the gateway; {RESTART}"
     try:
         end = wiring.certificate_end(settings)
     except (OSError, ValueError) as error:
@@ -121,7 +122,7 @@ def _certificate(settings: Settings) -> list[Finding]:
     left = (end - datetime.now(UTC)).total_seconds()
     what = f"good until {end:%Y-%m-%d}"
     if left < sockets.SOON:
-        renew = do if settings.tls_cert else f"restart it ({_START}): a start renews it"
+        renew = do if settings.tls_cert else f"restart the gateway, which renews it; {RESTART}"
         state = wrong if left <= 0 else warning
         return state("certificate", what, "clients, agents and tunnels refuse it once it has ended", renew)
     return ok("certificate", what)
@@ -158,6 +159,13 @@ def _is_free(host: str, port: int, name: str) -> list[Finding]:
         what = f"the {name} {port} of {host} cannot be had: {error.strerror}"
         return wrong("ports", what, "the gateway does not start", f"{_START} --{name.replace('_', '-')} OTHER")
     return ok("ports", f"{name} {port} is free")
+
+
+def _agents(settings: Settings, running: bool) -> list[Finding]:
+    if not running:
+        return ok("agents", "none can be connected while the gateway does not run")
+    found = wiring.offline_agents(settings)
+    return [one for agent in found for one in agents.offline(*agent)] or ok("agents", "all are connected")
 
 
 def _open_files(settings: Settings, running: bool) -> list[Finding]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import resource
 
-from postern.cli.doctor.finding import Finding, ok, warning
+from postern.cli.doctor.finding import RESTART, Finding, ok, warning
 
 FEW = 4096
 MANY = 0.6  # of the limit: above, there is little left until clients are rejected
 WHY = "each session needs about three; a process near its limit rejects new clients"
-DO = "raise the hard limit: LimitNOFILE=1048576 in the systemd unit, --ulimit nofile=1048576 for a container"
+DO = (
+    "raise the hard limit: LimitNOFILE=1048576 in the systemd unit, --ulimit nofile=1048576 for a container; it holds "
+    f"from the next start on, and {RESTART}"
+)
 
 
 def check_hard_limit(when: str) -> list[Finding]:

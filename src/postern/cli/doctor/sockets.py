@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
+from postern.cli.doctor.finding import PATIENCE, RESTART, Finding, ok, warning, wrong
 from postern.domain.secret import Secret
 from postern.domain.validity import SET_CLOCK, refused_for_its_dates
 
@@ -79,7 +79,10 @@ def certificate(check: str, place: Place) -> list[Finding]:
     told = f"the certificate of {place} is good until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
     if left < SOON:
         return warning(
-            check, told, "nobody gets in once it has ended", "restart the gateway, or renew POSTERN_TLS_CERT"
+            check,
+            told,
+            "nobody gets in once it has ended",
+            f"renew the file of POSTERN_TLS_CERT, if there is one, and restart the gateway; {RESTART}",
         )
     return ok(check, told)
 
@@ -134,7 +137,10 @@ def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     if isinstance(error, TimeoutError):
         said, do = "no answer in time", f"let port {place.port} through the firewall in between; {_ELSE}"
     elif isinstance(error, ConnectionRefusedError):
-        said, do = "nothing listens there", f"the gateway listens on loopback until POSTERN_HOST says else; {_ELSE}"
+        said, do = (
+            "nothing listens there",
+            f"the gateway listens on loopback unless POSTERN_HOST is set; {_ELSE}",
+        )
     elif isinstance(error, socket.gaierror):
         said, do = f"the name is not known here ({said})", "check it; the gateway tells it by POSTERN_PUBLIC_HOST"
     elif isinstance(error, ssl.SSLError):
@@ -145,5 +151,5 @@ def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
 def _untrusted(error: ssl.SSLCertVerificationError, place: Place) -> str:
     """By OpenSSL's X509_V_ERR codes."""
     if error.verify_code in _OTHER_NAME:
-        return f"take a name that it has; or start the gateway with POSTERN_PUBLIC_HOST={place.host}"
+        return f"take a name that it has; or restart the gateway with POSTERN_PUBLIC_HOST={place.host}; {RESTART}"
     return place.trust

@@ -99,8 +99,8 @@ class Purger:
         quiet = now < until
         if quiet and not self._quiet:
             log.warning(
-                "the clock is more than a day from where the last round of purging left it, or there was none: nothing "
-                "is purged by retention until %s",
+                "the clock is more than a day from where the last round of purging left it, or there was no earlier "
+                "round over these sessions: nothing is purged by retention until %s",
                 until.isoformat(timespec="minutes"),
             )
         self._quiet = quiet

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from postern.domain.review import MAX_REASON, Demand, Review, ReviewStatus
+from postern.domain.review import MAX_REASON, Demand, Review, ReviewOutcome, ReviewStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Invalid
 
@@ -49,6 +49,12 @@ def opens(window: TimeWindow, now: datetime) -> str:
     return f"it may be used from {window}, next at {moment(window.opens_at(now))}"
 
 
+_EXPIRIES: Mapping[ReviewOutcome | None, str] = {
+    ReviewOutcome.ENDED: "the time of the access that it gave is over",
+    ReviewOutcome.UNUSED: "it was approved, and nobody ran it in time",
+}
+
+
 def over(review: Review) -> str:
     """Why what was asked for is not given, or not given any more."""
     by = review.refusal
@@ -58,7 +64,7 @@ def over(review: Review) -> str:
         ReviewStatus.APPROVED: "it is approved",
         ReviewStatus.REJECTED: f"it was rejected{said}",
         ReviewStatus.REVOKED: f"it was revoked{said}",
-        ReviewStatus.EXPIRED: "it has expired",
+        ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "nobody decided in time"),
         ReviewStatus.WITHDRAWN: "it was withdrawn",
         ReviewStatus.PROCESSING: "it is being run",
         ReviewStatus.EXECUTED: "it has been run, which it may once",

@@ -93,5 +93,7 @@ class PurgeStore(Protocol):
         """Nothing lies anywhere any more: takes the rows out."""
 
     async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:
-        """Tells the time of a round; answers until when nothing may begin. That is moved to `quiet` seconds from now
-        when `at` is more than `longest` seconds away from the time of the round before, or there was none."""
+        """Record the time of a round, and return until when nothing may begin.
+
+        That is moved to `quiet` seconds from `at` when `at` is more than `longest` seconds away from the time of the
+        round before, or when there was no round and the store has sessions. At a first start there are none."""

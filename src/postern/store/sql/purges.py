@@ -123,8 +123,10 @@ class SqlPurges:
 
         def work(connection: Connection) -> datetime:
             row = connection.execute(select(*purge_rounds.c).where(own)).one_or_none()
-            jumped = row is None or abs((at - row.at).total_seconds()) > longest
-            until: datetime = at + timedelta(seconds=quiet) if row is None or jumped else row.quiet_until
+            # Without a round before, only a store without sessions is known to be new.
+            jumped = _has_sessions(connection) if row is None else abs((at - row.at).total_seconds()) > longest
+            kept: datetime = at if row is None else row.quiet_until
+            until = at + timedelta(seconds=quiet) if jumped else kept
             if row is None:
                 connection.execute(insert(purge_rounds).values(name=_ROUND, at=at, quiet_until=until))
             else:
@@ -132,6 +134,10 @@ class SqlPurges:
             return until
 
         return await self._database.together(work)
+
+
+def _has_sessions(connection: Connection) -> bool:
+    return connection.execute(select(sessions.c.id).limit(1)).first() is not None
 
 
 class _Kept(Exception):

@@ -13,20 +13,24 @@ GROUPS = {
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
-    "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must agree before somebody is let in."),
-    "runbookrules": Lazy(f"{_AT}.runbook_rules:runbook_rules", "Choose who may run which runbooks where."),
+    "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must approve access to which connections."),
+    "runbookrules": Lazy(
+        f"{_AT}.runbook_rules:runbook_rules", "Choose who can run which runbooks on which connections."
+    ),
     "runbookrepos": Lazy(
         f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
     ),
     "tracker": Lazy(f"{_AT}.tracker:tracker", "Show and set the issue tracker in which sessions open issues."),
     "issuetemplates": Lazy(
-        f"{_AT}.issue_templates:issue_templates", "Choose what stands in the issues that sessions open."
+        f"{_AT}.issue_templates:issue_templates", "Choose the content of issues that sessions open."
     ),
-    "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
+    "resources": Lazy(f"{_AT}.resources:resources", "List resources, and delete those without connections."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
-    "ssh-authorities": Lazy(f"{_AT}.ssh_authorities:ssh_authorities", "Choose whose SSH certificates let users in."),
+    "ssh-authorities": Lazy(
+        f"{_AT}.ssh_authorities:ssh_authorities", "Choose which SSH certificate authorities are trusted."
+    ),
     "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
     "sinks": Lazy(f"{_AT}.sinks:sinks", "Send events to a webhook, a syslog server or a collector."),
     "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),

@@ -6,6 +6,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.status import report_note
 from postern.client.shapes import Row
 from postern.domain.agent import AgentMode
 
@@ -118,4 +119,4 @@ def _show_key(made: Row) -> None:
         if made["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )
-    click.echo(f"Start {made['name']} by {by} with it in POSTERN_KEY; the key is shown this once.", err=True)
+    report_note(f"Start {made['name']} by {by} with it in POSTERN_KEY; the key is shown this once.")

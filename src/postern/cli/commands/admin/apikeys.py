@@ -21,6 +21,7 @@ from postern.cli.rows import (
     told,
     yes_option,
 )
+from postern.cli.status import report_note
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -103,7 +104,7 @@ def create(
 def _show_made(made: Row) -> None:
     click.echo(made["key"])
     until = f"until {local_time(made['expires_at'])}" if made["expires_at"] else "until it is revoked"
-    click.echo(f"{made['name']} is good {until}; the key is shown this once", err=True)
+    report_note(f"{made['name']} is good {until}; the key is shown this once")
 
 
 @apikeys.command()

@@ -10,6 +10,7 @@ import click
 from postern.cli.api import client
 from postern.cli.moments import typed
 from postern.cli.output import as_text, emit, json_option, local_time
+from postern.cli.status import Status, report, report_note
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -47,7 +48,7 @@ def _show(found: Row) -> None:
     for line in found["data"]:
         _say(line, False)
     if not found["data"]:
-        click.echo("No such lines.", err=True)
+        report_note("No such lines.")
 
 
 def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
@@ -60,7 +61,7 @@ def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_jso
                 last = line["id"]
                 _say(line, as_json)
         except Unavailable as error:
-            click.echo(f"postern: {one_line(error.message)}; waiting for it", err=True)
+            report(Status.INFO, f"{one_line(error.message)}; waiting for it")
         time.sleep(_AGAIN)
 
 

@@ -9,6 +9,7 @@ from postern.cli.api import client
 from postern.cli.moments import duration
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.status import report_note
 from postern.client.shapes import Row, RowPage
 
 _COLUMNS = [
@@ -149,4 +150,4 @@ def _show_made(text: str, issued: list[Row]) -> None:
         click.echo(f"user        {one['username']}\npassword    {one['password']}")
         click.echo(f"address     {one['host']}:{one['port']}\nexpires     {local_time(one['expires_at'])}\n")
     if issued:
-        click.echo("The passwords are shown this once.", err=True)
+        report_note("The passwords are shown this once.")

@@ -5,6 +5,7 @@ import click
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import given, page_of, paging_options, show_page, show_row, told
+from postern.cli.status import report_note
 from postern.client.shapes import Row
 from postern.errors import NotFound
 
@@ -62,10 +63,9 @@ def create(name: str, admin_email: str, embedded_agent: bool, as_json: bool) -> 
 
 def _show_made(made: Row) -> None:
     click.echo(made["setup_url"])
-    click.echo(
+    report_note(
         f"Created {made['name']}. {made['admin_email']} sets a password by `postern setup` with this link in quotes, "
-        f"once, until {local_time(made['setup_expires_at'])}; it is shown this once.",
-        err=True,
+        f"once, until {local_time(made['setup_expires_at'])}; it is shown this once."
     )
 
 

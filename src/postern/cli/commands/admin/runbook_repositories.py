@@ -9,6 +9,7 @@ import click
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, table
 from postern.cli.rows import Decorator, confirm, given, show_row, told, yes_option
+from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -178,7 +179,7 @@ def _told_reading(read: Row, as_json: bool, done: str = "") -> None:
         return
     shown = f"it is shown as it was read before, at {commit}" if commit else "none of its runbooks are shown yet"
     told(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
-    click.echo(f"postern: {name} could not be read: {one_line(read['error'])}", err=True)
+    report(Status.ERROR, f"{name} could not be read: {one_line(read['error'])}")
 
 
 def _all(api: Client) -> list[Row]:

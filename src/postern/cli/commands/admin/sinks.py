@@ -10,6 +10,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import as_text, emit, json_option, local_time, table
 from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.status import report_done, report_note
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
 from postern.domain.event import CHOSEN, EventKind
@@ -132,13 +133,13 @@ def create(authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more
 def _show_secret(made: Row) -> None:
     """Alone on standard output, to be piped."""
     click.echo(made["secret"])
-    click.echo(f"{made['name']} signs its events with this secret, which is shown this once.", err=True)
+    report_note(f"{made['name']} signs its events with this secret, which is shown this once.")
 
 
 def _show_made(made: Row) -> None:
     if made["secret"]:
         _show_secret(made)
-    click.echo(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}", err=True)
+    report_note(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}")
 
 
 @sinks.command()
@@ -162,7 +163,7 @@ def update(sink: str, authority: IO[str] | None, headers_stdin: bool, as_json: b
     if not body:
         raise click.UsageError("nothing to change; see --help")
     changed = _change(sink, body)
-    emit(changed, as_json, _show_secret if changed["secret"] else lambda _: click.echo(f"Changed {sink}."))
+    emit(changed, as_json, _show_secret if changed["secret"] else lambda _: report_done(f"Changed {sink}."))
 
 
 @sinks.command()

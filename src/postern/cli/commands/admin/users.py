@@ -9,6 +9,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, stdin_line, told, yes_option
+from postern.cli.status import report_note
 from postern.client.client import Client
 from postern.client.shapes import Row
 
@@ -169,10 +170,9 @@ def setup_link(user: str, as_json: bool) -> None:
 
 def _show_link(link: Row) -> None:
     click.echo(link["url"])
-    click.echo(
+    report_note(
         f"For {link['email']}, who runs `postern setup` with it in quotes, once, until "
-        f"{local_time(link['expires_at'])}; send it to nobody else.",
-        err=True,
+        f"{local_time(link['expires_at'])}; send it to nobody else."
     )
 
 
