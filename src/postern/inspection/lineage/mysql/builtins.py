@@ -65,6 +65,8 @@ GRAMMAR: Final = words.FUNCTIONS.keywords | words_of(
 
 # Settings that tell of data, as a query left it there.
 QUOTING_SETTINGS: Final = {"last_insert_id": LAST_ID, "identity": LAST_ID}
+# … and those that tell what went wrong with data.
+COUNTING_SETTINGS: Final = frozenset({"error_count", "warning_count"})
 
 # Tables of the system that quote neither data nor the statements of others; by database.
 CALM_TABLES: Final = {
@@ -103,7 +105,6 @@ SHOWS: Final = tuple(
         "COLLATION",
         "COLUMNS",
         "CONTRIBUTORS",
-        "COUNT",
         "CREATE",
         "DATABASES",
         "ENGINES",
