@@ -23,7 +23,7 @@ from postern.inspection.masking.messages import (
     of_a_signal,
     withheld,
 )
-from postern.inspection.masking.mysql_statements import chooses_insert_id, runs_code, varies
+from postern.inspection.masking.mysql_statements import chooses_insert_id, spells_names, varies
 from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
@@ -253,7 +253,7 @@ class Masking:
         if statements and not chooses_insert_id(statements):
             return
         decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
-        if any(decided.chosen) or decided.refused is not None:
+        if any(decided.chosen) or decided.doubts:
             summary.insert_id = 0
 
     def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
@@ -392,7 +392,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        is_named = doubt.column and not runs_code(self._answered(exchange))  # else the name may be a value
+        is_named = doubt.column and spells_names(self._answered(exchange))  # else the name may be a value
         what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
             self.name,

@@ -18,9 +18,12 @@ _LONGEST: Final = 64 * 1024  # characters
 _BLOCKS: Final = frozenset({"CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"})
 _SPEAKS: Final = frozenset({"CALL", "EXECUTE", "RESIGNAL", "SIGNAL"})
 
+# Names of columns may be those of a table.
+_TABLES: Final = frozenset({"HANDLER", "TABLE"})
+
 _BEGINS_QUERY: Final = frozenset({"SELECT", "TABLE", "VALUES", "WITH"})
 _BEGINS_LIST: Final = frozenset({"RETURNING", "SELECT", "VALUES"})
-_ENDS_LIST: Final = frozenset({"FROM", "GROUP", "HAVING", "INTO", "LIMIT", "ORDER", "WHERE"})
+_ENDS_LIST: Final = frozenset({"FROM", "GROUP", "HAVING", "INTO", "LIMIT", "ORDER", "WHERE", "WITH"})
 _VARIES: Final = frozenset({"EXECUTE", "CALL", "BEGIN", "LAST_INSERT_ID"})
 
 
@@ -30,6 +33,12 @@ def runs_code(statements: Sequence[str]) -> bool:
     Errors of these quote values without quotes, and the names of the columns that they show may be values.
     """
     return any(map(_runs_code, statements))
+
+
+def spells_names(statements: Sequence[str]) -> bool:
+    """Whether the names of the columns that the statements show stand in them. Those of a table may be values: a text
+    that is prepared can make a table."""
+    return not any(map(_takes_names, statements))
 
 
 def sets_something(statements: Sequence[str]) -> bool:
@@ -56,6 +65,17 @@ def _runs_code(text: str) -> bool:
     return any(map(_is_code, _statements(text)))
 
 
+@lru_cache(maxsize=256)
+def _takes_names(text: str) -> bool:
+    return any(map(_takes_names_of_tables, _statements(text)))
+
+
+def _takes_names_of_tables(tokens: Sequence[Token]) -> bool:
+    if _is_code(tokens) or not {token.key for token in tokens}.isdisjoint(_TABLES):
+        return True
+    return any(token.key == "*" and key_at(tokens, place - 1) != "(" for place, token in enumerate(tokens))
+
+
 def _is_code(tokens: Sequence[Token]) -> bool:
     if not tokens:
         return False
@@ -69,10 +89,10 @@ def _is_code(tokens: Sequence[Token]) -> bool:
 
 
 def _prepares_literal(tokens: Sequence[Token]) -> bool:
-    """PREPARE … FROM 'text', or DROP PREPARE, or a name."""
+    """PREPARE … FROM 'text', which is a name where double quotes quote names, or DROP PREPARE."""
     place = next(place for place, token in enumerate(tokens) if token.key == "PREPARE")
     rest = tokens[place + 2 :]
-    return not rest or (len(rest) == 2 and rest[0].key == "FROM" and rest[1].kind is Kind.STRING)
+    return not rest or (len(rest) == 2 and rest[0].key == "FROM" and rest[1].kind in (Kind.STRING, Kind.NAME))
 
 
 @lru_cache(maxsize=256)
