@@ -291,7 +291,7 @@ class Summary(Output):
     """What the target reports about a statement beside rows and messages.
 
     Only interceptors that declare this class see it, and only if there is something to hide. `insert_id` is the number
-    that the statement generated or chose, 0 for none; it may be set to 0.
+    that the statement generated or chose, 0 for none.
     """
 
     __slots__ = ()
@@ -304,6 +304,10 @@ class Summary(Output):
 
     def hide_warnings(self) -> None:
         """Report no warnings, and nothing about how the statement was executed."""
+        raise NotImplementedError
+
+    def hide_insert_id(self) -> None:
+        """Report that no number was generated."""
         raise NotImplementedError
 
 

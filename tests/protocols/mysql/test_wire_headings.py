@@ -49,7 +49,8 @@ class Describes:
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Summary):
             event.hide_warnings()
-            event.insert_id = event.insert_id if self.keeps_id else 0
+            if not self.keeps_id:
+                event.hide_insert_id()
         elif isinstance(event, Heading):
             assert event.count == 0
             assert event.texts(0) == []

@@ -254,7 +254,7 @@ class Masking:
             return
         decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
         if any(decided.chosen) or decided.doubts:
-            summary.insert_id = 0
+            summary.hide_insert_id()
 
     def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
         mask = mask_lines if channel is Channel.COPY else mask_texts

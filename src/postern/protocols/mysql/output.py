@@ -106,6 +106,9 @@ class StatementSummary(Summary):
         else:
             self._payload = payload[:_PREPARE_WARNINGS] + bytes(2) + payload[_PREPARE_WARNINGS + 2 :]
 
+    def hide_insert_id(self) -> None:
+        self.insert_id = 0
+
     def become(self, refusal: Refuse) -> None:
         """Report a refusal instead."""
         self._refusal = refusal_packet(self.sequence, refusal)
