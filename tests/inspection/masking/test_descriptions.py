@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
@@ -13,40 +12,19 @@ from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.mysql.lineage import MySqlLineage
 from postern.inspection.lineage.mysql.session import MySqlSessionLineage
 from postern.inspection.masking.interceptor import Masking
-from postern.interception.events import Column, Heading, Kind, Operation, Output, Rows, Summary
+from postern.interception.events import Heading, Operation, Output, Rows, Summary
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse
+from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.headings import ColumnHeading
+from postern.protocols.mysql.output import OF_OK, StatementSummary
+from postern.protocols.mysql.rows import layout_of
 
 from ..conftest import make_session
 
 NO_ID = UUID(int=0)
 SCHEMA = TargetSchema({("shop", "users"): Relation("shop", "users", ("id", "surname"))}, search_path=("shop",))
 AS_TEXT, UNNAMED = True, False
-
-
-@dataclass
-class Description(Heading):
-    columns: tuple[Column, ...]
-    prepared: str = ""
-    exchange: int = 1
-    count: int = 0
-    described: dict[int, bool] = field(default_factory=dict)
-
-    def describe_as_text(self, column: int, *, with_name: bool = True) -> None:
-        self.described[column] = with_name
-
-
-@dataclass
-class Report(Summary):
-    insert_id: int = 0
-    exchange: int = 1
-    hides: bool = False
-
-    def hide_warnings(self) -> None:
-        self.hides = True
-
-    def hide_insert_id(self) -> None:
-        self.insert_id = 0
 
 
 def masking(strictness: Strictness = Strictness.STRICT, strategy: Strategy = Strategy.REPLACE) -> Masking:
@@ -62,9 +40,18 @@ def described(
     session.schema = SCHEMA
     for number, text in enumerate(asked, 1):
         rules.see(Operation(number, text), session)
-    event = Description(tuple(Column(name, Kind.TEXT) for name in names), prepared, len(asked))
+    event = heading(names, len(asked), prepared)
     verdict = rules.see(event, session)
-    return verdict if isinstance(verdict, Refuse) else event.described
+    if isinstance(verdict, Refuse):
+        return verdict
+    fields = [m.parse_field(packet.payload) for packet in m.Packets(1 << 20).feed(event.encode())]
+    return {place: fields[place].name == names[place] for place in sorted(event.as_text)}
+
+
+def heading(names: Sequence[str], exchange: int, prepared: str) -> ColumnHeading:
+    definitions = [m.column(0, m.Field(name, m.VAR_STRING))[m.HEAD :] for name in names]
+    layout = layout_of(tuple(definitions), False, "utf-8")
+    return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, False)
 
 
 def test_only_rules_about_columns_ask_for_descriptions_and_reports() -> None:
@@ -162,7 +149,7 @@ def test_report_has_no_warnings_and_no_number_that_was_made_of_a_masked_value(
     rules = Masking(frozenset(), (rule,), b"key", origins)
     for number, text in enumerate(asked, 1):
         rules.see(Operation(number, text), session)
-    report = Report(7, len(asked))
+    payload = m.ok(1, m.Done(insert_id=7, warnings=3))[m.HEAD :]
+    report = StatementSummary(len(asked), payload, OF_OK, 1, True)
     rules.see(report, session)
-    assert report.hides
-    assert report.insert_id == left
+    assert report.encode() == m.ok(1, m.Done(insert_id=left))
