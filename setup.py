@@ -34,6 +34,7 @@ HOT = [
     "protocols/mysql/charsets.py",
     "protocols/mysql/commands.py",
     "protocols/mysql/frontend.py",
+    "protocols/mysql/headings.py",
     "protocols/mysql/ledger.py",
     "protocols/mysql/messages.py",
     "protocols/mysql/output.py",

@@ -101,6 +101,8 @@ def test_what_cannot_be_known_is_refused(client: Any, statements: tuple[str, ...
         "signal sqlstate '45000' set message_text = @m",
         "signal sqlstate '45000' set message_text = @m, mysql_errno = 1064",
         "execute immediate concat('select ', @m, '()')",  # FUNCTION … does not exist
+        "prepare p from concat('select ''', @m)",  # a syntax error near the value
+        "begin not atomic prepare p from concat('select ''', @m); end",
     ],
 )
 def test_attack_an_error_in_words_of_ones_own(client: Any, statement: str) -> None:
@@ -108,6 +110,38 @@ def test_attack_an_error_in_words_of_ones_own(client: Any, statement: str) -> No
     with pytest.raises(pymysql.err.MySQLError) as caught:
         ask(client, statement)
     assert SECRET.lower() not in str(caught.value).lower()
+
+
+def test_attack_description_of_a_column_tells_no_length(client: Any) -> None:
+    ask(client, "set @m = (select surname from heirs), @n = (select length(surname) from heirs)")
+    with client.cursor() as cursor:
+        cursor.execute("select note, repeat('a', @n), -@n from heirs")
+        assert cursor.fetchall() == (("a note", "****", "****"),)
+        lengths = [column[3] for column in cursor.description]
+        cursor.execute("execute immediate 'select ?, 1' using @m")
+        assert cursor.fetchall() == (("****", 1),)
+    assert lengths[1] == lengths[2]
+    with pytest.raises(pymysql.err.MySQLError, match="masking rule 'my-columns'") as caught:
+        ask(client, "execute immediate concat('select 1 as `', @m, '`')")
+    assert SECRET.lower() not in str(caught.value).lower()
+
+
+def test_attack_count_of_warnings_tells_no_value(client: Any) -> None:
+    with client.cursor() as cursor:
+        cursor.execute("select cast(surname as signed), 1 / (length(surname) - length(surname)) from heirs")
+        assert client._result.warning_count == 0
+    for statement in ("select @@warning_count", "show count(*) warnings", "show warnings"):
+        with pytest.raises(pymysql.err.MySQLError, match="masking rule 'my-columns'"):
+            ask(client, statement)
+
+
+def test_generated_numbers_are_reported(client: Any) -> None:
+    ask(client, "create temporary table numbered (id int auto_increment primary key)")
+    ask(client, "insert into numbered values (null), (null)")
+    assert client.insert_id() == 1
+    ask(client, "set @m = (select length(surname) from heirs)")
+    ask(client, "update numbered set id = last_insert_id(@m + 100) where id = 1")
+    assert client.insert_id() == 0
 
 
 def test_what_is_not_named_is_shown(client: Any) -> None:
@@ -122,6 +156,10 @@ def test_rows_in_the_binary_protocol(gateway: Gateway, marked: Issued) -> None:
         mysql.connector.connect(**login(gateway, marked, **own)) as connection,
         connection.cursor(prepared=True) as cursor,
     ):
+        cursor.execute(
+            "select id, repeat(surname, ?), round(1.25, (select length(surname) from heirs)) from heirs", (1,)
+        )
+        assert cursor.fetchall() == [(1, "****", "****")]
         cursor.execute("select id, surname, note from heirs where id = ?", (1,))
         [row] = cursor.fetchall()
     assert SECRET not in str(row)

@@ -198,6 +198,29 @@ class Rows(Event):
         raise NotImplementedError
 
 
+class Heading(Rows):
+    """The columns of a result before the client receives their description. It holds no rows.
+
+    Only interceptors that declare this class see it. A refusal takes the place of the whole result, description
+    included. `prepared` is the text of a statement that is described and has not run; empty for a result.
+    """
+
+    __slots__ = ()
+    prepared: str
+
+    def texts(self, column: int) -> list[bytes]:
+        return []
+
+    def replace(self, column: int, texts: list[bytes]) -> None: ...
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        return 0, 0
+
+    def describe_as_text(self, column: int, *, with_name: bool = True) -> None:
+        """Describe the column as a text of a fixed length. All its values become the constant for texts."""
+        raise NotImplementedError
+
+
 class Channel(Enum):
     COPY = "copy"  # bulk data to the client
     NOTICE = "notice"
@@ -261,6 +284,30 @@ class Output(Event):
         raise NotImplementedError
 
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
+        raise NotImplementedError
+
+
+class Summary(Output):
+    """What the target reports about a statement beside rows and messages.
+
+    Only interceptors that declare this class see it, and only if there is something to hide. `insert_id` is the number
+    that the statement generated or chose, 0 for none.
+    """
+
+    __slots__ = ()
+    insert_id: int
+
+    def texts(self) -> list[bytes]:
+        return []
+
+    def replace(self, texts: list[bytes]) -> None: ...
+
+    def hide_warnings(self) -> None:
+        """Report no warnings, and nothing about how the statement was executed."""
+        raise NotImplementedError
+
+    def hide_insert_id(self) -> None:
+        """Report that no number was generated."""
         raise NotImplementedError
 
 

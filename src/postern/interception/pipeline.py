@@ -123,7 +123,8 @@ class Pipeline:
         self.held_at = 0
 
     def judge(self, event: Event, kind: type[Event], first: int = 0) -> Verdict:
-        """`kind` is the declared event class: Operation, Rows or Output. Interceptors before `first` are not asked."""
+        """`kind` is the declared event class: Operation, Rows, Heading, Output or Summary. Interceptors before `first`
+        are not asked."""
         outcome: Verdict = FORWARD
         held: Hold | None = None
         warning: Warn | None = None

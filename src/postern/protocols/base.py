@@ -96,6 +96,8 @@ class Wants:
     batches: bool = False
     rows: bool = False
     output: bool = False
+    headings: bool = False
+    summaries: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,19 @@ from uuid import UUID
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
-from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
+from postern.interception.events import (
+    RUN,
+    Completed,
+    Event,
+    Heading,
+    Note,
+    Operation,
+    Output,
+    Refusal,
+    Rows,
+    Shown,
+    Summary,
+)
 from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
 from postern.protocols.base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
@@ -113,6 +125,8 @@ class Link:
         wants.batches = pipeline.batch_need is not BatchNeed.NONE
         wants.rows = Rows in pipeline.wants
         wants.output = Output in pipeline.wants
+        wants.headings = Heading in pipeline.wants
+        wants.summaries = Summary in pipeline.wants
 
     @property
     def session_id(self) -> UUID:
@@ -455,7 +469,7 @@ class Link:
                 self._warned.clear()
 
     def _answer(self, event: Rows | Output, kept: list[Event]) -> bytes:
-        verdict = self._pipeline.judge(event, Rows if isinstance(event, Rows) else Output)
+        verdict = self._pipeline.judge(event, _declared_class(event))
         if isinstance(verdict, Forward | Replace):
             return self._wire.render(event)
         if isinstance(verdict, Warn):
@@ -481,6 +495,13 @@ class Link:
         violated = self._pipeline.session.violated
         if violated is not None:
             violated(action, rule, message, operations)
+
+
+def _declared_class(event: Rows | Output) -> type[Event]:
+    """Return the class by which interceptors declare that they want the event."""
+    if isinstance(event, Rows):
+        return Heading if isinstance(event, Heading) else Rows
+    return Summary if isinstance(event, Summary) else Output
 
 
 def _too_late_to_review(hold: Hold) -> Refuse:

@@ -201,7 +201,8 @@ def test_attack_a_plan_that_quotes_what_it_has_read() -> None:
 
 
 def test_attack_messages_quote_values() -> None:
-    for text in ("show warnings", "show errors limit 1", "show engine innodb status", "show full processlist"):
+    said = ("show warnings", "show errors limit 1", "show count(*) warnings", "show count(*) errors")
+    for text in (*said, "show engine innodb status", "show full processlist"):
         assert told(session(), text, column("Message")) == [None], text
     for text in ("show tables", "show full columns from users", "show create table users", "describe users"):
         assert told(session(), text, column("Field"), column("b")) == ["", ""], text
@@ -213,6 +214,36 @@ def test_attack_a_setting_that_carries_a_value() -> None:
     of.asked("set group_concat_max_len = (select id from users)")
     assert told(of, "select @@group_concat_max_len", column()) == [None]
     assert told(of, "show variables", column(), column()) == [None, None]
+
+
+def test_attack_counts_of_warnings_tell_what_went_wrong_with_values() -> None:
+    of = session()
+    assert told(of, "select @@warning_count, @@session.error_count, 1", *[column()] * 3) == [None, None, ""]
+    of.asked("set @k = @@warning_count")
+    assert told(of, "select @k", column()) == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_calm"),
+    [
+        ("show status", False),
+        ("show session status like 'bytes_sent'", False),
+        ("show local status like 'b%'", False),
+        ("show status like '%'", False),
+        ("show status like concat('threads')", False),
+        ("show status where variable_name = 'Bytes_sent'", False),
+        ("show session status like 'Ssl_cipher'", True),
+        ("show status like 'Threads%'", True),
+        ("show global status", True),
+    ],
+)
+def test_attack_counters_of_the_session_tell_lengths_of_values(text: str, is_calm: bool) -> None:
+    assert told(session(), text, column("Variable_name"), column("Value")) == ["", "" if is_calm else None]
+
+
+def test_attack_tables_of_counters_tell_lengths_of_values() -> None:
+    for table in ("information_schema.session_status", "performance_schema.session_status"):
+        assert told(session(), f"select variable_value from {table}", column()) == [None], table
 
 
 def test_attack_an_id_that_is_kept() -> None:

@@ -26,13 +26,27 @@ from postern.inspection.masking.messages import (
     of_a_signal,
     withheld,
 )
+from postern.inspection.masking.mysql_statements import chooses_insert_id, spells_names, varies
 from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
-from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
+from postern.interception.events import (
+    RUN,
+    Change,
+    Channel,
+    Column,
+    Event,
+    Heading,
+    Kind,
+    Note,
+    Operation,
+    Output,
+    Rows,
+    Summary,
+)
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 
@@ -53,17 +67,25 @@ _MEANINGS = 32  # texts that one request may stand for; of more nothing is known
 _PLANS = 256
 _NOTES = 100  # that wait to be recorded
 
+# What tells where the number comes from that a session keeps for LAST_INSERT_ID().
+_LAST_ID_QUERY = "select last_insert_id()"
+_LAST_ID = (Column("last_insert_id()", Kind.NUMBER),)
+
 NOT_INSPECTED = "an answer was passed on without having been inspected"
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is done with each column of a result: a rule has all of it, or values are looked for in it."""
+    """What is done with each column of a result: a rule has all of it, or values are looked for in it.
+
+    `computed` are the places of columns that become constants.
+    """
 
     decided: Decided
     changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
     touched: list[bool]
+    computed: tuple[int, ...]
 
 
 class Masking:
@@ -97,8 +119,10 @@ class Masking:
         self._columns = Columns(columns, origins) if columns else None
         self._is_strict = bool(types) or any(rule.strictness is Strictness.STRICT for rule in ordered)
         wants: set[type[Event]] = {Rows, Output} if searches or columns else set()
-        if self._columns is not None and origins is not None:
-            wants.add(Operation)
+        if self._columns is not None:
+            wants |= {Heading, Summary}
+            if origins is not None:
+                wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = BatchNeed.NONE
         self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
@@ -178,12 +202,22 @@ class Masking:
         return self._statements.get(exchange, ())
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
+        if isinstance(event, Heading) and event.prepared:
+            self._describe_prepared(event, session.schema)
+            return None
         if isinstance(event, Rows):
             plan = self._plan(event, session.schema)
             refusal = self._doubts(plan.decided, event.exchange, session)
-            if refusal is None:
+            if refusal is not None:
+                return refusal
+            if isinstance(event, Heading):
+                self._describe(event, plan, self._answered(event.exchange))
+            else:
                 self._mask_rows(plan, event, hits)
-            return refusal
+            return None
+        if isinstance(event, Summary):
+            self._summarise(event)
+            return None
         if not isinstance(event, Output):
             return None
         # As a terminal shows it first: between escape sequences a search in bytes finds only a part of a value.
@@ -211,6 +245,39 @@ class Masking:
         if masked is not None:
             event.replace(masked)
         return None
+
+    def _describe(self, heading: Heading, plan: _Plan, statements: Sequence[str]) -> None:
+        """The description of a computed column may depend on the value as its cells do."""
+        if plan.computed and varies(statements):
+            for place in plan.computed:
+                heading.describe_as_text(place)
+
+    def _describe_prepared(self, heading: Heading, schema: TargetSchema | None) -> None:
+        """A statement that has not run is described and not refused: the answer to it will be."""
+        if self._columns is None:
+            return
+        statements = (heading.prepared,)
+        sources = self._columns.sources(statements, heading.columns)
+        plan = self._planned(heading.columns, sources, schema)
+        self._describe(heading, plan, statements)
+        if self._columns.unsure.refused is None:
+            return
+        for place, chosen in enumerate(plan.decided.chosen):
+            if chosen is None and (sources is None or sources[place] is None):
+                heading.describe_as_text(place, with_name=False)
+
+    def _summarise(self, summary: Summary) -> None:
+        """Warnings tell of values (`1 / (salary - 1)`), and LAST_INSERT_ID(value) is reported as a generated number."""
+        summary.hide_warnings()
+        columns = self._columns
+        if columns is None or not summary.insert_id:
+            return
+        statements = self._answered(summary.exchange)
+        if statements and not chooses_insert_id(statements):
+            return
+        decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
+        if any(decided.chosen) or decided.doubts:
+            summary.hide_insert_id()
 
     def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
         mask = mask_lines if channel is Channel.COPY else mask_texts
@@ -256,7 +323,8 @@ class Masking:
             one is not None or (bool(found) and column.kind in _MASKS)
             for one, found, column in zip(decided.chosen, searches, columns, strict=True)
         ]
-        return _Plan(decided, changes, searches, touched)
+        computed = tuple(place for place, one in enumerate(decided.chosen) if one is not None and not one.plain)
+        return _Plan(decided, changes, searches, touched, computed)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
         rows.expect(plan.touched)
@@ -313,7 +381,7 @@ class Masking:
         statement = "\n".join(statements)
         labels = event.labels
         parts = dict(zip(labels, texts, strict=True)) if labels else {}
-        trusted = is_about_names(parts["errno"]) if "errno" in parts else reads_no_rows(statements)
+        trusted = is_about_names(parts["errno"], statements) if "errno" in parts else reads_no_rows(statements)
         if trusted:
             is_known = known(statement, session.schema)
         else:  # an error about a constraint speaks of tables, and quotes values in its detail only
@@ -322,7 +390,7 @@ class Masking:
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
             masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
-            if strict and may_say_anything(statement, texts, labels):
+            if strict and may_say_anything(statements, texts, labels):
                 masked = of_a_signal(labels)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):
@@ -347,7 +415,8 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this data"
+        is_named = doubt.column and spells_names(self._answered(exchange))  # else the name may be a value
+        what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final
 
 from postern.domain.target_schema import TargetSchema
+from postern.inspection.masking.mysql_statements import runs_code
 
 MASK: Final = b"****"
 Known = Callable[[bytes], bool]
@@ -45,8 +46,6 @@ _NOTICE_CODE: Final = b"00000"
 _SIGNAL_NUMBER: Final = b"1644"  # ER_SIGNAL_EXCEPTION
 _SIGNAL_CODE: Final = b"45000"
 _WORDS: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]")
-
-_SPEAKS: Final = re.compile(r"\b(?:(?:re)?signal|execute|call)\b", re.IGNORECASE)
 
 _FREE_TEXT: Final = frozenset({"message", "detail", "hint"})
 _NAMES: Final = frozenset({"schema", "table", "column", "type", "constraint"})
@@ -105,11 +104,11 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_say_anything(statement: str, texts: Sequence[bytes], labels: Sequence[str]) -> bool:
+def may_say_anything(statements: Sequence[str], texts: Sequence[bytes], labels: Sequence[str]) -> bool:
     """Whether the error of a statement of MySQL's may be in somebody's own words: `signal … set message_text = @a`; or
-    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist. A function or trigger
-    that signals has a number of its own, unless it chooses another."""
-    return "errno" in labels and (_SIGNAL_NUMBER in texts or _SPEAKS.search(statement) is not None)
+    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist, or a syntax error near
+    the value. A function or trigger that signals has a number of its own, unless it chooses another."""
+    return "errno" in labels and (_SIGNAL_NUMBER in texts or runs_code(statements))
 
 
 def of_a_signal(labels: Sequence[str]) -> list[bytes]:
@@ -163,9 +162,11 @@ def _part(text: bytes, label: str, may_stay: Known) -> bytes:
 def _without(text: bytes, may_stay: Known) -> bytes:
     if len(text) > _LONGEST:
         return MASK
+    # A value may hold quotes: `' Ada '` is quoted as `'' Ada ''`. So nothing that a statement can choose is accepted.
+    is_chosen = MASK in text
     text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
     segments = [found[1] for found in _QUOTED.finditer(text)]
-    if not all(segment == MASK or may_stay(segment) for segment in segments):
+    if is_chosen or not all(segment == MASK or (segment and may_stay(segment)) for segment in segments):
         text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
     text = _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
     return _BEHIND.sub(lambda found: found[0] if _may_follow(found[0][2:], may_stay) else b": " + MASK, text)

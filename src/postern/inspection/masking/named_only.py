@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from postern.inspection.masking.mysql_statements import sets_something
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 
 _LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
@@ -31,6 +32,9 @@ _NAME_ERRORS: Final = frozenset(
      1128, 1142, 1143, 1144, 1146, 1193, 1227, 1243, 1273, 1286, 1304, 1305, 1347, 1359, 1360, 1370, 1630}
 )  # fmt: skip
 
+# … of those, errors about character sets, collations and engines, which SET may take from a value.
+_SETTING_ERRORS: Final = frozenset({1115, 1273, 1286})
+
 
 def reads_no_rows(statements: Sequence[str]) -> bool:
     """Whether an answer is certainly of statements that read no rows, for PostgreSQL. None is known: it is not."""
@@ -42,8 +46,10 @@ def only_sets(statements: Sequence[str]) -> bool:
     return bool(statements) and all(_kinds(one) <= _SETS for one in statements)
 
 
-def is_about_names(errno: bytes) -> bool:
-    return errno.isdigit() and int(errno) in _NAME_ERRORS
+def is_about_names(errno: bytes, statements: Sequence[str]) -> bool:
+    """Whether an error quotes nothing but names that a statement spells out, for MySQL and MariaDB."""
+    number = int(errno) if errno.isdigit() else 0
+    return number in _NAME_ERRORS and not (number in _SETTING_ERRORS and sets_something(statements))
 
 
 @lru_cache(maxsize=256)

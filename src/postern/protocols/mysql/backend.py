@@ -18,7 +18,9 @@ from postern.errors import ProtocolViolation
 from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake
 from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.headings import ColumnHeading
 from postern.protocols.mysql.ledger import NAMES, QUERY, REFUSED, Ledger, Slot
+from postern.protocols.mysql.output import ErrorText, StatementSummary
 from postern.protocols.mysql.phases import ROWS, START, Answer
 from postern.protocols.mysql.rows import DataRows, Layout, layout_of
 
@@ -67,6 +69,8 @@ class Backend(Answer):
         """The number that the client expects next: of the answer that it waits for, or of what it asks next."""
         if self._given is not None:
             return self._given.sequence & 0xFF
+        if self._held_at >= 0 and not self.cutting:
+            return int(self._held_at)
         is_head = True
         for slot in self.ledger.slots:
             told = slot.hidden or (is_head and self.cutting)  # the client waits for the answer behind that one
@@ -88,7 +92,7 @@ class Backend(Answer):
         self._given = None
         pieces: list[Piece] = []
         if self._judged is not None:
-            pieces.append(self._judged.completed())
+            self._decided(self._judged, pieces)
             self._judged = None
         self._speak(pieces)
         if self._intake.pos == len(self._intake.buf):
@@ -101,6 +105,16 @@ class Backend(Answer):
                 raise
             self._violation = error
         return pieces
+
+    def _decided(self, judged: ErrorText | ColumnHeading | StatementSummary, pieces: list[Piece]) -> None:
+        """What follows from an answer outside of rows once it was judged."""
+        if isinstance(judged, ErrorText):
+            pieces.append(judged.completed())
+        elif isinstance(judged, ColumnHeading):
+            self._as_text = judged.as_text
+            self._held_at = -1
+        pieces.extend(self._pieces)
+        self._pieces.clear()
 
     def _speak(self, pieces: list[Piece]) -> None:
         """Refusals whose turn has come, and what stands in front of the next answer."""
@@ -290,7 +304,8 @@ class Backend(Answer):
         if count:
             self._sequence += count
             self._seen += count
-            return DataRows(slot.exchange, layout, buf[first:pos], int(count), number, slot.began), pos
+            raw = buf[first:pos]
+            return DataRows(slot.exchange, layout, raw, int(count), number, slot.began, None, self._as_text), pos
         whole = self._long_row(buf, pos, end)
         if not whole:
             return None, pos
@@ -308,7 +323,7 @@ class Backend(Answer):
         (one,) = m.Packets(len(raw)).feed(raw)
         self._seen += 1
         packets = m.packets_of(len(one.payload))
-        return DataRows(slot.exchange, layout, raw, packets, number, slot.began, one.payload), pos
+        return DataRows(slot.exchange, layout, raw, packets, number, slot.began, one.payload, self._as_text), pos
 
     def _layout_of(self, slot: Slot) -> Layout:
         if self._layout is None:

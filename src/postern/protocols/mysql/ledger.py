@@ -53,9 +53,11 @@ MAX_OWED: Final = 65_536  # commands that wait for their answers: refused ones w
 class Statement:
     """A prepared statement. `types` are those of its parameters, as the last EXECUTE gave them, and `sure` once the
     target has them for certain; `speaks`: it may set a character set. `long` is what was sent ahead of values;
-    `definitions` are the payloads that describe the rows of its cursor."""
+    `definitions` are the payloads that describe the rows of its cursor, and `as_text` the places of those that the
+    client has as texts."""
 
     __slots__ = (
+        "as_text",
         "began",
         "count",
         "definitions",
@@ -79,6 +81,7 @@ class Statement:
         self.long: dict[int, bytearray] = {}
         self.truncated = False
         self.definitions: tuple[bytes, ...] = ()
+        self.as_text: frozenset[int] = frozenset()
         self.described = 0  # bytes of these, where they are counted
         self.began = 0  # the exchange of the EXECUTE whose rows are fetched
 

@@ -63,6 +63,7 @@ MORE_RESULTS: Final = 0x0008
 CURSOR_EXISTS: Final = 0x0040
 LAST_ROW_SENT: Final = 0x0080
 NO_BACKSLASH_ESCAPES: Final = 0x0200
+EXECUTION: Final = 0x0830  # no good index was used, or none, or the query was slow
 PS_OUT_PARAMS: Final = 0x1000
 
 # Column types
@@ -472,14 +473,37 @@ def _extended_metadata(payload: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
 
 def with_no_metadata(payload: bytes) -> bytes:
     """The column definition with extended metadata that is empty."""
-    end = len(payload)
-    pos: i64 = 0
-    for _ in range(6):
-        size, pos = read_lenenc(payload, pos, end)
-        if end - pos < size:
-            raise ProtocolViolation(_SHORT)
-        pos += size
+    _, pos = _name_and_end(payload)
     return payload[:pos] + b"\0" + payload[pos:]
+
+
+def definition_of_text(payload: bytes, with_name: bool) -> bytes:
+    """Return the definition of a computed text instead of this one. Only its name stays, or not even that."""
+    name, pos = _name_and_end(payload)
+    texts = (b"def", b"", b"", b"", name if with_name else b"****", b"")
+    extended = b"\0" if len(payload) - pos > _TAIL.size else b""
+    tail = _TAIL.pack(12, _TEXT_COLLATION, _TEXT_LENGTH, VAR_STRING, 0, _NO_DECIMALS, 0)
+    return b"".join([*[lenenc_text(text) for text in texts], extended, tail])
+
+
+_TEXT_COLLATION: Final = 45  # utf8mb4_general_ci
+_TEXT_LENGTH: Final = 1020  # bytes: 255 characters
+_NO_DECIMALS: Final = 0x1F  # as servers say of texts
+
+
+def _name_and_end(payload: bytes) -> tuple[bytes, i64]:
+    """Return the name in a column definition, and where its six texts end."""
+    end = len(payload)
+    name = b""
+    pos: i64 = 0
+    for place in range(6):
+        text, pos = read_text(payload, pos, end)
+        if place == _NAME_PLACE:
+            name = text
+    return name, pos
+
+
+_NAME_PLACE: Final = 4
 
 
 def column(sequence: int, field: Field, extended: bytes | None = None) -> bytes:

@@ -1,10 +1,11 @@
-"""Answers that hold text outside of rows, which are errors; and refusals, which are errors of our own."""
+"""Answers outside of rows: errors, refusals, which are errors of our own, and what OK and EOF packets report."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from postern.interception.events import Channel, Completed, Output
+from postern.interception.events import Channel, Completed, Output, Summary
 from postern.interception.verdicts import Refuse
 from postern.protocols.mysql import messages as m
 
@@ -61,3 +62,75 @@ class ErrorText(Output):
 
     def encode(self) -> bytes:
         return m.packet(self._sequence, self._payload)
+
+
+# What `StatementSummary` reads: an OK packet, an EOF packet, or what begins the answer to COM_STMT_PREPARE.
+OF_OK: Final = 1
+OF_EOF: Final = 2
+OF_PREPARE: Final = 3
+_PREPARE_WARNINGS: Final = 10  # where these stand
+_LAST_NUMBER: Final = re.compile(rb"[0-9]+(?=[^0-9]*$)")
+
+
+class StatementSummary(Summary):
+    """An OK or EOF packet that reports warnings, how the statement was executed, or a number that it generated.
+
+    The text of an OK packet ends with the number of warnings, in every language: "Records: 1  Duplicates: 0
+    Warnings: 1".
+    """
+
+    def __init__(self, exchange: int, payload: bytes, kind: int, sequence: int, is_last: bool) -> None:
+        """`is_last`: nothing else belongs to the answer."""
+        self.exchange = exchange
+        self.channel = Channel.NOTICE
+        self.kind = kind
+        self.is_last = is_last
+        self.sequence = sequence
+        self.insert_id = 0
+        self._payload = payload
+        self._done: m.Done | None = None
+        if kind == OF_OK:
+            self._done = m.parse_ok(payload)
+            self.insert_id = self._done.insert_id
+        self._refusal = b""
+
+    def hide_warnings(self) -> None:
+        payload = self._payload
+        done = self._done
+        if done is not None:
+            info = _LAST_NUMBER.sub(b"0", done.info)
+            self._done = m.Done(done.affected, done.insert_id, done.status & ~m.EXECUTION, 0, info)
+        elif self.kind == OF_EOF:
+            status = int(m.uint16(payload, 3)) & ~m.EXECUTION
+            self._payload = payload[:1] + bytes(2) + m.packed16(status) + payload[5:]
+        else:
+            self._payload = payload[:_PREPARE_WARNINGS] + bytes(2) + payload[_PREPARE_WARNINGS + 2 :]
+
+    def hide_insert_id(self) -> None:
+        self.insert_id = 0
+
+    def become(self, refusal: Refuse) -> None:
+        """Report a refusal instead."""
+        self._refusal = refusal_packet(self.sequence, refusal)
+
+    def encode(self) -> bytes:
+        if self._refusal:
+            return self._refusal
+        done = self._done
+        if done is None:
+            return m.packet(self.sequence, self._payload)
+        return m.ok(self.sequence, m.Done(done.affected, self.insert_id, done.status, done.warnings, done.info))
+
+
+def reports_something(payload: bytes, kind: int) -> bool:
+    """Whether there is something in an OK or EOF packet that a `StatementSummary` can hide."""
+    end = len(payload)
+    if kind == OF_EOF:
+        return bool(m.uint16(payload, 1) or m.uint16(payload, 3) & m.EXECUTION)
+    if kind == OF_PREPARE:
+        return bool(m.uint16(payload, _PREPARE_WARNINGS))
+    pos = m.after_lenenc(payload, 1, end)
+    after = m.after_lenenc(payload, pos, end)
+    if end - after < 4 or payload[pos]:
+        return True
+    return bool(m.uint16(payload, after + 2) or m.uint16(payload, after) & m.EXECUTION)

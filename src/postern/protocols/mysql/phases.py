@@ -22,9 +22,17 @@ from postern.interception.events import MAX_ROWS, Completed
 from postern.protocols.base import Piece, Reply, Wants
 from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.charsets import UNKNOWN
-from postern.protocols.mysql.ledger import FETCH, FIELDS, PREPARE, SIMPLE, STATISTICS, Ledger, Slot
-from postern.protocols.mysql.output import ErrorText
-from postern.protocols.mysql.rows import Layout
+from postern.protocols.mysql.headings import ColumnHeading
+from postern.protocols.mysql.ledger import FETCH, FIELDS, PREPARE, QUERY, SIMPLE, STATISTICS, Ledger, Slot
+from postern.protocols.mysql.output import (
+    OF_EOF,
+    OF_OK,
+    OF_PREPARE,
+    ErrorText,
+    StatementSummary,
+    reports_something,
+)
+from postern.protocols.mysql.rows import Layout, layout_of
 
 START: Final = 0
 COLUMNS: Final = 1
@@ -54,6 +62,7 @@ class Answer:
         self._defined: i64 = 0  # their bytes
         self._layout: Layout | None = None  # of these
         self._later: i64 = 0  # PREPARE: definitions of columns behind those of parameters
+        self._describes_result = False  # PREPARE: those of parameters have come
         self._seen: i64 = 0  # rows of this answer
         self._affected = 0  # … and what its statements have changed
         self._any_number = False  # the client's own packets stand in front of the next one
@@ -61,7 +70,13 @@ class Answer:
         self._pieces: list[Piece] = []
         self.adds_metadata = False  # clients read extended metadata, and the target sends none
         self._defines = False  # the packet that was understood last is a column definition
-        self._judged: ErrorText | None = None  # what is reported of it is what the client was shown
+        # What is judged now. What is reported of an error is what the client was shown.
+        self._judged: ErrorText | ColumnHeading | StatementSummary | None = None
+        self._holds = False  # column definitions are held back until the last has come
+        self._held_head = b""  # … and what tells how many there are
+        self._held_at: i64 = -1  # the number of the first packet that is held back; the client has not got it
+        self._as_text: frozenset[int] = frozenset()  # the columns of this result that the client has as texts
+        self._reports: i64 = 0  # what the packet that was understood last may report: see `StatementSummary`
 
     def _count(self, number: int) -> None:
         """Each packet of an answer has the number behind that of the last one."""
@@ -80,6 +95,7 @@ class Answer:
         if head.kind == FETCH and head.statement is not None:
             self._phase = ROWS
             self._definitions = list(head.statement.definitions)
+            self._as_text = head.statement.as_text
             self._layout = None
         elif head.kind == FIELDS:
             self._phase = COLUMNS
@@ -104,6 +120,18 @@ class Answer:
         if pos == end:
             raise ProtocolViolation("the target sent an empty packet")
         head = slots[0]
+        exchange = head.exchange
+        first_number = number + self.ledger.shift
+        self._reports = 0
+        shown = self._take(head, buf, pos, end, number)
+        if shown and self._reports and self.wants.summaries and reports_something(buf[pos:end], int(self._reports)):
+            sequence = int(first_number) & 0xFF
+            self._judged = StatementSummary(exchange, buf[pos:end], int(self._reports), sequence, not self._begun)
+            return False
+        return shown
+
+    def _take(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
+        """A packet of the answer at the head. False when the client must not see it, or not yet."""
         shown = not (self.cutting or head.hidden)
         first: i64 = buf[pos]
         if head.types and first != m.ERR and head.statement is not None and head.types is head.statement.types:
@@ -111,10 +139,12 @@ class Answer:
         if first == m.ERR and not (self._phase == COLUMNS and self._left > 0):
             return self._failed(head, buf[pos:end], number) and shown
         if self._phase == ROWS:
+            self._reports = OF_EOF
             self._ended(head, _eof_status(buf, pos, end))
         elif self._phase == COLUMNS:
-            self._column(head, buf, pos, end)
+            return self._column(head, buf, pos, end, number, shown)
         elif head.kind == PREPARE:
+            self._reports = OF_PREPARE
             self._prepared(head, buf, pos, end)
         elif head.kind == STATISTICS:
             self._done(head)
@@ -122,12 +152,22 @@ class Answer:
             return self._simple(head, buf, pos, end, number) and shown
         elif first == m.OK:
             self._affected += m.read_number(buf, pos + 1, end)[0]
+            self._reports = OF_OK
             self._ended(head, m.ok_status(buf, pos, end))
         elif first == m.LOCAL_INFILE:
             return self._file(head, number) and shown
         else:
             self._results(buf, pos, end)
+            if shown and self.wants.headings:
+                self._hold(number, buf[pos:end])
+                return False
         return shown
+
+    def _hold(self, number: i64, head: bytes) -> None:
+        """Hold back what describes the columns, from the packet of this number on."""
+        self._holds = True
+        self._held_head = head
+        self._held_at = (number + self.ledger.shift) & 0xFF
 
     def _unasked(self, buf: bytes, pos: i64, end: i64) -> None:
         """A server that ends a connection may say why."""
@@ -160,8 +200,10 @@ class Answer:
         """False: another packet has taken its place."""
         first: i64 = buf[pos]
         if first == m.OK:
+            self._reports = OF_OK
             self.ledger.status = m.ok_status(buf, pos, end)
         elif first == m.EOF:
+            self._reports = OF_EOF
             self.ledger.status = _eof_status(buf, pos, end)
         else:
             raise ProtocolViolation("the target did not say whether a command went well")
@@ -193,42 +235,69 @@ class Answer:
         self._later = columns
         self._left = head.statement.count
         self._phase = COLUMNS
+        self._describes_result = False
+        self._defined = 0
         if not self._left:
             self._next_columns(head)
 
     def _next_columns(self, head: Slot) -> None:
         """Of what was prepared: columns are told behind parameters, where there are some."""
         self._left, self._later = self._later, 0
+        self._describes_result = True
         if not self._left:
             self._tag = "PREPARE"
             self._done(head)
 
-    def _column(self, head: Slot, buf: bytes, pos: i64, end: i64) -> None:
-        """A column definition, or what ends them."""
+    def _column(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
+        """A column definition, or what ends them. False when the client must not see it, or not yet."""
         self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
             self._left -= 1
-            if head.kind != PREPARE:
+            if head.kind == PREPARE and not self._holds and self._describes_result and shown and self.wants.headings:
+                self._hold(number, b"")
+            if head.kind != PREPARE or self._holds:
                 self._defined += end - pos
                 if self._defined > MAX_DEFINITIONS:
                     raise ProtocolViolation(f"the target describes its columns in more than {MAX_DEFINITIONS} bytes")
                 self._definitions.append(buf[pos:end])
-            return
+            if not self._holds:
+                return shown
+            if not self._left:
+                self._judged = self._heading(head)
+            return False
         if self._defines:
-            return
+            return shown
+        self._reports = OF_EOF
         status = _eof_status(buf, pos, end)
         if head.kind == PREPARE:
             self._next_columns(head)
-            return
+            return shown
         self.ledger.status = status
         if head.kind == FIELDS:
             self._done(head)
-            return
+            return shown
         if head.cursor and status & m.CURSOR_EXISTS and head.statement is not None:
             self.ledger.describe(head.statement, tuple(self._definitions))
+            head.statement.as_text = self._as_text
             self._ended(head, status)
-            return
+            return shown
         self._phase = ROWS
+        return shown
+
+    def _heading(self, head: Slot) -> ColumnHeading:
+        """The description of a result, which is whole now."""
+        self._holds = False
+        prepared = head.statement.text if head.kind == PREPARE and head.statement is not None else ""
+        layout = layout_of(tuple(self._definitions), head.kind != QUERY, self.ledger.codec)
+        return ColumnHeading(
+            head.exchange,
+            layout,
+            self._held_head,
+            self._definitions.copy(),
+            int(self._held_at),
+            prepared,
+            self.adds_metadata,
+        )
 
     def _file(self, head: Slot, number: i64) -> bool:
         """The target asks for a file of the client. It gets an empty one where it may not have it."""
@@ -257,6 +326,7 @@ class Answer:
         if status & m.MORE_RESULTS and head.kind != FETCH:
             self._phase = START
             self._definitions = []
+            self._as_text = frozenset()
             return
         self._done(head)
 
@@ -288,6 +358,7 @@ class Answer:
         self._affected = 0
         self._tag = ""
         self._definitions = []
+        self._as_text = frozenset()
 
 
 def _eof_status(buf: bytes, pos: i64, end: i64) -> i64:

@@ -23,6 +23,9 @@ from postern.protocols.mysql.values import cell_change, fill_value, packed, plai
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
+_HIDDEN: Final = b"****"
+_TEXT: Final = Field("", m.VAR_STRING)
+
 
 class Layout:
     """The columns of one result, decoded once."""
@@ -214,7 +217,8 @@ class DataRows(Rows):
     """Rows of one result within one read. `replace` must be given as many texts as `texts` gave.
 
     `raw` is what the target sent, of `packets` packets, the first of which is number `sequence` to the client. `whole`
-    is the payload of one row that takes several; else each packet is a row.
+    is the payload of one row that takes several; else each packet is a row. The client takes the columns `as_text` for
+    texts, whatever the target sends (see `headings`): their values are hidden, whether somebody changes them or not.
     """
 
     def __init__(
@@ -226,6 +230,7 @@ class DataRows(Rows):
         sequence: int,
         began: int = 0,
         whole: bytes | None = None,
+        as_text: frozenset[int] = frozenset(),
     ) -> None:
         self.exchange = exchange
         self._began = began or exchange
@@ -240,6 +245,9 @@ class DataRows(Rows):
         self._new: list[Cells | None] = [None] * len(layout.columns)
         self._replaced = False
         self._wanted = layout.searched
+        self._as_text = as_text
+        for column in as_text:
+            self._new[column] = [_HIDDEN] * self.count
 
     @property
     def began(self) -> int:
@@ -275,6 +283,8 @@ class DataRows(Rows):
     def texts(self, column: int) -> list[bytes]:
         cells = [cell for cell in self._cells(column) if cell is not None]
         wide = self._layout.wide[column]
+        if column in self._as_text:
+            return cells
         if wide:
             return [_narrow(cell, wide) for cell in cells]
         if not self._layout.whole[column]:
@@ -288,6 +298,8 @@ class DataRows(Rows):
             raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
         whole, unsigned = self._layout.whole[column], self._is_unsigned(column)
         wide = self._layout.wide[column]
+        if column in self._as_text:
+            whole, wide = False, ""
         given = iter(texts)
         new: Cells = []
         for cell in old:
@@ -304,6 +316,8 @@ class DataRows(Rows):
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
         layout = self._layout
+        if column in self._as_text:
+            return self._hide(column, by)
         if isinstance(by, Fill):
             return self._fill(column, fill_value(layout.fields[column], layout.binary, by))
         each = cell_change(layout.fields[column], layout.binary, by)
@@ -327,6 +341,13 @@ class DataRows(Rows):
             self._replaced = True
         return count, size
 
+    def _hide(self, column: int, by: Change) -> tuple[int, int]:
+        """Hide a column that the client takes for a text. `Fill` may choose NULL; all others choose nothing here."""
+        old = self._came(column)
+        if isinstance(by, Fill):
+            self._new[column] = [fill_value(_TEXT, False, by)] * len(old)
+        return len(old), sum([len(cell) for cell in old if cell is not None])
+
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
         """Every cell becomes `value`, those that are NULL as well."""
         old = self._cells(column)
@@ -338,7 +359,7 @@ class DataRows(Rows):
 
     def encode(self) -> tuple[bytes, int]:
         """The rows as they stand now, and of how many packets they are."""
-        renumbered = self._raw[3] != self.sequence
+        renumbered = self._raw[3] != self.sequence or bool(self._as_text)
         if not self._replaced and not renumbered:
             return self._raw, self.packets
         if self._whole is not None:
@@ -396,5 +417,6 @@ class DataRows(Rows):
             if cell is None:
                 nulls[(column + 2) // 8] |= 1 << (column + 2) % 8
             else:
-                values.append(sized(layout.fields[column].type, cell))
+                kind = m.VAR_STRING if column in self._as_text else layout.fields[column].type
+                values.append(sized(kind, cell))
         return b"\0" + bytes(nulls) + b"".join(values)

@@ -17,8 +17,9 @@ from postern.protocols.mysql import messages as m
 from postern.protocols.mysql.backend import Backend
 from postern.protocols.mysql.commands import Command
 from postern.protocols.mysql.frontend import Frontend
+from postern.protocols.mysql.headings import ColumnHeading
 from postern.protocols.mysql.ledger import EXECUTE, REFUSED, SIMPLE, Ledger, Slot
-from postern.protocols.mysql.output import ErrorText, refusal_packet
+from postern.protocols.mysql.output import ErrorText, StatementSummary, refusal_packet
 from postern.protocols.mysql.rows import DataRows
 
 Kill = Callable[[int, bool], None]
@@ -133,14 +134,19 @@ class MysqlWire(Wire):
             data, packets = event.encode()
             self._ledger.shift += packets - event.packets
             return data
-        assert isinstance(event, ErrorText)
+        assert isinstance(event, ErrorText | ColumnHeading | StatementSummary)
         return event.encode()
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, DataRows):
             self._backend.cutting = True
             return refusal_packet(event.sequence, refusal)
-        assert isinstance(event, ErrorText)
+        if isinstance(event, ColumnHeading):
+            self._backend.cutting = True
+            return refusal_packet(event.sequence, refusal)
+        assert isinstance(event, ErrorText | StatementSummary)
+        if isinstance(event, StatementSummary) and not event.is_last:
+            self._backend.cutting = True
         event.become(refusal)
         return event.encode()
 

@@ -65,23 +65,25 @@ GRAMMAR: Final = words.FUNCTIONS.keywords | words_of(
 
 # Settings that tell of data, as a query left it there.
 QUOTING_SETTINGS: Final = {"last_insert_id": LAST_ID, "identity": LAST_ID}
+# … and those that tell what went wrong with data.
+COUNTING_SETTINGS: Final = frozenset({"error_count", "warning_count"})
 
 # Tables of the system that quote neither data nor the statements of others; by database.
 CALM_TABLES: Final = {
     "information_schema": words_of(
         """
-        administrable_role_authorizations applicable_roles character_sets check_constraints client_statistics
+        administrable_role_authorizations applicable_roles character_sets check_constraints
         collation_character_set_applicability collations column_privileges columns columns_extensions enabled_roles
         engines events files geometry_columns global_status index_statistics key_caches key_column_usage keywords
         parameters partitions plugins referential_constraints resource_groups role_column_grants role_routine_grants
-        role_table_grants routines schema_privileges schemata schemata_extensions session_status spatial_ref_sys
+        role_table_grants routines schema_privileges schemata schemata_extensions spatial_ref_sys
         sql_functions st_geometry_columns st_spatial_reference_systems st_units_of_measure statistics
         table_constraints table_constraints_extensions table_names table_privileges table_statistics tables
-        tables_extensions tablespaces tablespaces_extensions triggers user_attributes user_privileges user_statistics
+        tables_extensions tablespaces tablespaces_extensions triggers user_attributes user_privileges
         view_routine_usage view_table_usage views
         """
     ),
-    "performance_schema": words_of("global_status session_status"),
+    "performance_schema": words_of("global_status"),
 }
 # … and those that tell the settings of the session.
 SETTING_TABLES: Final = {
@@ -103,7 +105,6 @@ SHOWS: Final = tuple(
         "COLLATION",
         "COLUMNS",
         "CONTRIBUTORS",
-        "COUNT",
         "CREATE",
         "DATABASES",
         "ENGINES",
@@ -118,15 +119,12 @@ SHOWS: Final = tuple(
         "INDEX",
         "INDEXES",
         "KEYS",
-        "LOCAL STATUS\n    ",
         "OPEN TABLES",
         "PACKAGE STATUS",
         "PLUGINS",
         "PRIVILEGES",
         "PROCEDURE STATUS",
         "SCHEMAS",
-        "SESSION STATUS",
-        "STATUS\n    ",
         "STORAGE ENGINES",
         "TABLE STATUS",
         "TABLE TYPES",
@@ -145,6 +143,13 @@ SHOWS: Final = tuple(
         "PROCEDURE CODE\n    ",
     ]
 )
+# Counters of the session tell how long the values were that it was sent (`Bytes_sent`, `Memory_used`).
+SHOWS_COUNTERS: Final = (("STATUS",), ("SESSION", "STATUS"), ("LOCAL", "STATUS"))
+# Beginnings of the names of counters that do not.
+CALM_COUNTERS: Final = (
+    "aborted", "com", "connections", "open", "qcache", "queries", "questions", "slave", "slow", "ssl", "threads",
+    "uptime", "wsrep",
+)  # fmt: skip
 SHOWS_SETTINGS: Final = tuple(
     tuple(one.split()) for one in ["VARIABLES", "GLOBAL VARIABLES", "SESSION VARIABLES", "LOCAL VARIABLES"]
 )

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.inspection.lineage.mysql.builtins import BARE, LAST_ID, QUOTING_SETTINGS
+from postern.inspection.lineage.mysql.builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.inspection.lineage.mysql.catalogue import State
 from postern.inspection.lineage.mysql.names import column_name, column_of, is_there, items_of, may_be, named, plain_of
 from postern.inspection.lineage.mysql.spelling import FOREIGN, LAST, PLAIN
@@ -194,6 +194,8 @@ class Expressions:
 
     def _setting(self, node: exp.SessionParameter) -> Sources:
         name = node.name.lower()
+        if name in COUNTING_SETTINGS:
+            return None
         if name in QUOTING_SETTINGS:
             return self.variables.kept(QUOTING_SETTINGS[name])
         return NOTHING if self._state.settings and not self._state.lost else None

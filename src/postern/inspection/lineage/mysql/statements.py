@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -299,6 +300,9 @@ class Statements:
             if found in builtins.SHOWS_SETTINGS:
                 calm = self._state.settings and not self._state.lost
                 return self._written(tokens, Read(_ANY if calm else (UNKNOWN,)))
+            if found in builtins.SHOWS_COUNTERS:
+                calm = _counts_calmly(tokens[1 + count :])
+                return self._written(tokens, Read(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
         return self._written(tokens, Read((UNKNOWN,)))
 
     def _set(self, tokens: list[Token]) -> Read:
@@ -389,6 +393,15 @@ class Statements:
         return replace(self._query([word("SELECT"), *tokens[1:]], "SELECT"), outs=None)
 
 
+def _counts_calmly(tokens: Sequence[Token]) -> bool:
+    """Whether the LIKE of a SHOW STATUS names only counters that tell nothing of values."""
+    if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].content is None:
+        return False
+    beginning = _WILDCARD.split(tokens[1].content, maxsplit=1)[0].lower()
+    return beginning.startswith(builtins.CALM_COUNTERS)
+
+
+_WILDCARD: Final = re.compile(r"[%_\\]")
 _ANY: Final = (Out(None, NOTHING, many=True),)
 # Of nine columns at least: a plan in one column quotes values.
 _PLAN: Final = (*[Out(None, NOTHING)] * 9, *_ANY)
