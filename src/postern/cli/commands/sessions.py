@@ -17,7 +17,7 @@ from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import person
-from postern.cli.rows import told
+from postern.cli.rows import say_more, told
 from postern.cli.session_ids import session_argument
 from postern.client.client import Client
 from postern.client.shapes import Review, Session, SessionPage
@@ -152,11 +152,7 @@ def _show_page(page: SessionPage) -> None:
             _show_found(row, one)
     else:
         table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
-    if page["has_next_page"]:
-        counted = (
-            "" if page["total"] is None else f"{page['total']}{' or more' if page['total_is_capped'] else ''} in all; "
-        )
-        click.echo(f"{counted}go on with --cursor {page['next_cursor']}, or take --all", err=True)
+    say_more(page)
 
 
 def _show_found(row: list[str], one: Session) -> None:

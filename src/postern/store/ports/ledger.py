@@ -21,7 +21,7 @@ from postern.domain.ledger import (
     RecordKind,
     Standing,
 )
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.segment import Segment
 
 
@@ -100,7 +100,7 @@ class CheckpointStore(Protocol):
 
     async def newest(self, org_id: UUID) -> Checkpoint | None: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         """Newest first."""
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
