@@ -88,7 +88,8 @@ async def test_growing_list_answers_each_way_of_counting_and_paging(api: Api, pa
     await api.make_connection()
     path = path.format(nameOrID="shop")
     place = cursor_of(Position(api.world.clock(), uuid4(), 1))
-    for query in ({}, {"count": "exact"}, {"count": "none"}, {"offset": MAX_LONG_OFFSET}, {"cursor": place}):
+    queries: list[dict[str, str | int]] = [{}, {"count": "exact"}, {"count": "none"}, {"offset": MAX_LONG_OFFSET}]
+    for query in [*queries, {"cursor": place}]:
         answer = await api.as_admin.get(path, params=query)
         assert answer.status_code == 200, (query, answer.text)
         assert {"data", "total", "total_is_capped", "has_next_page", "next_cursor"} <= answer.json().keys()

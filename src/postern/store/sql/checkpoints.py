@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -61,7 +61,8 @@ class SqlCheckpoints:
         async with self._database.statement() as connection:
             for row in (await connection.execute(theirs.order_by(checkpoint_anchors.c.anchor))).all():
                 states[row.number].append(_state_of(row))
-        return replace(found, items=[(one, states[one.number]) for one in found.items])
+        items = [(one, states[one.number]) for one in found.items]
+        return Stretch(items, found.total, found.total_is_capped, found.next)
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import Entry
@@ -75,5 +74,5 @@ def _remove(connection: Connection, hold: Hold) -> None:
     connection.execute(update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds - 1))
 
 
-def _hold_of(row: Mapping[str, Any]) -> Hold:
+def _hold_of(row: RowMapping) -> Hold:
     return Hold(**row)

@@ -8,13 +8,13 @@ where the next one begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, func, literal, select, tuple_
 
 from postern.domain.lists import COUNT_CAP, EXACT_CAP, Count, Page, Position, Stretch
 
@@ -23,7 +23,6 @@ LOOK_AT_MOST = 100_000  # the same for an offset and an exact total, where the c
 
 _MAX_NUMBER = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_Row = Mapping[str, Any]
 _Item = TypeVar("_Item")
 
 
@@ -32,7 +31,7 @@ class Keyset:
     """The columns that sort a list, between a row's values of them and a position."""
 
     columns: tuple[Column[Any], ...]
-    position_of: Callable[[_Row], Position]
+    position_of: Callable[[RowMapping], Position]
     values_of: Callable[[Position], tuple[Any, ...]]
     is_descending: bool = True
 
@@ -42,11 +41,13 @@ class Keyset:
 
     def behind(self, position: Position) -> ColumnElement[bool]:
         place, value = self._compared(position)
-        return place < value if self.is_descending else place > value
+        found: ColumnElement[bool] = place < value if self.is_descending else place > value
+        return found
 
     def up_to(self, position: Position) -> ColumnElement[bool]:
         place, value = self._compared(position)
-        return place >= value if self.is_descending else place <= value
+        found: ColumnElement[bool] = place >= value if self.is_descending else place <= value
+        return found
 
     def _compared(self, position: Position) -> tuple[Any, Any]:
         pairs = zip(self.values_of(position), self.columns, strict=True)
@@ -83,7 +84,9 @@ class LongList:
         return [*self.lead, *self.sieves]
 
 
-def find_page(connection: Connection, wanted: LongList, page: Page, item_of: Callable[[_Row], _Item]) -> Stretch[_Item]:
+def find_page(
+    connection: Connection, wanted: LongList, page: Page, item_of: Callable[[RowMapping], _Item]
+) -> Stretch[_Item]:
     """Return a page and its total. `item_of` makes an item of a row."""
     last = _last_row(connection, wanted, page.after, LOOK_AT_MOST if page.offset else LOOK_AT)
     rows = list(connection.execute(page_statement(wanted, page, last)).mappings())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    RowMapping,
     Select,
     and_,
     delete,
@@ -204,5 +205,5 @@ def _kept_of(row: Row[Any]) -> Kept:
     return Kept(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
 
 
-def _purge_of(row: Mapping[str, Any]) -> Purge:
+def _purge_of(row: RowMapping) -> Purge:
     return Purge(**{**row, "what": What(row["what"])})

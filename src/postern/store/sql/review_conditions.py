@@ -21,9 +21,10 @@ PENDING = and_(reviews.c.status == ReviewStatus.PENDING, OPEN)
 def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
     """Return those that an index finds, and those that are tried row by row."""
     lead: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
-    for key, value in ((reviews.c.session_id, wanted.session_id), (reviews.c.principal_id, wanted.owner)):
-        if value is not None:
-            lead.append(key == value)
+    if wanted.session_id is not None:
+        lead.append(reviews.c.session_id == wanted.session_id)
+    if wanted.owner is not None:
+        lead.append(reviews.c.principal_id == wanted.owner)
     equal = {reviews.c.status: wanted.status, reviews.c.kind: wanted.kind}
     found: list[ColumnElement[bool]] = []
     found += [column == value for column, value in equal.items() if value is not None]

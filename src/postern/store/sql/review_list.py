@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, select
 
 from postern.domain.lists import Count, Page, Position, Stretch
 from postern.domain.review import Review, ReviewStatus
@@ -71,6 +69,6 @@ def _keys(connection: Connection, sections: _Sections, page: Page) -> Stretch[UU
     return Stretch([*first.items, *rest.items], None, next=following)
 
 
-def _key_of(row: Mapping[str, Any]) -> UUID:
+def _key_of(row: RowMapping) -> UUID:
     key: UUID = row["id"]
     return key
