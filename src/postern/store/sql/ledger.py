@@ -9,7 +9,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import NullType
 
@@ -180,7 +194,8 @@ class SqlLedger:
     async def closed_segments(
         self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
     ) -> list[tuple[Any, list[Segment]]]:
-        columns = [type_coerce(column, NullType()) for column in (sessions.c.id, sessions.c.closed_entry)]
+        shown = (sessions.c.id, sessions.c.closed_entry)
+        columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in shown]
         wanted = _bound(select(*columns), org_id, after, since, until).limit(limit)
 
         def read(connection: Connection) -> list[tuple[Any, list[Segment]]]:
