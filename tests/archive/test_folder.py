@@ -145,6 +145,14 @@ async def test_attack_a_key_that_leads_out_of_the_folder_is_not_found(tmp_path: 
             await blobs.put(key, [b"x"])
 
 
+@pytest.mark.parametrize("key", ["", ".", "a", "a/first/more"])
+async def test_key_of_a_folder_or_below_a_file_is_not_found(tmp_path: Path, file: Path, key: str) -> None:
+    blobs = FolderBlobs(tmp_path / "kept")
+    await blobs.put("a/first", pieces(file))
+    with pytest.raises(NotFound):
+        blobs.read(key, 0, 10)
+
+
 async def test_what_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path) -> None:
     def content() -> Iterator[bytes]:
         yield b"half"

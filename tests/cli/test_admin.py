@@ -247,6 +247,23 @@ def test_the_audit_log_has_filters(root: Served) -> None:
     assert PASSWORD not in root.ok("admin", "audit", "list", "--all").output
 
 
+def test_audit_list_goes_on_by_cursor_and_all_reads_every_page(root: Served) -> None:
+    async def add(count: int) -> None:
+        for number in range(count):
+            await root.services.audit.on_host("postern test", action="test", resource_type="test", resource=str(number))
+
+    root.run(add(205))
+    every = root.json("admin", "audit", "list", "--type", "test", "--all")
+    assert sorted(int(one["resource"]) for one in every["data"]) == list(range(205))
+    assert (every["total"], every["has_next_page"]) == (205, False)
+    first = root.cli("admin", "audit", "list", "--type", "test", "--limit", "2")
+    cursor = root.json("admin", "audit", "list", "--type", "test", "--limit", "2")["next_cursor"]
+    assert f"205 in all; go on with --cursor {cursor}, or take --all" in first.stderr
+    second = root.json("admin", "audit", "list", "--type", "test", "--limit", "2", "--cursor", cursor)
+    assert second["data"] == every["data"][2:4]
+    assert root.cli("admin", "audit", "list", "--follow", "--cursor", cursor).exit_code == 2
+
+
 def test_the_audit_log_is_followed(root: Served) -> None:
     with root.started("admin", "audit", "list", "--follow", "--json") as following:
         assert following.stdout is not None

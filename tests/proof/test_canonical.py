@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import Malformed
+from postern.proof import canonical as module
 from postern.proof.canonical import LARGEST, canonical, parse
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -66,3 +67,18 @@ def test_what_is_not_canonical_to_the_byte_is_refused(data: bytes) -> None:
 @given(st.dictionaries(TEXTS, VALUES))
 def test_what_is_written_is_read_again(value: dict[str, Any]) -> None:
     assert parse(canonical(value)) == value
+
+
+ASCII = st.text(st.characters(codec="ascii"))
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-LARGEST, LARGEST) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ASCII, inner, max_size=4),
+)
+
+
+@given(st.dictionaries(ASCII, PLAIN, max_size=6))
+def test_quick_way_for_ascii_names_writes_the_same_bytes(value: dict[str, Any]) -> None:
+    quick = canonical(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_is_plain", lambda _: False)
+        assert canonical(value) == quick

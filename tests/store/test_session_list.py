@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Connection, event, text
+from tests.support.plans import explained, statements_heard
 from tests.support.sessions import add_session, catch_up, multiply
 from tests.support.world import START, World
 
@@ -20,7 +19,7 @@ from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.words import parse_search
 from postern.store.database import Database
 from postern.store.ports import SessionFilter
-from postern.store.sql import session_list
+from postern.store.sql import long_lists
 
 OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))
 
@@ -148,7 +147,7 @@ async def test_totals(world: World, ann: Principal, monkeypatch: pytest.MonkeyPa
     assert await total(Count.EXACT) == (5, False)
     assert await total(Count.NONE) == (None, False)
     assert await total(Count.CAPPED) == (5, False)
-    monkeypatch.setattr(session_list, "COUNT_CAP", 3)
+    monkeypatch.setattr(long_lists, "COUNT_CAP", 3)
     assert await total(Count.EXACT) == (5, False)
     assert await total(Count.CAPPED) == (3, True)
 
@@ -157,7 +156,7 @@ async def test_few_among_many_are_found_page_by_page_within_bounded_work(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page ends when as many rows were looked at as one call may, and says where to go on."""
-    monkeypatch.setattr(session_list, "LOOK_AT", 4)
+    monkeypatch.setattr(long_lists, "LOOK_AT", 4)
     made = [await add_session(world, ann, at=START + timedelta(minutes=n)) for n in range(10)]
     rare = await add_session(world, ann, at=START - timedelta(1), labels={"rare": "yes"})
     wanted = SessionFilter(labels=[("rare", "yes")])
@@ -260,7 +259,7 @@ async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
     assert await world.stores.sessions.ids(status, "w7") == [own.id]
     wanted = SessionFilter(status=status)
     (statement,) = await statements_of(world, wanted, Page(20, count=Count.NONE))
-    looks = await statements_heard(world.database, lambda: world.stores.sessions.ids(status, "w7"))
+    looks = await statements_heard(world.database, "sessions", lambda: world.stores.sessions.ids(status, "w7"))
     for one in (statement, *looks):
         plan = await explained(world.database, one)
         assert any("ix_sessions_not_done" in line for line in plan), plan
@@ -268,39 +267,9 @@ async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
 
 async def statements_of(world: World, wanted: SessionFilter, page: Page) -> list[tuple[str, Any]]:
     """What is run for a page, with its parameters."""
-    return await statements_heard(world.database, lambda: world.stores.sessions.find(world.org_id, wanted, page))
-
-
-async def statements_heard(database: Database, ask: Callable[[], Awaitable[object]]) -> list[tuple[str, Any]]:
-    heard: list[tuple[str, Any]] = []
-
-    def hear(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
-        if "sessions" in statement and "EXISTS" not in statement.split("FROM")[0]:
-            heard.append((statement, parameters))
-
-    engine = database.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", hear)
-    try:
-        await ask()
-    finally:
-        event.remove(engine, "before_cursor_execute", hear)
-    return heard
-
-
-async def explained(database: Database, statement: tuple[str, Any]) -> list[str]:
-    """The plan's lines. PostgreSQL must not think that reading the whole of a small table is cheaper."""
-
-    def run(connection: Connection) -> list[str]:
-        if database.is_sqlite:
-            rows = connection.exec_driver_sql(f"explain query plan {statement[0]}", statement[1])
-            return [str(row[-1]) for row in rows]
-        connection.execute(text("set local enable_seqscan = off"))
-        connection.execute(text("set local enable_bitmapscan = off"))
-        connection.execute(text("set local enable_sort = off"))
-        rows = connection.exec_driver_sql(f"explain {statement[0]}", statement[1])
-        return [str(row[0]) for row in rows]
-
-    return await database.together(run)
+    return await statements_heard(
+        world.database, "sessions", lambda: world.stores.sessions.find(world.org_id, wanted, page)
+    )
 
 
 async def test_a_search_reads_no_whole_table(world: World, ann: Principal) -> None:

@@ -17,6 +17,7 @@ from postern.api.schemas.common import Answer
 from postern.domain.lists import (
     COUNT_CAP,
     DEFAULT_LIMIT,
+    EXACT_CAP,
     MAX_LIMIT,
     MAX_LONG_OFFSET,
     MAX_OFFSET,
@@ -30,7 +31,7 @@ from postern.errors import Invalid
 
 Shown = TypeVar("Shown")
 
-_CURSOR = struct.Struct(">q16s")  # microseconds since 1970, identifier
+_CURSOR = struct.Struct(">qB16s")  # microseconds since 1970, section, identifier
 _CRC = struct.Struct(">I")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,6 +40,7 @@ async def page_of(
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many at most")] = DEFAULT_LIMIT,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to leave out first")] = 0,
 ) -> Page:
+    """For lists of what people administer, which are short by nature."""
     return Page(limit, offset)
 
 
@@ -46,24 +48,32 @@ Paging = Annotated[Page, Depends(page_of)]
 
 
 async def long_page_of(
-    page: Paging,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many at most")] = DEFAULT_LIMIT,
+    offset: Annotated[
+        int, Query(ge=0, description=f"How many to leave out first, at most {MAX_LONG_OFFSET:,}; `cursor` goes on")
+    ] = 0,
     cursor: Annotated[
         str | None, Query(max_length=64, description="`next_cursor` of the page before; takes the place of `offset`")
     ] = None,
     count: Annotated[
-        Count | None, Query(description=f"How `total` is counted; capped at {COUNT_CAP:,} on a first page, else none")
+        Count | None,
+        Query(
+            description=f"How `total` is counted: `capped` up to {COUNT_CAP:,}, `exact` up to {EXACT_CAP:,}, `none`; "
+            "`capped` without a cursor and `none` with one when left out"
+        ),
     ] = None,
 ) -> Page:
-    if cursor is not None and page.offset:
+    """For lists that grow with use. Raises Invalid."""
+    if cursor is not None and offset:
         raise Invalid("cursor: takes the place of offset; give one of both", field="cursor")
-    if page.offset > MAX_LONG_OFFSET:
+    if offset > MAX_LONG_OFFSET:
         raise Invalid(
             f"offset: at most {MAX_LONG_OFFSET:,} in this list; read on with `cursor`, which is `next_cursor` of the "
-            "page before, or filter by date",
+            "page before",
             field="offset",
         )
     after = None if cursor is None else position_of(cursor)
-    return Page(page.limit, page.offset, after, count or (Count.CAPPED if after is None else Count.NONE))
+    return Page(limit, offset, after, count or (Count.CAPPED if after is None else Count.NONE))
 
 
 LongPaging = Annotated[Page, Depends(long_page_of)]
@@ -82,7 +92,7 @@ class LongListAnswer(Answer, Generic[Shown]):
         description="May hold less than `limit` and go on, where few of many rows fit the filters"
     )
     total: int | None = Field(description="How many there are over all pages; null where they were not counted")
-    total_is_capped: bool = Field(description="There are at least `total`; counting ended there")
+    total_is_capped: bool = Field(description="There are at least `total`, and may be more; counting ended there")
     has_next_page: bool
     next_cursor: str | None = Field(description="Where the next page begins")
 
@@ -105,7 +115,8 @@ def long_listed(shown: list[Shown], found: Stretch[object]) -> LongListAnswer[Sh
 
 def cursor_of(position: Position) -> str:
     """It gives no rights: whose rows are shown is decided anew for each page. The checksum is against typing errors."""
-    body = _CURSOR.pack((position.at - _EPOCH) // timedelta(microseconds=1), position.id.bytes)
+    micros = (position.at - _EPOCH) // timedelta(microseconds=1)
+    body = _CURSOR.pack(micros, position.section, position.id.bytes)
     return base64.urlsafe_b64encode(body + _CRC.pack(crc32(body))).decode().rstrip("=")
 
 
@@ -114,9 +125,9 @@ def position_of(cursor: str) -> Position:
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         body, (crc,) = raw[: _CURSOR.size], _CRC.unpack(raw[_CURSOR.size :])
-        micros, key = _CURSOR.unpack(body)
+        micros, section, key = _CURSOR.unpack(body)
         if crc != crc32(body):
             raise ValueError
-        return Position(_EPOCH + timedelta(microseconds=micros), UUID(bytes=key))
+        return Position(_EPOCH + timedelta(microseconds=micros), UUID(bytes=key), section)
     except (binascii.Error, struct.error, ValueError, OverflowError):
         raise Invalid("cursor: is not one that this API gave; begin with the first page", field="cursor") from None

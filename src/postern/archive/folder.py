@@ -97,18 +97,24 @@ class FolderBlobs:
 
     def read(self, key: str, start: int, length: int) -> bytes:
         try:
-            with self._path(key).open("rb", buffering=0) as file:
-                return os.pread(file.fileno(), length, start)
-        except FileNotFoundError:
+            descriptor = os.open(f"{self._folder}/{self._checked(key)}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.pread(descriptor, length, start)
+            finally:
+                os.close(descriptor)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):  # the last two: somebody changed the key
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
             raise self._unavailable(error) from error
 
     def _path(self, key: str) -> Path:
+        return self._folder / self._checked(key)
+
+    def _checked(self, key: str) -> str:
         """Raises NotFound when that lies elsewhere, as a key that somebody changed in the store may say."""
         if key.startswith("/") or ".." in key.split("/"):
             raise NotFound(f"{key} is not in {self.name}")
-        return self._folder / key
+        return key
 
     def _unavailable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")

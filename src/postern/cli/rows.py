@@ -13,7 +13,7 @@ from postern.cli import completion
 from postern.cli.output import emit, fields, json_option, local_time, table
 from postern.cli.status import report_done, report_note
 from postern.client.resources import PAGE, Collection
-from postern.client.shapes import Row, RowPage
+from postern.client.shapes import Row, RowPage, SessionPage
 from postern.domain.secret import Secret
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -51,6 +51,13 @@ def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def long_paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`paging_options` and `cursor`, for lists that grow with use."""
+    return click.option("--cursor", help="Go on where a page ended; takes the place of --offset.")(
+        paging_options(command)
+    )
+
+
 def page_of(collection: Collection, *, limit: int, offset: int, every: bool, **filters: Any) -> RowPage:
     return collection.everything(**filters) if every else collection.page(limit, offset, **filters)
 
@@ -63,8 +70,17 @@ def show_page(page: RowPage, columns: Sequence[tuple[str, str]], as_json: bool, 
 def _show_page(page: RowPage, columns: Sequence[tuple[str, str]], empty: str) -> None:
     rows = [[_shown(name, one.get(name)) for _, name in columns] for one in page["data"]]
     table([title for title, _ in columns], rows, empty)
-    if page["has_next_page"]:
-        report_note(f"{page['total']} in all; go on with --offset, or take --all")
+    say_more(page)
+
+
+def say_more(page: RowPage | SessionPage) -> None:
+    """Say on standard error how many rows there are and how to go on, where there are more pages."""
+    if not page["has_next_page"]:
+        return
+    total = page["total"]
+    counted = "" if total is None else f"{'more than ' if page.get('total_is_capped') else ''}{total} in all; "
+    cursor = page.get("next_cursor")
+    report_note(f"{counted}go on with {f'--cursor {cursor}' if cursor else '--offset'}, or take --all")
 
 
 def show_row(row: Row, as_json: bool) -> None:

@@ -78,17 +78,19 @@ class Http:
         return self._json(answer) if answer.content else None
 
     def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
-        """The items of a list, over all its pages."""
+        """Return the items of a list, over all its pages: by cursor where the list has one, else by offset."""
         found: list[Any] = []
+        place: dict[str, Any] = {"offset": 0}
         while True:
-            page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, "offset": len(found)})
+            page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, **place})
             try:
-                items, more = list(page["data"]), page["has_next_page"]
-            except (KeyError, TypeError):
+                items, more, cursor = list(page["data"]), page["has_next_page"], page.get("next_cursor")
+            except (KeyError, TypeError, AttributeError):
                 raise Unavailable(f"{self.api_url} answers a list that this version cannot read; update it") from None
             found += items
-            if not more or not items:
+            if not more or not (items or cursor):
                 return found
+            place = {"cursor": cursor} if cursor else {"offset": len(found)}
 
     def send(
         self,

@@ -215,8 +215,10 @@ Row = dict[str, Any]
 
 
 class RowPage(TypedDict):
-    """One page of a list."""
+    """One page of a list. Lists that grow with use have `next_cursor`, and may not have counted `total`."""
 
     data: list[Row]
-    total: int
+    total: int | None
     has_next_page: bool
+    total_is_capped: NotRequired[bool]
+    next_cursor: NotRequired[str | None]

@@ -12,13 +12,14 @@ from uuid import UUID
 Item = TypeVar("Item", covariant=True)
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
-MAX_OFFSET = 1_000_000
-COUNT_CAP = 10_000
-MAX_LONG_OFFSET = 10_000  # of lists that may be too long to count: each row that is left out is read all the same
+MAX_OFFSET = 100_000  # of lists of what people administer
+MAX_LONG_OFFSET = 10_000  # of lists that grow with use: the store reads each row that it leaves out
+COUNT_CAP = 10_000  # rows that Count.CAPPED counts at most
+EXACT_CAP = 1_000_000  # rows that Count.EXACT counts at most
 
 
 class Count(StrEnum):
-    """How far a total is counted: to the end, not at all, or up to COUNT_CAP."""
+    """How far a total is counted: up to EXACT_CAP, not at all, or up to COUNT_CAP."""
 
     EXACT = "exact"
     NONE = "none"
@@ -27,10 +28,15 @@ class Count(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Of an item in a list that is sorted by a moment and an identifier, newest first."""
+    """The place of an item in a list that is sorted by a moment and an identifier.
+
+    `section` is for lists that consist of several sorted lists in turn, such as reviews: first those that wait.
+    A list that is sorted by a number has it as `id`.
+    """
 
     at: datetime
     id: UUID
+    section: int = 0
 
 
 @dataclass(frozen=True, slots=True)

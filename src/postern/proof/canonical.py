@@ -14,11 +14,15 @@ from typing import Any, NoReturn
 from postern.errors import Malformed
 
 LARGEST = 2**53 - 1
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_SORTING = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
     """Raises Malformed."""
     try:
+        if _is_plain(value):
+            return _SORTING.encode(value).encode()
         return _dumped(_sorted(value))
     except (UnicodeEncodeError, RecursionError) as error:
         raise Malformed(f"this has no canonical form: {error}") from None
@@ -38,7 +42,23 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def _dumped(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(value).encode()
+
+
+def _is_plain(value: object) -> bool:
+    """Whether Python's own encoder writes the canonical form, several times as fast: names are ASCII, so that their
+    order by code point is that by UTF-16 code unit, and nothing has to be refused."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return -LARGEST <= value <= LARGEST  # type: ignore[operator]
+    if kind is dict:
+        for name, one in value.items():  # type: ignore[attr-defined]
+            if type(name) is not str or not name.isascii() or not (type(one) is str or _is_plain(one)):
+                return False
+        return True
+    return kind is list and all(map(_is_plain, value))  # type: ignore[call-overload]
 
 
 def _sorted(value: Any) -> Any:

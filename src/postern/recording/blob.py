@@ -29,6 +29,11 @@ def open_blob(blobs: Blobs, keys: SegmentKeys, segment: Segment) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(BlobFile(blobs, keys, segment), CHUNK))
 
 
+def read_pieces(blobs: Blobs, keys: SegmentKeys, segment: Segment) -> Iterator[bytes]:
+    """Yield the segment as it was sealed, chunk by chunk. Raises what `open_blob` raises."""
+    return BlobFile(blobs, keys, segment).chunks()
+
+
 def read_preamble(blobs: Blobs, place: str) -> Preamble:
     """Of what lies there. Blocks. Raises NotFound, Unavailable, Malformed."""
     return Preamble.decode(blobs.read(place, 0, cipher.PREAMBLE))
@@ -88,6 +93,13 @@ class BlobFile(io.RawIOBase):
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the whole content without the copies that reading into a buffer makes."""
+        made = self._open()
+        for index in range(cipher.count(self._size)):
+            if chunk := self._decrypted(made, index):
+                yield chunk
 
     def _open(self) -> Cipher:
         segment = self._segment

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from postern.domain.segment import Segment
-from postern.recording.blob import open_blob
+from postern.recording.blob import read_pieces
 from postern.store.ports import Blobs, SegmentKeys
-
-_PIECE = 256 * 1024
 
 
 class StoredCopies:
@@ -20,6 +18,4 @@ class StoredCopies:
 
     def read(self, segment: Segment) -> Iterator[bytes]:
         """Decrypted, in pieces. Raises NotFound, Malformed, Unavailable."""
-        with open_blob(self._blobs, self._keys, segment) as blob:
-            while data := blob.read(_PIECE):
-                yield data
+        return read_pieces(self._blobs, self._keys, segment)

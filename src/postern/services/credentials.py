@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from postern.domain.connection import SSH, Connection, Toggle
 from postern.domain.credential import Credential, Verifier
 from postern.domain.features import Feature
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
@@ -130,7 +130,7 @@ class Credentials:
             await self._store.revoke(credential.id, self._now())
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
-    async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Listed[Credential]]:
+    async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Stretch[Credential]]:
         """One's own, newest first; those of everybody for admins and auditors."""
         target = await self._connection(principal, connection)
         owner = None if principal.sees_all else principal.id

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 import zstandard
+from tests.support.plans import statements_heard
 from tests.support.proofs import segment_bytes
 from tests.support.recorded import Records
 
@@ -165,3 +166,18 @@ async def test_batches_change_neither_order_nor_content_and_an_unreadable_segmen
     remove_segment(records.folder)
     with tarfile.open(await exported(records, services, tmp_path)) as tar:
         assert len([name for name in tar.getnames() if name.startswith("segments/")]) == 11
+
+
+async def test_export_runs_no_statement_for_each_session(records: Records, tmp_path: Path) -> None:
+    services = records.services()
+
+    async def count() -> int:
+        await services.checkpoints.make(records.user)
+        heard = await statements_heard(records.world.database, "", lambda: exported(records, services, tmp_path))
+        return len(heard)
+
+    await records.recorded(2)
+    few = await count()
+    for _ in range(10):
+        await records.recorded(2)
+    assert await count() == few

@@ -310,6 +310,7 @@ async def test_what_waits_for_whom(desk: Desk) -> None:
 
     async def waits_for(principal: Principal, page: Page = PAGE) -> list[str]:
         found = await desk.services.reviews.find_waiting(principal, ReviewFilter(), page)
+        assert found.total is not None
         assert found.total >= len(found.items)
         return [review.owner.email.partition("@")[0] for review in found.items]
 

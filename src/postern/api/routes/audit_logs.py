@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from postern.api.auth import Caller, Use
 from postern.api.moments import Moment
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.route import Route
 from postern.api.schemas.server import AuditEntryAnswer
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/audit/logs", tags=["Server Management"], route_class
 async def list_audit_logs(
     caller: Caller,
     services: Use,
-    page: Paging,
+    page: LongPaging,
     actor_subject: str | None = None,
     actor_email: str | None = None,
     action: Annotated[str | None, Query(description="create, update, delete, revoke, login and so on")] = None,
@@ -34,7 +34,7 @@ async def list_audit_logs(
     client_ip: str | None = None,
     created_after: Annotated[Moment | None, Query(description="At or after")] = None,
     created_before: Annotated[Moment | None, Query(description="At or before")] = None,
-) -> ListAnswer[AuditEntryAnswer]:
+) -> LongListAnswer[AuditEntryAnswer]:
     """Newest first; of the caller's organisation, for administrators and auditors."""
     wanted = AuditFilter(
         actor_subject=actor_subject,
@@ -51,7 +51,7 @@ async def list_audit_logs(
         created_before=created_before,
     )
     found = await services.audit.find(caller, wanted, page)
-    return listed([AuditEntryAnswer.of(entry) for entry in found.items], found, page)
+    return long_listed([AuditEntryAnswer.of(entry) for entry in found.items], found)
 
 
 @router.get("/{id}", responses=errors(403, 404))

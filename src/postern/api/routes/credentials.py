@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.info import Info
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.connections import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
 from postern.api.schemas.programs import issued_answer
@@ -30,11 +30,13 @@ async def issue_credential(
 
 
 @router.get("", responses=errors(404))
-async def list_credentials(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[CredentialAnswer]:
+async def list_credentials(
+    key: Key, caller: Caller, services: Use, page: LongPaging
+) -> LongListAnswer[CredentialAnswer]:
     """One's own, newest first; those of everybody for admins and auditors."""
     connection, found = await services.credentials.find(caller, key, page)
     now = services.now()
-    return listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found, page)
+    return long_listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.retention import HoldAnswer, HoldRequest, HoldsAnswer, PurgeAnswer, PurgeRequest
 
@@ -14,10 +14,10 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
 
 @router.get("/holds", responses=errors(403))
-async def list_holds(caller: Caller, services: Use, page: Paging) -> ListAnswer[HoldAnswer]:
+async def list_holds(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[HoldAnswer]:
     """On all sessions, newest first; for administrators and auditors."""
     found = await services.holds.find(caller, page)
-    return listed([HoldAnswer.of(hold) for hold in found.items], found, page)
+    return long_listed([HoldAnswer.of(hold) for hold in found.items], found)
 
 
 @router.get("/sessions/{session_id}/holds", responses=errors(403, 404))

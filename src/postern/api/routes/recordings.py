@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.moments import Moment
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.recordings import CheckpointAnswer, LedgerKeyAnswer, LedgerKeysAnswer
 
@@ -20,10 +20,10 @@ _TAR = {"description": "A tar, as it is read", "content": {"application/x-tar": 
 
 
 @router.get("/checkpoints", responses=errors(403))
-async def list_checkpoints(caller: Caller, services: Use, page: Paging) -> ListAnswer[CheckpointAnswer]:
+async def list_checkpoints(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[CheckpointAnswer]:
     """Newest first, each with the anchors that it has to reach; for administrators and auditors."""
     found = await services.checkpoints.find(caller, page)
-    return listed([CheckpointAnswer.of(*one) for one in found.items], found, page)
+    return long_listed([CheckpointAnswer.of(*one) for one in found.items], found)
 
 
 @router.post("/checkpoints", status_code=201, responses=errors(403, 409))

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.retention import (
     PreviewAnswer,
@@ -55,10 +55,10 @@ async def preview_retention(
 
 
 @router.get("/purges", responses=errors(403))
-async def list_purges(caller: Caller, services: Use, page: Paging) -> ListAnswer[PurgeAnswer]:
+async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongListAnswer[PurgeAnswer]:
     """That have begun and are not done, oldest first, with what keeps them; for administrators and auditors."""
     found = await services.purges.find(caller, page)
-    return listed([PurgeAnswer.of(one) for one in found.items], found, page)
+    return long_listed([PurgeAnswer.of(one) for one in found.items], found)
 
 
 @router.get("/connections", responses=errors(403))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Address, Caller, CallerInFull, Use
 from postern.api.info import Info
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.reviews import AccessRequest, AccessRequestAnswer, DecisionRequest, ReviewAnswer
 from postern.api.session_filters import review_status
@@ -75,13 +75,13 @@ Filters = Annotated[ReviewFilter, Depends(_filters)]
 
 @router.get("/reviews", responses=errors())
 async def list_reviews(
-    caller: Caller, services: Use, info: Info, page: Paging, wanted: Filters, waiting_for_me: ForMe = False
-) -> ListAnswer[ReviewAnswer]:
+    caller: Caller, services: Use, info: Info, page: LongPaging, wanted: Filters, waiting_for_me: ForMe = False
+) -> LongListAnswer[ReviewAnswer]:
     """Those that wait first, then the newest. Who is neither administrator nor auditor finds their own, and those that
     a group of theirs reviews."""
     asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
     found = await asked(caller, wanted, page)
-    return listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found, page)
+    return long_listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
 
 
 @router.post("/reviews", status_code=201, responses=errors(403, 404, 429))

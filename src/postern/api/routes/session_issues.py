@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.session_issues import RetryAnswer, SessionIssueAnswer
 from postern.domain.issue import IssueState
@@ -18,11 +18,11 @@ router = APIRouter(prefix="/integrations/tracker/issues", tags=["Issue Templates
 
 @router.get("", responses=errors(403))
 async def list_session_issues(
-    caller: Caller, services: Use, page: Paging, state: IssueState | None = None
-) -> ListAnswer[SessionIssueAnswer]:
+    caller: Caller, services: Use, page: LongPaging, state: IssueState | None = None
+) -> LongListAnswer[SessionIssueAnswer]:
     """Newest first. Closed ones stay for 30 days."""
     found = await services.session_issues.find(caller, state, page)
-    return listed([SessionIssueAnswer.of(one) for one in found.items], found, page)
+    return long_listed([SessionIssueAnswer.of(one) for one in found.items], found)
 
 
 @router.post("/retry", status_code=202, responses=errors(403))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import ListAnswer, LongListAnswer, LongPaging, Paging, listed, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.sinks import (
     DeliveryAnswer,
@@ -79,9 +79,9 @@ async def list_deliveries(
     nameOrID: str,  # noqa: N803
     caller: Caller,
     services: Use,
-    page: Paging,
+    page: LongPaging,
     state: DeliveryState | None = None,
-) -> ListAnswer[DeliveryAnswer]:
+) -> LongListAnswer[DeliveryAnswer]:
     """Newest first. Delivered ones stay for a day, those given up for 30."""
     found = await services.sinks.deliveries(caller, nameOrID, state, page)
-    return listed([DeliveryAnswer.of(one) for one in found.items], found, page)
+    return long_listed([DeliveryAnswer.of(one) for one in found.items], found)

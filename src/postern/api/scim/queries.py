@@ -19,11 +19,12 @@ from scim2_models.path import CompareOperator, Comparison
 
 from postern.api.schemas.common import storable
 from postern.api.scim.shaped import ScimResponse
-from postern.domain.lists import MAX_LIMIT, MAX_OFFSET, Page
+from postern.domain.lists import MAX_LIMIT, Page
 from postern.errors import NotFound
 
 Model = TypeVar("Model", bound=Resource[Any])
 _MAX_TEXT = 2_000
+_MAX_START = 1_000_000  # a provider reads a whole directory, and SCIM 2.0 knows no cursors
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Asked:
 
 async def asked(
     filter: Annotated[str | None, Query(max_length=_MAX_TEXT, description='Such as userName eq "ann"')] = None,  # noqa: A002
-    startIndex: Annotated[int, Query(le=MAX_OFFSET, description="Counts from 1")] = 1,  # noqa: N803
+    startIndex: Annotated[int, Query(le=_MAX_START, description="Counts from 1")] = 1,  # noqa: N803
     count: Annotated[int, Query(description=f"At most {MAX_LIMIT}")] = MAX_LIMIT,
     attributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,
     excludedAttributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,  # noqa: N803

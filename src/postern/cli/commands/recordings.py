@@ -13,8 +13,7 @@ from postern.cli.api import client
 from postern.cli.moments import typed
 from postern.cli.options import load
 from postern.cli.output import emit, json_option, local_time, table
-from postern.cli.rows import confirm, page_of, paging_options, told, yes_option
-from postern.cli.status import report_note
+from postern.cli.rows import confirm, long_paging_options, page_of, say_more, told, yes_option
 from postern.client.shapes import Row, RowPage
 from postern.errors import Conflict, Invalid
 from postern.wiring import proof as wiring
@@ -45,19 +44,18 @@ def checkpoint(as_json: bool) -> None:
 
 
 @recordings.command()
-@paging_options
-def checkpoints(limit: int, offset: int, every: bool, as_json: bool) -> None:
+@long_paging_options
+def checkpoints(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
     """List checkpoints, newest first, and which anchors have them."""
     with client() as api:
-        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every)
+        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, cursor=cursor)
     emit(page, as_json, _show_checkpoints)
 
 
 def _show_checkpoints(page: RowPage) -> None:
     rows = [[one["number"], local_time(one["at"]), one["key"][:16], _anchors(one)] for one in page["data"]]
     table(["entry", "at", "key", "anchors"], rows, "No checkpoints yet.")
-    if page["has_next_page"]:
-        report_note(f"{page['total']} in all; go on with --offset, or take --all")
+    say_more(page)
 
 
 def _anchors(one: Row) -> str:

@@ -15,9 +15,9 @@ from postern.cli.api import client
 from postern.cli.moments import seconds
 from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import PAUSE, person, status_of
-from postern.cli.rows import page_of, paging_options, told
+from postern.cli.rows import long_paging_options, page_of, say_more, told
 from postern.cli.session_ids import session_option
-from postern.cli.status import Status, report_done, report_note
+from postern.cli.status import Status, report_done
 from postern.client.client import Client
 from postern.client.shapes import Review, Row, RowPage
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
@@ -59,7 +59,7 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 @click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Only of this kind.")
 @click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
 @session_option("--session", metavar="ID", help="Only those of this session.")
-@paging_options
+@long_paging_options
 def list_(
     as_json: bool,
     limit: int,
@@ -70,6 +70,7 @@ def list_(
     connection: str | None = None,
     session: str | None = None,
     offset: int = 0,
+    cursor: str | None = None,
     every: bool = False,
 ) -> None:
     """List reviews: those that wait first, then the newest.
@@ -84,6 +85,7 @@ def list_(
         "type": kind,
         "connection": connection,
         "session": session,
+        "cursor": cursor,
     }
     with client() as api:
         page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, **filters)
@@ -105,8 +107,7 @@ def _show_page(page: RowPage) -> None:
         for one in page["data"]
     ]
     table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
-    if page["has_next_page"]:
-        report_note(f"{page['total']} in all; go on with --offset, or take --all")
+    say_more(page)
 
 
 @reviews.command()

@@ -8,7 +8,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import confirm, long_paging_options, page_of, show_page, show_row, told, yes_option
 from postern.cli.session_ids import session_argument
 
 _HELD = [("session", "session_id"), ("name", "name"), ("reason", "reason"), ("by", "by_email"), ("since", "at")]
@@ -47,11 +47,11 @@ def release(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) -
 
 
 @click.command()
-@paging_options
-def holds(limit: int, offset: int, every: bool, as_json: bool) -> None:
+@long_paging_options
+def holds(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
     """List holds on all sessions, newest first."""
     with client() as api:
-        page = page_of(api.collection("holds"), limit=limit, offset=offset, every=every)
+        page = page_of(api.collection("holds"), limit=limit, offset=offset, every=every, cursor=cursor)
     show_page(page, _HELD, as_json, "Nothing is held.")
 
 
@@ -82,11 +82,11 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
 
 
 @click.command()
-@paging_options
-def purges(limit: int, offset: int, every: bool, as_json: bool) -> None:
+@long_paging_options
+def purges(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
     """List purges that have begun and are not done, and what keeps them."""
     with client() as api:
-        page = page_of(api.collection("retention", "purges"), limit=limit, offset=offset, every=every)
+        page = page_of(api.collection("retention", "purges"), limit=limit, offset=offset, every=every, cursor=cursor)
     show_page(page, _BEGUN, as_json, "Nothing waits to be purged.")
 
 

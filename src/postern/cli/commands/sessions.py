@@ -17,7 +17,7 @@ from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.reviewed import person, status_of
-from postern.cli.rows import told
+from postern.cli.rows import say_more, told
 from postern.cli.session_ids import session_argument
 from postern.cli.status import report_note
 from postern.client.client import Client
@@ -153,11 +153,7 @@ def _show_page(page: SessionPage) -> None:
             _show_found(row, one)
     else:
         table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
-    if page["has_next_page"]:
-        counted = (
-            "" if page["total"] is None else f"{page['total']}{' or more' if page['total_is_capped'] else ''} in all; "
-        )
-        report_note(f"{counted}go on with --cursor {page['next_cursor']}, or take --all")
+    say_more(page)
 
 
 def _show_found(row: list[str], one: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from postern.domain.issue import IssueState, SessionIssue
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
 from postern.errors import NotFound
 from postern.services.identity.users import require_admin, require_reader
@@ -19,7 +19,7 @@ class SessionIssues:
         self._signals = signals
         self._now = now
 
-    async def find(self, principal: Principal, state: IssueState | None, page: Page) -> Listed[SessionIssue]:
+    async def find(self, principal: Principal, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
         """Newest first; without their fields. Raises Denied."""
         require_reader(principal, "issues of sessions")
         return await self._store.find(principal.org_id, state, page)

@@ -10,7 +10,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from postern.domain.ledger import AnchorState, Checkpoint, Kind, LedgerKey
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.proof.checkpoints import line_of, new_key, signed
@@ -56,7 +56,7 @@ class Checkpoints:
             self._made = {anchor.name: anchor for anchor in self._set_up()}
         return self._made
 
-    async def find(self, principal: Principal, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+    async def find(self, principal: Principal, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         """Newest first, each with its anchors. Raises Denied."""
         require_reader(principal, PROOF)
         return await self._store.find(principal.org_id, page)

@@ -78,15 +78,16 @@ class Exports:
     async def _stream(self, manifest: Manifest, key: LedgerKey) -> AsyncIterator[bytes]:
         writer = PackageWriter(manifest, key)
         yield writer.begin()
-        async for data in self._lines(manifest, writer):
+        left_out: set[UUID] = set()  # sessions whose rows cannot be read: their segments are left out, too
+        async for data in self._lines(manifest, writer, left_out):
             if data:
                 yield data
         yield writer.flush()
-        async for data in self._segments(manifest, writer):
+        async for data in self._segments(manifest, writer, left_out):
             yield data
         yield writer.end(self._now())
 
-    async def _lines(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
+    async def _lines(self, manifest: Manifest, writer: PackageWriter, left_out: set[UUID]) -> AsyncIterator[bytes]:
         org_id = manifest.org_id
         number: Any = 0
         while checkpoints := await self._store.checkpoints(org_id, number, CHECKPOINTS):
@@ -99,14 +100,14 @@ class Exports:
             yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
         async for record in self._records(manifest):
             yield writer.line("records", record_line(record))
-        async for recorded in self._sessions(manifest):
+        async for recorded in self._sessions(manifest, left_out):
             listed = [Listed(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
     async def _records(self, manifest: Manifest) -> AsyncIterator[Record]:
         """Those of the batches that may have something of the time that is exported, as the ledger lists them."""
-        async for entry in self._entries(manifest):
-            batch = batch_of(entry) if entry.kind is Kind.RECORDS else None
+        async for entry in self._entries(manifest, Kind.RECORDS):
+            batch = batch_of(entry)
             if batch is not None and batch.overlaps(manifest.since, manifest.until):
                 async for record in self._batch(manifest.org_id, batch):
                     yield record
@@ -120,35 +121,38 @@ class Exports:
                     return
                 yield one
 
-    async def _entries(self, manifest: Manifest) -> AsyncIterator[Entry]:
+    async def _entries(self, manifest: Manifest, kind: Kind | None = None) -> AsyncIterator[Entry]:
         after: Any = manifest.first - 1
-        while found := await self._store.entries_after(manifest.org_id, after, ENTRIES):
+        while found := await self._store.entries_after(manifest.org_id, after, ENTRIES, kind=kind):
             after = _place(found[-1])
             for entry in _readable(found):
                 if entry.number > manifest.last:
                     return
                 yield entry
 
-    async def _sessions(self, manifest: Manifest) -> AsyncIterator[Recorded]:
-        """Those of the part of the ledger that is exported: what was opened since is left for the next export."""
+    async def _sessions(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[Recorded]:
+        """Those of the part of the ledger that is exported: what was opened since is left for the next export.
+        `left_out` gains those that cannot be read."""
         after: Any = None
         while found := await self._store.recorded(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
         ):
             last = found[-1]
             after = last.place if isinstance(last, Damaged) else last.facts.session_id
+            left_out |= {one.session_id for one in found if isinstance(one, Damaged) and one.session_id is not None}
             for recorded in _readable(found):
+                left_out.discard(recorded.facts.session_id)
                 entry = recorded.facts.opened_entry
                 if entry is not None and entry <= manifest.last:
                     yield recorded
 
-    async def _segments(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
+    async def _segments(self, manifest: Manifest, writer: PackageWriter, left_out: set[UUID]) -> AsyncIterator[bytes]:
         """Each segment as a member of the tar. While one batch is written, the next one is read."""
         if self._copies is None:
             return
         reading: asyncio.Task[list[_Copy]] | None = None
         try:
-            async for batch in self._batches(manifest):
+            async for batch in self._batches(manifest, left_out):
                 is_large = batch[0].stored_size > BATCH_BYTES
                 following = None if is_large else asyncio.create_task(_read_batch(self._copies, batch))
                 ready, reading = reading, following
@@ -163,19 +167,29 @@ class Exports:
             if reading is not None:
                 reading.cancel()
 
-    async def _batches(self, manifest: Manifest) -> AsyncIterator[list[Segment]]:
+    async def _batches(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[list[Segment]]:
         """Small segments together, as many as fit, and each large one by itself."""
         batch: list[Segment] = []
         size = 0
-        async for recorded in self._sessions(manifest):
-            for segment in _final(recorded, manifest):
-                if batch and (size + segment.stored_size > BATCH_BYTES or len(batch) >= BATCH_SEGMENTS):
-                    yield batch
-                    batch, size = [], 0
-                batch.append(segment)
-                size += segment.stored_size
+        async for segment in self._closed_segments(manifest, left_out):
+            if batch and (size + segment.stored_size > BATCH_BYTES or len(batch) >= BATCH_SEGMENTS):
+                yield batch
+                batch, size = [], 0
+            batch.append(segment)
+            size += segment.stored_size
         if batch:
             yield batch
+
+    async def _closed_segments(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[Segment]:
+        """Yield the segments of the sessions that `_sessions` yields, without reading all of their rows again."""
+        after: Any = None
+        while found := await self._store.closed_segments(
+            manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until, last=manifest.last
+        ):
+            after = found[-1][0]
+            for session_id, segments in found:
+                for segment in segments if session_id not in left_out else ():
+                    yield segment
 
     async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
         """One that cannot be read is left out, and missed by who verifies: an export is what there is."""

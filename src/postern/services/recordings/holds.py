@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID, uuid4
 
 from postern.domain.ledger import Kind
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
 from postern.domain.retention import MAX_NAME, MAX_REASON, Hold, check_text
 from postern.errors import Denied, Invalid, NotFound
@@ -25,7 +25,7 @@ class Holds:
         self._ledger = ledger
         self._now = now
 
-    async def find(self, principal: Principal, page: Page) -> Listed[Hold]:
+    async def find(self, principal: Principal, page: Page) -> Stretch[Hold]:
         """Newest first. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, page)

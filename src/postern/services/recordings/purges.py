@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from postern.domain.ledger import Fact, Kind
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
 from postern.domain.retention import MAX_REASON, Kept, Purge, What, check_text
 from postern.domain.session import Session, SessionStatus
@@ -77,7 +77,7 @@ class Purges:
         self._sessions = sessions
         self._register = register
 
-    async def find(self, principal: Principal, page: Page) -> Listed[Purge]:
+    async def find(self, principal: Principal, page: Page) -> Stretch[Purge]:
         """That have begun and are not done, oldest first. Raises Denied."""
         if not principal.sees_all:
             raise Denied("only administrators and auditors may see what is being purged")

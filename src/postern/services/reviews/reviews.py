@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from postern.domain.features import Feature
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Count, Page, Position, Stretch
 from postern.domain.principal import Principal
 from postern.domain.review import (
     KEPT,
@@ -44,22 +44,27 @@ class Reviews:
         self._signals = signals
         self._now = now
 
-    async def find(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Listed[Review]:
+    async def find(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
         """Those that wait first, then the newest. Who is neither admin nor auditor sees their own, and those that they
         may review."""
         if not principal.sees_all:
             wanted = replace(wanted, mine=(principal.id, principal.groups))
         return await self._store.find(principal.org_id, wanted, page)
 
-    async def find_waiting(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Listed[Review]:
+    async def find_waiting(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
         """Of those that wait, the ones that this principal may approve as they are now, and has not yet. They are few
         enough to be asked one by one, by what will decide."""
         wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
         own_allowed = await self._features.enabled(principal.org_id, Feature.SELF_REVIEW)
-        found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION))
+        found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
         now = self._now()
         counted = [one for one in found.items if counts(one, principal, now, own_allowed=own_allowed)]
-        return Listed(counted[page.offset : page.offset + page.limit], len(counted))
+        after = page.after
+        ahead = [one for one in counted if after is None or (one.created_at, one.id) < (after.at, after.id)]
+        shown = ahead[page.offset : page.offset + page.limit]
+        is_end = page.offset + page.limit >= len(ahead)
+        following = None if is_end else Position(shown[-1].created_at, shown[-1].id)
+        return Stretch(shown, None if page.count is Count.NONE else len(counted), next=following)
 
     async def get(self, principal: Principal, review_or_session_id: str) -> Review:
         """By its own id, or that of the session that waits for it or runs under it. Raises NotFound also when it is

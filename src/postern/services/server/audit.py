@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.agent import Agent
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound
@@ -156,7 +156,7 @@ class Audit:
             raise NotFound(f"there is no audit entry {entry_id!r}")
         return found
 
-    async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+    async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         """For admins and auditors. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, wanted, page)

@@ -16,7 +16,7 @@ from cryptography import x509
 
 from postern.domain.addresses import AllowedNetworks
 from postern.domain.event import CHOSEN, EventKind
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.sink import (
@@ -170,7 +170,7 @@ class Sinks:
 
     async def deliveries(
         self, principal: Principal, name_or_id: str, state: DeliveryState | None, page: Page
-    ) -> Listed[Delivery]:
+    ) -> Stretch[Delivery]:
         """Newest first. Raises Denied, NotFound."""
         require_reader(principal, "sinks")
         sink = await self._existing(principal, name_or_id)

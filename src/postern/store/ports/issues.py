@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.access import Reach
 from postern.domain.issue import Issue, IssueState, IssueTemplate, SessionIssue
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SessionIssueStore(Protocol):
 
     async def get(self, session_id: UUID) -> SessionIssue | None: ...
 
-    async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Listed[SessionIssue]:
+    async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
         """Newest first; without their fields."""
 
     async def organisations(self, now: datetime) -> list[UUID]:

@@ -14,6 +14,7 @@ from postern.domain.ledger import (
     Entry,
     Facts,
     Head,
+    Kind,
     LedgerKey,
     Queued,
     Record,
@@ -21,7 +22,7 @@ from postern.domain.ledger import (
     RecordKind,
     Standing,
 )
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.segment import Segment
 
 
@@ -71,8 +72,10 @@ class ProofStore(Protocol):
     async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
         """By number."""
 
-    async def entries_after(self, org_id: UUID, after: Any, limit: int) -> list[Entry | Damaged]:
-        """By number, from behind `after`, whatever is missing between."""
+    async def entries_after(
+        self, org_id: UUID, after: Any, limit: int, *, kind: Kind | None = None
+    ) -> list[Entry | Damaged]:
+        """Return entries by number, from behind `after`, whatever is missing between; with `kind` only those."""
 
     async def recorded(
         self,
@@ -85,6 +88,12 @@ class ProofStore(Protocol):
     ) -> list[Recorded | Damaged]:
         """Sessions that were opened, by id, from behind `after`. A session with a segment that cannot be read comes
         without that segment, behind the damage."""
+
+    async def closed_segments(
+        self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
+    ) -> list[tuple[Any, list[Segment]]]:
+        """Return the readable segments of `limit` sessions that were opened, each behind its session's place: the id,
+        from behind `after`. Sessions that the ledger has not closed up to its entry `last` come without segments."""
 
     async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
         """By number, from behind `after`."""
@@ -100,7 +109,7 @@ class CheckpointStore(Protocol):
 
     async def newest(self, org_id: UUID) -> Checkpoint | None: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         """Newest first."""
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:

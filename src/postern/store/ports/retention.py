@@ -9,7 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.ledger import Entry
-from postern.domain.lists import Listed, Page, Position
+from postern.domain.lists import Page, Position, Stretch
 from postern.domain.retention import Hold, Kept, Preview, Purge, Retention, RetentionSetting
 from postern.domain.segment import Segment
 from postern.store.ports.server import AuditEntry
@@ -46,7 +46,7 @@ class RetentionStore(Protocol):
 
 
 class HoldStore(Protocol):
-    async def find(self, org_id: UUID, page: Page) -> Listed[Hold]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[Hold]:
         """Newest first."""
 
     async def of(self, session_id: UUID) -> list[Hold]:
@@ -81,7 +81,7 @@ class PurgeStore(Protocol):
     async def begun(self, at: datetime, most: int) -> list[Doomed]:
         """Those whose next try is due."""
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Purge]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
         """That have begun and are not done, oldest first."""
 
     async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.review_rule import ReviewRule
 from postern.domain.review_weighing import Seat, Weighed
@@ -69,7 +69,7 @@ class ReviewStore(Protocol):
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
         """The reviews under which these sessions run, or for which they wait; not those of their statements."""
 
-    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Listed[Review]:
+    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
         """Newest first; those that wait come before all others."""
 
     async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:

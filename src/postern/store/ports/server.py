@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.agent import Agent
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, Principal
 from postern.domain.segment import Segment
@@ -167,7 +167,7 @@ class AuditFilter:
 class AuditStore(Protocol):
     async def add(self, entry: AuditEntry) -> None: ...
 
-    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         """Newest first."""
 
     async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None: ...

@@ -119,7 +119,7 @@ class CredentialStore(Protocol):
 
     async def of_connection(
         self, org_id: UUID, connection_id: UUID, user_id: UUID | None, page: Page
-    ) -> Listed[Credential]:
+    ) -> Stretch[Credential]:
         """Newest first; those of one user when `user_id` is given."""
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:

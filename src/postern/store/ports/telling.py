@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.domain.review_report import Reviewed
 from postern.domain.runbook import ScheduleRun
@@ -172,7 +172,7 @@ class DeliveryStore(Protocol):
     async def add(self, delivery: NewDelivery) -> int:
         """Its number."""
 
-    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Listed[Delivery]:
+    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Stretch[Delivery]:
         """Newest first."""
 
     async def due(self, now: datetime) -> list[Sink]:

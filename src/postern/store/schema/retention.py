@@ -51,7 +51,7 @@ holds = Table(
     Column("by", Uuid, nullable=False),
     Column("by_email", String(320), nullable=False),
     Column("at", Utc, nullable=False),
-    Index(None, "org_id", "at"),
+    Index(None, "org_id", "at", "id"),
 )
 
 # Purges that have begun; a row is deleted when nothing is left to do.
@@ -68,6 +68,7 @@ purges = Table(
     Column("next_at", Utc, nullable=False),
     Column("error", Text, nullable=False),
     Index(None, "next_at"),
+    Index(None, "org_id", "begun_at", "session_id"),
 )
 
 # When the last round of purging was, by whose clock it was; one row.

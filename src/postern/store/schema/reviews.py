@@ -50,6 +50,7 @@ reviews = Table(
     Column("revoke_at", Utc),
     Column("time_window", JSON),
     Index(None, "org_id", "created_at", "id"),
+    Index(None, "org_id", "principal_id", "created_at", "id"),
     Index(None, "principal_id", "connection_id", "created_at"),
     Index(None, "ended_at"),
     Index(

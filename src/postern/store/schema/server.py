@@ -73,7 +73,7 @@ audit_log = Table(
     Column("outcome", String(16), nullable=False, server_default="success"),
     Column("before", JSON),  # the resource, secrets redacted
     Column("after", JSON),
-    Index(None, "org_id", "at"),
+    Index(None, "org_id", "at", "id"),
 )
 
 # Audit entries that sinks were not told of yet; written together with the entry.
@@ -125,6 +125,7 @@ deliveries = Table(
     Column("attempted_at", Utc),
     UniqueConstraint("sink_id", "event_id"),
     Index(None, "sink_id", "state", "number"),
+    Index(None, "sink_id", "number"),
     Index(None, "state", "attempted_at"),
     sqlite_autoincrement=True,
 )

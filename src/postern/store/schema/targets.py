@@ -211,5 +211,6 @@ credentials = Table(
     Column("expires_at", Utc),
     Column("revoked_at", Utc),
     Column("maker_id", Uuid),  # who issued it, if not its user
-    Index(None, "connection_id", "user_id"),
+    Index(None, "connection_id", "created_at", "id"),
+    Index(None, "connection_id", "user_id", "created_at", "id"),
 )

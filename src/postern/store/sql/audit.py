@@ -8,14 +8,15 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, insert, select
 
 from postern.domain.ledger import RecordKind
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.store.database import Database
 from postern.store.ports import AuditEntry, AuditFilter
 from postern.store.schema import audit_log, untold_entries
+from postern.store.sql.long_lists import LongList, by_time, find_page
 from postern.store.sql.records import enqueue
-from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in audit_log.c]
+_KEYSET = by_time(audit_log.c.at, audit_log.c.id)
 
 
 class SqlAudit:
@@ -25,13 +26,12 @@ class SqlAudit:
     async def add(self, entry: AuditEntry) -> None:
         await self._database.together(lambda connection: add_entry(connection, entry))
 
-    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
-        conditions = _conditions(org_id, wanted)
-        rows = select(*audit_log.c).where(*conditions).order_by(audit_log.c.at.desc(), audit_log.c.id)
-        async with self._database.planned() as connection:
-            found = (await connection.execute(rows.limit(page.limit).offset(page.offset))).mappings().all()
-            total = (await connection.execute(count_of(audit_log, *conditions))).scalar_one()
-        return Listed([AuditEntry(**row) for row in found], total)
+    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
+        listed = LongList(list(audit_log.c), _KEYSET, *_conditions(org_id, wanted))
+        async with self._database.planned() as statement:
+            return await statement.run_sync(
+                lambda connection: find_page(connection, listed, page, lambda row: AuditEntry(**row))
+            )
 
     async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None:
         wanted = select(*audit_log.c).where(audit_log.c.org_id == org_id, audit_log.c.id == entry_id)
@@ -47,16 +47,18 @@ def add_entry(connection: Connection, entry: AuditEntry) -> None:
     enqueue(connection, RecordKind.AUDIT, entry.org_id, entry.id, None, entry.at)
 
 
-def _conditions(org_id: UUID, wanted: AuditFilter) -> list[ColumnElement[bool]]:
-    conditions = [audit_log.c.org_id == org_id]
+def _conditions(org_id: UUID, wanted: AuditFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
+    """Return those that an index finds, and those that are tried row by row."""
+    lead: list[ColumnElement[bool]] = [audit_log.c.org_id == org_id]
+    sieves: list[ColumnElement[bool]] = []
     for spec in fields(wanted):
         value = getattr(wanted, spec.name)
         if value is None:
             continue
         if spec.name == "created_after":
-            conditions.append(audit_log.c.at >= value)
+            lead.append(audit_log.c.at >= value)
         elif spec.name == "created_before":
-            conditions.append(audit_log.c.at <= value)
+            lead.append(audit_log.c.at <= value)
         else:
-            conditions.append(audit_log.c[spec.name] == value)
-    return conditions
+            sieves.append(audit_log.c[spec.name] == value)
+    return lead, sieves

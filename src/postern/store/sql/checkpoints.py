@@ -13,13 +13,14 @@ from sqlalchemy import Connection, Row, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import AnchorState, Checkpoint, Entry, LedgerKey, Standing
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import checkpoint_anchors, checkpoints, ledger, ledger_keys, orgs
 from postern.store.sql.ledger import LedgerTaken, append, checkpoint_of
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.long_lists import LongList, by_number, find_page
 from postern.store.sql.raw_rows import Decoder, raw
 from postern.store.sql.rows import count_of
 
@@ -45,16 +46,14 @@ class SqlCheckpoints:
             row = (await connection.execute(wanted.order_by(checkpoints.c.number.desc()).limit(1))).one_or_none()
         return None if row is None else checkpoint_of(row)
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         own = checkpoints.c.org_id == org_id
-        wanted = select(*checkpoints.c).where(own).order_by(checkpoints.c.number.desc())
-        async with self._database.statement() as connection:
-            found = [
-                checkpoint_of(row)
-                for row in (await connection.execute(wanted.limit(page.limit).offset(page.offset))).all()
-            ]
-            total = (await connection.execute(count_of(checkpoints, own))).scalar_one()
-        numbers = [one.number for one in found]
+        listed = LongList(list(checkpoints.c), by_number(checkpoints.c.number), [own])
+        async with self._database.planned() as statement:
+            found = await statement.run_sync(
+                lambda connection: find_page(connection, listed, page, lambda row: Checkpoint(**row))
+            )
+        numbers = [one.number for one in found.items]
         theirs = select(*checkpoint_anchors.c).where(
             checkpoint_anchors.c.org_id == org_id, checkpoint_anchors.c.number.in_(numbers)
         )
@@ -62,7 +61,8 @@ class SqlCheckpoints:
         async with self._database.statement() as connection:
             for row in (await connection.execute(theirs.order_by(checkpoint_anchors.c.anchor))).all():
                 states[row.number].append(_state_of(row))
-        return Listed([(one, states[one.number]) for one in found], total)
+        items = [(one, states[one.number]) for one in found.items]
+        return Stretch(items, found.total, found.total_is_capped, found.next)
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         try:

@@ -9,17 +9,18 @@ from sqlalchemy import RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.credential import Credential, IssuedCredential, Verifier
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.schema import connections, credentials, users
-from postern.store.sql.rows import count_of
+from postern.store.sql.long_lists import LongList, by_time, find_page
 
 _FIELDS = (
     *("id", "org_id", "user_id", "connection_id", "username"),
     *("created_at", "expires_at", "revoked_at", "maker_id"),
 )
-_SHOWN = select(*(credentials.c[name] for name in _FIELDS))
+_COLUMNS = [credentials.c[name] for name in _FIELDS]
+_SHOWN = select(*_COLUMNS)
 
 
 class SqlCredentials:
@@ -43,15 +44,13 @@ class SqlCredentials:
 
     async def of_connection(
         self, org_id: UUID, connection_id: UUID, user_id: UUID | None, page: Page
-    ) -> Listed[Credential]:
-        conditions = [credentials.c.org_id == org_id, credentials.c.connection_id == connection_id]
+    ) -> Stretch[Credential]:
+        lead = [credentials.c.org_id == org_id, credentials.c.connection_id == connection_id]
         if user_id is not None:
-            conditions.append(credentials.c.user_id == user_id)
-        rows = _SHOWN.where(*conditions).order_by(credentials.c.created_at.desc(), credentials.c.id)
-        async with self._database.statement() as connection:
-            found = (await connection.execute(rows.limit(page.limit).offset(page.offset))).mappings().all()
-            total = (await connection.execute(count_of(credentials, *conditions))).scalar_one()
-        return Listed([_credential_of(row) for row in found], total)
+            lead.append(credentials.c.user_id == user_id)
+        listed = LongList(_COLUMNS, by_time(credentials.c.created_at, credentials.c.id), lead)
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find_page(connection, listed, page, _credential_of))
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
         wanted = (

@@ -13,13 +13,13 @@ from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, 
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.event import EventKind
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkStatus, Trouble
 from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import deliveries, sinks
-from postern.store.sql.rows import count_of
+from postern.store.sql.long_lists import LongList, by_number, find_page
 from postern.store.sql.sinks import sink_of
 
 log = logging.getLogger(__name__)
@@ -39,15 +39,13 @@ class SqlDeliveries:
         async with self._database.statement() as connection:
             return int((await connection.execute(made)).scalar_one())
 
-    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Listed[Delivery]:
-        conditions = [deliveries.c.sink_id == sink_id]
+    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Stretch[Delivery]:
+        lead = [deliveries.c.sink_id == sink_id]
         if state is not None:
-            conditions.append(deliveries.c.state == state)
-        shown = select(*deliveries.c).where(*conditions).order_by(deliveries.c.number.desc())
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(shown.limit(page.limit).offset(page.offset))).mappings().all()
-            total = (await connection.execute(count_of(deliveries, *conditions))).scalar_one()
-        return Listed([_delivery_of(row) for row in rows], total)
+            lead.append(deliveries.c.state == state)
+        listed = LongList(list(deliveries.c), by_number(deliveries.c.number), lead)
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find_page(connection, listed, page, _delivery_of))
 
     async def due(self, now: datetime) -> list[Sink]:
         waits = exists().where(deliveries.c.sink_id == sinks.c.id, deliveries.c.state == DeliveryState.WAITING)

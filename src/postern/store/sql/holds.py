@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import Entry
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.retention import Hold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import holds, orgs, purges, sessions
 from postern.store.sql.ledger import LedgerTaken, append
-from postern.store.sql.rows import count_of
+from postern.store.sql.long_lists import LongList, by_time, find_page
 
 _FIELDS = [column.name for column in holds.c]
 
@@ -24,18 +24,15 @@ class SqlHolds:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Hold]:
-        own = holds.c.org_id == org_id
-        wanted = select(*holds.c).where(own).order_by(holds.c.at.desc(), holds.c.session_id, holds.c.name)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).all()
-            total = (await connection.execute(count_of(holds, own))).scalar_one()
-        return Listed([_hold_of(row) for row in rows], total)
+    async def find(self, org_id: UUID, page: Page) -> Stretch[Hold]:
+        listed = LongList(list(holds.c), by_time(holds.c.at, holds.c.id), [holds.c.org_id == org_id])
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find_page(connection, listed, page, _hold_of))
 
     async def of(self, session_id: UUID) -> list[Hold]:
         wanted = select(*holds.c).where(holds.c.session_id == session_id).order_by(holds.c.name)
         async with self._database.statement() as connection:
-            return [_hold_of(row) for row in (await connection.execute(wanted)).all()]
+            return [_hold_of(row) for row in (await connection.execute(wanted)).mappings()]
 
     async def add(self, hold: Hold, entry: Entry) -> bool:
         return await self._with_entry(entry, lambda connection: _add(connection, hold))
@@ -80,5 +77,5 @@ def _remove(connection: Connection, hold: Hold) -> None:
     connection.execute(update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds - 1))
 
 
-def _hold_of(row: Row[Any]) -> Hold:
-    return Hold(**row._mapping)
+def _hold_of(row: RowMapping) -> Hold:
+    return Hold(**row)

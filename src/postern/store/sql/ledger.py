@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, and_, bindparam, exists, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.types import NullType
 
@@ -53,6 +67,7 @@ _WAITS_FOR_REVIEW = and_(
 # A session of an older version may be bound although it still waits to run.
 _IS_BOUND = or_(sessions.c.status != SessionStatus.READY, sessions.c.opened_entry.is_not(None))
 
+_SORTING = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _ENTRIES = select(*ledger.c).order_by(ledger.c.number)
 
 
@@ -142,9 +157,13 @@ class SqlLedger:
         async with self._database.statement() as connection:
             return [_entry_of(dict(row)) for row in (await connection.execute(wanted)).mappings()]
 
-    async def entries_after(self, org_id: UUID, after: Any, limit: int) -> list[Entry | Damaged]:
+    async def entries_after(
+        self, org_id: UUID, after: Any, limit: int, *, kind: Kind | None = None
+    ) -> list[Entry | Damaged]:
         place = type_coerce(ledger.c.number, NullType())
         wanted = select(*raw(ledger)).where(ledger.c.org_id == org_id, place > after).order_by(place).limit(limit)
+        if kind is not None:
+            wanted = wanted.where(ledger.c.kind == kind.value)
 
         def read(connection: Connection) -> list[Entry | Damaged]:
             decoder = Decoder(connection, ledger)
@@ -168,19 +187,25 @@ class SqlLedger:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Recorded | Damaged]:
-        place = type_coerce(sessions.c.id, NullType())
-        wanted = select(*raw(sessions)).where(sessions.c.org_id == org_id, _IS_BOUND)
-        if isinstance(after, UUID):
-            wanted = wanted.where(sessions.c.id > after)
-        elif after is not None:
-            wanted = wanted.where(place > after)
-        if since is not None:
-            wanted = wanted.where(sessions.c.start_date >= since)
-        if until is not None:
-            wanted = wanted.where(sessions.c.start_date <= until)
-        wanted = wanted.order_by(place).limit(limit)
+        wanted = _bound(select(*raw(sessions)), org_id, after, since, until).limit(limit)
         async with self._database.statement() as statement:
             return await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
+
+    async def closed_segments(
+        self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
+    ) -> list[tuple[Any, list[Segment]]]:
+        shown = (sessions.c.id, sessions.c.closed_entry)
+        columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in shown]
+        wanted = _bound(select(*columns), org_id, after, since, until).limit(limit)
+
+        def read(connection: Connection) -> list[tuple[Any, list[Segment]]]:
+            rows = [(_uuid(place) or place, entry) for place, entry in connection.execute(wanted).all()]
+            closed = [key for key, entry in rows if isinstance(key, UUID) and type(entry) is int and entry <= last]
+            theirs = _segments(connection, closed)
+            return [(place, _good(theirs.get(place, ()))) for place, _ in rows]
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(read)
 
     async def checkpoints(self, org_id: UUID, after: Any, limit: int) -> list[Checkpoint | Damaged]:
         place = type_coerce(checkpoints.c.number, NullType())
@@ -208,6 +233,25 @@ class SqlLedger:
         return [one for one in found if isinstance(one, Recorded) and one.facts.session_id not in broken]
 
 
+def _bound(rows: Select[Any], org_id: UUID, after: Any, since: datetime | None, until: datetime | None) -> Select[Any]:
+    """Select sessions that were opened in the ledger, by id, from behind `after`."""
+    place = type_coerce(sessions.c.id, NullType())
+    rows = rows.where(sessions.c.org_id == org_id, _IS_BOUND)
+    if isinstance(after, UUID):
+        rows = rows.where(sessions.c.id > after)
+    elif after is not None:
+        rows = rows.where(place > after)
+    if since is not None:
+        rows = rows.where(sessions.c.start_date >= since)
+    if until is not None:
+        rows = rows.where(sessions.c.start_date <= until)
+    return rows.order_by(place)
+
+
+def _good(theirs: Iterable[Segment | Damaged]) -> list[Segment]:
+    return [one for one in theirs if isinstance(one, Segment)]
+
+
 def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:
     """`wanted` selects raw rows of sessions."""
     decoder = Decoder(connection, sessions)
@@ -229,7 +273,7 @@ def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded
         broken = next((one for one in theirs[key] if isinstance(one, Damaged)), None)
         if broken is not None:
             found.append(replace(broken, place=key))
-        own = tuple(one for one in theirs[key] if isinstance(one, Segment))
+        own = tuple(_good(theirs[key]))
         try:
             found.append(Recorded(_facts_of(values), own, is_recorded=values["event_size"] > 0))
         except (ValueError, TypeError) as error:
@@ -245,14 +289,14 @@ def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Se
     place = type_coerce(segments.c.number, NullType())
     theirs = select(*raw(segments)).where(segments.c.session_id.in_(ids)).order_by(segments.c.session_id, place)
     for row in connection.execute(theirs).all():
-        key = _uuid(row.session_id)
-        assert key is not None  # that is what it was looked for by
         try:
             segment = Segment(**decoder.decode(row))
             if not (0 < segment.number < 2**63 and 0 <= segment.size < 2**63):
                 raise Malformed("its number or its size cannot be")
-            found[key].append(segment)
+            found[segment.session_id].append(segment)
         except Malformed as error:
+            key = _uuid(row.session_id)
+            assert key is not None  # that is what it was looked for by
             found[key].append(Damaged(f"the segment {row.number} of session {key}", error.message, key, key))
     return found
 
@@ -337,8 +381,10 @@ def _facts_of(values: Mapping[str, Any]) -> Facts:
 
 def _fact(value: object) -> Fact:
     """Metrics as a JSON text: they may hold fractions, which no canonical JSON has."""
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, datetime):
         return moment(value)
-    if isinstance(value, dict | list | float):
-        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    if isinstance(value, (dict, list, float)):
+        return _SORTING.encode(value)
     return value if isinstance(value, int) or value is None else str(value)

@@ -82,7 +82,10 @@ class SqlPrincipals:
 
     async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
         conditions = _conditions(org_id, wanted)
-        rows = ACCOUNT.where(*conditions).order_by(users.c.email, users.c.id).limit(page.limit).offset(page.offset)
+        order = (users.c.email, users.c.id)
+        # Groups are joined for the accounts of the page only, and not for those that the offset leaves out.
+        ids = select(users.c.id).where(*conditions).order_by(*order).limit(page.limit).offset(page.offset)
+        rows = ACCOUNT.where(users.c.id.in_(ids)).order_by(*order)
         async with self._database.statement() as connection:
             found = (await connection.execute(rows)).mappings().all()
             total = (await connection.execute(count_of(users, *conditions))).scalar_one()

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    RowMapping,
     Select,
     and_,
     delete,
@@ -25,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.ledger import Entry, Kind
-from postern.domain.lists import Listed, Page, Position
+from postern.domain.lists import Page, Position, Stretch
 from postern.domain.retention import Kept, Purge, What
 from postern.domain.review import ReviewKind
 from postern.domain.segment import Segment
@@ -39,7 +40,7 @@ from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.locking import lock_sessions
-from postern.store.sql.rows import count_of
+from postern.store.sql.long_lists import LongList, by_time, find_page
 
 _FIELDS = [column.name for column in purges.c]
 _ROUND = "purge"
@@ -95,15 +96,13 @@ class SqlPurges:
             async with self._database.statement() as connection:
                 for row in (await connection.execute(ordered)).mappings():
                     found[row["session_id"]].append(Segment(**row))
-        return [Doomed(_purge_of(row), found[row.session_id]) for row in rows]
+        return [Doomed(_purge_of(row._mapping), found[row.session_id]) for row in rows]
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Purge]:
-        own = purges.c.org_id == org_id
-        wanted = select(*purges.c).where(own).order_by(purges.c.begun_at, purges.c.session_id)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).all()
-            total = (await connection.execute(count_of(purges, own))).scalar_one()
-        return Listed([_purge_of(row) for row in rows], total)
+    async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
+        keyset = by_time(purges.c.begun_at, purges.c.session_id, is_descending=False)
+        listed = LongList(list(purges.c), keyset, [purges.c.org_id == org_id])
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find_page(connection, listed, page, _purge_of))
 
     async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:
         gone = (segments.c.session_id == session_id, segments.c.number.in_(numbers))
@@ -212,5 +211,5 @@ def _kept_of(row: Row[Any]) -> Kept:
     return Kept(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
 
 
-def _purge_of(row: Row[Any]) -> Purge:
-    return Purge(**{**row._mapping, "what": What(row.what)})
+def _purge_of(row: RowMapping) -> Purge:
+    return Purge(**{**row, "what": What(row["what"])})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import JSON, Boolean, Column, ColumnElement, Connection, LargeBinary, Row, Table, type_coerce
 from sqlalchemy.types import NullType
@@ -25,36 +26,61 @@ class Decoder:
     def __init__(self, connection: Connection, table: Table) -> None:
         dialect = connection.dialect
         self._columns = [
-            (column, column.type.dialect_impl(dialect).result_processor(dialect, None)) for column in table.c
+            (field.name, field.kind, column.type.dialect_impl(dialect).result_processor(dialect, None), field)
+            for column in table.c
+            for field in (_Field(column),)
         ]
 
     def decode(self, row: Row[Any] | Sequence[Any]) -> dict[str, Any]:
         """Raises Malformed, which names the column."""
         values: dict[str, Any] = {}
-        for (column, process), value in zip(self._columns, row, strict=True):
+        for (name, kind, process, field), value in zip(self._columns, row, strict=True):
+            if kind is UUID and type(value) is str and value == field.last_raw:
+                values[name] = field.last
+                continue
             try:
-                _check_raw(column, value)
+                if field.is_picky:
+                    field.check_raw(value)
                 decoded = value if process is None else process(value)
             except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-                raise Malformed(f"its column {column.name!r} holds what it cannot hold") from None
-            if not _fits(column, decoded):
-                raise Malformed(f"its column {column.name!r} holds what it cannot hold")
-            values[column.name] = decoded
+                raise Malformed(f"its column {name!r} holds what it cannot hold") from None
+            if type(decoded) is not kind and not field.fits(decoded):
+                raise Malformed(f"its column {name!r} holds what it cannot hold")
+            if kind is UUID:
+                field.last_raw, field.last = value, decoded
+            values[name] = decoded
         return values
 
 
-def _check_raw(column: Column[Any], value: object) -> None:
-    """Raises TypeError for what a processor would make something of: bytes(5) are five bytes, and any text is true."""
-    if isinstance(column.type, LargeBinary) and not isinstance(value, (bytes, memoryview, type(None))):
-        raise TypeError("no bytes")
-    if isinstance(column.type, Boolean) and value not in (0, 1, None):
-        raise TypeError("no boolean")
+class _Field:
+    """What a column may hold, looked up once for many rows. `kind` is None for JSON.
 
+    `last` is the newest identifier that was decoded, of `last_raw`: rows side by side mostly have the same
+    organisation, connection and data key."""
 
-def _fits(column: Column[Any], value: object) -> bool:
-    if isinstance(column.type, JSON):
-        return True
-    if value is None:
-        return bool(column.nullable)
-    kind = column.type.python_type
-    return type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool))
+    __slots__ = ("_is_boolean", "_is_nullable", "is_picky", "kind", "last", "last_raw", "name")
+
+    def __init__(self, column: Column[Any]) -> None:
+        self.name = column.name
+        self.last: UUID | None = None
+        self.last_raw: object = None
+        self._is_boolean = isinstance(column.type, Boolean)
+        self._is_nullable = bool(column.nullable)
+        self.is_picky = self._is_boolean or isinstance(column.type, LargeBinary)
+        self.kind: type[Any] | None = None if isinstance(column.type, JSON) else column.type.python_type
+
+    def check_raw(self, value: object) -> None:
+        """Raises TypeError for what a processor would make something of: bytes(5) are five bytes, and any text is
+        true."""
+        if self._is_boolean:
+            if value not in (0, 1, None):
+                raise TypeError("no boolean")
+        elif not isinstance(value, (bytes, memoryview, type(None))):
+            raise TypeError("no bytes")
+
+    def fits(self, value: object) -> bool:
+        if self.kind is None:
+            return True
+        if value is None:
+            return self._is_nullable
+        return type(value) is self.kind or (isinstance(value, self.kind) and not isinstance(value, bool))

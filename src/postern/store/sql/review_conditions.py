@@ -18,14 +18,15 @@ OPEN = reviews.c.ended_at.is_(None)
 PENDING = and_(reviews.c.status == ReviewStatus.PENDING, OPEN)
 
 
-def conditions_of(org_id: UUID, wanted: ReviewFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
-    equal = {
-        reviews.c.status: wanted.status,
-        reviews.c.kind: wanted.kind,
-        reviews.c.session_id: wanted.session_id,
-        reviews.c.principal_id: wanted.owner,
-    }
+def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
+    """Return those that an index finds, and those that are tried row by row."""
+    lead: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
+    if wanted.session_id is not None:
+        lead.append(reviews.c.session_id == wanted.session_id)
+    if wanted.owner is not None:
+        lead.append(reviews.c.principal_id == wanted.owner)
+    equal = {reviews.c.status: wanted.status, reviews.c.kind: wanted.kind}
+    found: list[ColumnElement[bool]] = []
     found += [column == value for column, value in equal.items() if value is not None]
     if wanted.connection is not None:
         key = as_uuid(wanted.connection)
@@ -36,7 +37,7 @@ def conditions_of(org_id: UUID, wanted: ReviewFilter) -> list[ColumnElement[bool
     if wanted.mine is not None:
         owner, groups = wanted.mine
         found.append(or_(reviews.c.principal_id == owner, _is_for(groups)))
-    return found
+    return lead, found
 
 
 def _is_for(groups: frozenset[str]) -> ColumnElement[bool]:

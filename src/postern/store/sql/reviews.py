@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, in
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.event import CREATED
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.review import LATELY, Binding, Crowd, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.session import Session
 from postern.errors import TooMany
@@ -34,7 +34,8 @@ from postern.store.schema import (
     sessions,
     users,
 )
-from postern.store.sql.review_conditions import NEWEST, OPEN, PENDING, bound_to, conditions_of
+from postern.store.sql.review_conditions import NEWEST, OPEN, PENDING, bound_to
+from postern.store.sql.review_list import find
 from postern.store.sql.review_moves import decide, move, over_at, tell
 from postern.store.sql.review_rows import load, review_of, review_values, voice_of
 from postern.store.sql.rows import prefixed
@@ -98,20 +99,9 @@ class SqlReviews:
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
 
-    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Listed[Review]:
-        conditions = conditions_of(org_id, wanted)
-
-        def work(connection: Connection) -> Listed[Review]:
-            """Those that wait are few, and found by an index of their own; the others are in the order of theirs."""
-            first = _page(connection, [*conditions, PENDING], page.limit, page.offset)
-            waiting, total = _count(connection, [*conditions, PENDING]), _count(connection, conditions)
-            others = [*conditions, reviews.c.status != ReviewStatus.PENDING]
-            left = page.limit - len(first)
-            rest = _page(connection, others, left, max(0, page.offset - waiting)) if left and total > waiting else []
-            return Listed([*first, *rest], total)
-
-        async with self._database.statement() as statement:
-            return await statement.run_sync(work)
+    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find(connection, org_id, wanted, page))
 
     async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:
         given = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
@@ -245,11 +235,6 @@ def _insert(connection: Connection, review: Review) -> None:
     if names:
         connection.execute(insert(review_groups), [{"review_id": review.id, "name": name} for name in names])
     tell(connection, review.id, CREATED, review.created_at)
-
-
-def _page(connection: Connection, conditions: list[ColumnElement[bool]], limit: int, offset: int) -> list[Review]:
-    wanted = select(*reviews.c).where(*conditions).order_by(*NEWEST)
-    return load(connection, wanted.limit(limit).offset(offset))
 
 
 def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> int:

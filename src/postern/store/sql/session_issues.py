@@ -18,14 +18,14 @@ from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, delete, e
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.issue import Issue, IssueState, NewIssue, SessionIssue, in_session
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.session import SessionStatus
 from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
 from postern.store.schema import session_issues, sessions
-from postern.store.sql.rows import count_of
+from postern.store.sql.long_lists import LongList, by_time, find_page
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ _columns = session_issues.c
 _SHOWN = [column for column in _columns if column.name not in ("new", "updated_at", "told")]
 # In these words: they are the condition of the index.
 _FOLLOWED: ColumnElement[bool] = literal_column("NOT (ended AND told)", Boolean)
+_KEYSET = by_time(_columns.created_at, _columns.session_id)
 _SESSION = sessions.c.id == _columns.session_id
 
 
@@ -69,15 +70,13 @@ class SqlSessionIssues:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else await self._read(row)
 
-    async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Listed[SessionIssue]:
-        own = [_columns.org_id == org_id]
-        if state is not None:
-            own.append(_columns.state == state)
-        shown = select(*_SHOWN).where(*own).order_by(_columns.created_at.desc(), _columns.session_id)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(shown.limit(page.limit).offset(page.offset))).mappings().all()
-            total = (await connection.execute(count_of(session_issues, *own))).scalar_one()
-        return Listed([_issue_of(row, None) for row in rows], total)
+    async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
+        sieves = [] if state is None else [_columns.state == state]
+        listed = LongList(_SHOWN, _KEYSET, [_columns.org_id == org_id], sieves)
+        async with self._database.planned() as statement:
+            return await statement.run_sync(
+                lambda connection: find_page(connection, listed, page, lambda row: _issue_of(row, None))
+            )
 
     async def organisations(self, now: datetime) -> list[UUID]:
         wanted = select(_columns.org_id).where(_columns.next_at <= now).distinct()

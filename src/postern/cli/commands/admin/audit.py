@@ -9,7 +9,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.moments import typed
 from postern.cli.output import as_text, json_option, local_time
-from postern.cli.rows import page_of, paging_options, show_page, show_row
+from postern.cli.rows import long_paging_options, page_of, show_page, show_row
 from postern.client.client import Client
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
@@ -52,12 +52,12 @@ def audit() -> None:
 @click.option("--since", "created_after", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
 @click.option("--until", "created_before", type=typed, metavar="TIME", help="Only then or earlier.")
 @click.option("--follow", is_flag=True, help="Go on with what is done from now, oldest first, until Ctrl-C.")
-@paging_options
+@long_paging_options
 def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **filters: Any) -> None:
     """List entries, newest first. With --follow and --json each is one line of JSON."""
     if follow:
-        if offset or every:
-            raise click.UsageError("--follow goes on from now: it takes neither --offset nor --all")
+        if offset or every or filters.pop("cursor"):
+            raise click.UsageError("--follow goes on from now: it takes neither --offset, --cursor nor --all")
         with client() as api:
             _follow(api, filters, as_json)
     with client() as api:

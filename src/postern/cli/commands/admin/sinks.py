@@ -9,7 +9,18 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import as_text, emit, json_option, local_time, table
-from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    long_paging_options,
+    page_of,
+    paging_options,
+    pairs,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.cli.status import report_done, report_note
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
@@ -225,12 +236,14 @@ def _delivery(deliveries: Any, number: int) -> Row:
 @sinks.command()
 @click.argument("sink", shell_complete=completion.sinks)
 @click.option("--state", type=click.Choice([str(state) for state in DeliveryState]), help="Only these.")
-@paging_options
-def deliveries(sink: str, state: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
+@long_paging_options
+def deliveries(
+    sink: str, state: str | None, as_json: bool, limit: int, offset: int, cursor: str | None, every: bool
+) -> None:
     """List what is or was on its way to a sink, newest first, and why it did not get through."""
     with client() as api:
         listed = api.collection(_PATH, sink, "deliveries")
-        page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state))
+        page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor))
     for row in page["data"] if not as_json else ():
         row["created_at"] = local_time(row["created_at"])
     show_page(page, _DELIVERIES, as_json, "There is nothing.")

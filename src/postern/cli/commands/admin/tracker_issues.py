@@ -4,7 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import json_option, local_time
-from postern.cli.rows import given, page_of, paging_options, show_page, told
+from postern.cli.rows import given, long_paging_options, page_of, show_page, told
 from postern.cli.session_ids import session_argument
 from postern.domain.issue import IssueState
 
@@ -21,8 +21,8 @@ _PATH = "integrations/tracker/issues"
 
 @click.command("issues")
 @click.option("--state", type=click.Choice([*map(str, IssueState)]), help="Only those in this state.")
-@paging_options
-def issues(state: str | None, limit: int, offset: int, every: bool, as_json: bool) -> None:
+@long_paging_options
+def issues(state: str | None, limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
     """List the issues of sessions, newest first.
 
     Those that are given_up wait for `postern admin tracker retry`.
@@ -31,7 +31,9 @@ def issues(state: str | None, limit: int, offset: int, every: bool, as_json: boo
     postern admin tracker issues --state given_up
     """
     with client() as api:
-        page = page_of(api.collection(_PATH), limit=limit, offset=offset, every=every, **given(state=state))
+        page = page_of(
+            api.collection(_PATH), limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor)
+        )
     for row in page["data"] if not as_json else ():
         row["created_at"] = local_time(row["created_at"])
     show_page(page, _COLUMNS, as_json, "There is nothing.")
