@@ -15,9 +15,6 @@ import postern.relay.link
 
 def describe(postgres: str) -> dict[str, str]:
     """`postgres` is the server's version."""
-    bouncer = program()
-    assert bouncer is not None, "the caller has looked for it"
-    said = subprocess.run([bouncer, "--version"], capture_output=True, text=True, check=True).stdout
     return {
         "cores": str(os.cpu_count()),
         "processor": _first(r"model name\s*:\s*(.*)", "/proc/cpuinfo"),
@@ -26,9 +23,17 @@ def describe(postgres: str) -> dict[str, str]:
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "hot path": "compiled by mypyc" if is_compiled() else "plain Python",
         "PostgreSQL": postgres,
-        "pgbouncer": said.split("\n")[0].split()[-1],
+        "pgbouncer": _bouncer(),
         "load average at the start": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
+
+
+def _bouncer() -> str:
+    bouncer = program()
+    if bouncer is None:
+        return "none"
+    said = subprocess.run([bouncer, "--version"], capture_output=True, text=True, check=True).stdout
+    return said.split("\n")[0].split()[-1]
 
 
 def is_compiled() -> bool:

@@ -177,7 +177,7 @@ def main(seconds: float, attack: str | None, url: str) -> None:
             server.start()
         gateway = BenchGateway()
         stack.callback(gateway.stop)
-        print(", ".join(machine.describe(version(postgres)).values()))
+        print(", ".join(f"{name}: {value}" for name, value in machine.describe(version(postgres)).items()))
         print(f"\nMilliseconds of a small query beside {ATTACKERS} clients that send what takes long\n")
         print("| | queries | p50 | p99 | longest |\n|---|---:|---:|---:|---:|")
         for case, kinds in urls(gateway, postgres, mariadb).items():

@@ -28,7 +28,7 @@ from postern.gateway import held as module
 from postern.gateway import looks
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
-from postern.gateway.parse_processes import ParseProcesses, Task
+from postern.gateway.parse_slots import ParseSlots, Task
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
@@ -91,7 +91,7 @@ async def world(database: Database) -> World:
     return world
 
 
-def held_by(world: World, estimates: Estimates | None = None, processes: ParseProcesses | None = None) -> HeldRequests:
+def held_by(world: World, estimates: Estimates | None = None, processes: ParseSlots | None = None) -> HeldRequests:
     services = world.services()
     address = review_page(services.server_configs)
     return HeldRequests(
@@ -492,7 +492,7 @@ async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None
         await go.wait()
         return task()
 
-    held = held_by(world, processes=ParseProcesses(1, most=1, run=run))
+    held = held_by(world, processes=ParseSlots(1, run, most=1))
     session_id, of = await permit(world)
     lines = [Line(Hold("t1", "parsing", work=work_of(str))) for _ in range(3)]
     for line in lines:
@@ -509,7 +509,7 @@ async def test_short_work_is_done_on_the_event_loop_after_others_had_their_turn(
     async def run(task: Task) -> object:
         raise AssertionError("no process is needed")
 
-    held = held_by(world, processes=ParseProcesses(run=run))
+    held = held_by(world, processes=ParseSlots(1, run))
     order: list[str] = []
 
     def conclude(_: object) -> Verdict:

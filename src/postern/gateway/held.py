@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
+from typing import cast
 from uuid import UUID
 
 from postern.domain.permit import Permit
@@ -15,7 +17,7 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.looks import Looks
-from postern.gateway.parse_processes import Busy, ParseProcesses
+from postern.gateway.parse_slots import Busy, ParseSlots, loop_slot, process_slots
 from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Standing
@@ -60,7 +62,7 @@ class HeldRequests:
         address: Callable[[UUID], Awaitable[str]],
         *,
         estimates: Estimates | None = None,
-        processes: ParseProcesses | None = None,
+        processes: ParseSlots | None = None,
     ) -> None:
         """`address` is where people decide on a review. Without `estimates` nobody is told how many rows a statement
         would touch."""
@@ -68,7 +70,8 @@ class HeldRequests:
         self._reviews = reviews
         self._address = address
         self._estimates = estimates
-        self._processes = ParseProcesses() if processes is None else processes
+        self._processes = process_slots() if processes is None else processes
+        self._loop_slot = loop_slot()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looks = Looks(reviews, signals)
 
@@ -107,8 +110,8 @@ class HeldRequests:
         """What is short is done here once others have had their turn, the rest by another process."""
         try:
             if work.task is None:
-                await asyncio.sleep(0)
-                return work.conclude(None)
+                conclude = partial(work.conclude, None)
+                return cast("Verdict", await self._loop_slot.run(permit.principal.id, conclude))
             async with asyncio.timeout(PARSE_WITHIN):
                 found = await self._processes.run(permit.principal.id, work.task)
             return work.conclude(found)

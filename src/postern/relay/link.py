@@ -354,6 +354,8 @@ class Link:
                 held = verdict
                 self._held_at = index
                 self._held_place = pipeline.held_at
+                if verdict.work is not None:  # nobody is asked, so what comes behind need not be judged before
+                    break
         return held
 
     def _decide(

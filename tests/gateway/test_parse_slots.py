@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from functools import partial
+from itertools import pairwise
 from uuid import UUID
 
 import anyio
 import pytest
 
-from postern.gateway.parse_processes import Busy, ParseProcesses, Task
+from postern.gateway.parse_slots import Busy, ParseSlots, Task, loop_slot, process_slots
 
 EVE, ANN, BOB = UUID(int=1), UUID(int=2), UUID(int=3)
 PATIENT = 60
@@ -49,7 +50,7 @@ def tasks() -> Tasks:
     return Tasks()
 
 
-def start(processes: ParseProcesses, tasks: Tasks, owner: UUID, name: str) -> asyncio.Future[object]:
+def start(processes: ParseSlots, tasks: Tasks, owner: UUID, name: str) -> asyncio.Future[object]:
     return asyncio.ensure_future(processes.run(owner, tasks.task(name)))
 
 
@@ -59,7 +60,7 @@ async def settle() -> None:
 
 
 async def test_attack_many_huge_statements_of_one_hold_up_nobody_else(tasks: Tasks) -> None:
-    processes = ParseProcesses(2, most=6, most_each=4, run=tasks.run)
+    processes = ParseSlots(2, tasks.run, most=6, most_each=4)
     evil = [start(processes, tasks, EVE, f"huge {number}") for number in range(4)]
     tasks.go("ann", "bob")
     await settle()
@@ -72,7 +73,7 @@ async def test_attack_many_huge_statements_of_one_hold_up_nobody_else(tasks: Tas
 
 async def test_principals_take_turns(tasks: Tasks) -> None:
     """One process: whoever came with many is not asked twice while another waits."""
-    processes = ParseProcesses(1, run=tasks.run)
+    processes = ParseSlots(1, tasks.run)
     names = ["eve 1", "eve 2", "eve 3", "ann 1", "ann 2", "bob"]
     owners = {"eve": EVE, "ann": ANN, "bob": BOB}
     running = [start(processes, tasks, EVE, "first")]
@@ -85,7 +86,7 @@ async def test_principals_take_turns(tasks: Tasks) -> None:
 
 
 async def test_what_waits_is_bounded(tasks: Tasks) -> None:
-    processes = ParseProcesses(2, most=6, most_each=4, run=tasks.run)
+    processes = ParseSlots(2, tasks.run, most=6, most_each=4)
     mine = [start(processes, tasks, EVE, "huge") for _ in range(5)]  # one runs, four wait
     await settle()
     assert len(processes) == 4
@@ -102,7 +103,7 @@ async def test_what_waits_is_bounded(tasks: Tasks) -> None:
 
 
 async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
-    processes = ParseProcesses(1, run=tasks.run)
+    processes = ParseSlots(1, tasks.run)
     running, waiting = start(processes, tasks, EVE, "huge"), start(processes, tasks, EVE, "never")
     await settle()
     waiting.cancel()
@@ -115,7 +116,7 @@ async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
 
 
 async def test_who_gives_up_what_runs_ends_it_and_the_next_one_begins(tasks: Tasks) -> None:
-    processes = ParseProcesses(1, run=tasks.run)
+    processes = ParseSlots(1, tasks.run)
     gone, follows = start(processes, tasks, EVE, "gone"), start(processes, tasks, EVE, "next")
     await settle()
     gone.cancel()
@@ -126,7 +127,7 @@ async def test_who_gives_up_what_runs_ends_it_and_the_next_one_begins(tasks: Tas
 
 @pytest.mark.parametrize("moment", range(4))
 async def test_no_place_is_lost_whenever_somebody_gives_up(tasks: Tasks, moment: int) -> None:
-    processes = ParseProcesses(1, run=tasks.run)
+    processes = ParseSlots(1, tasks.run)
     running, waiting = start(processes, tasks, EVE, "first"), start(processes, tasks, ANN, "second")
     await settle()
     tasks.go("first", "second", "third")
@@ -142,7 +143,7 @@ async def test_no_place_is_lost_whenever_somebody_gives_up(tasks: Tasks, moment:
 
 
 async def test_task_runs_in_another_process_that_stays() -> None:
-    processes = ParseProcesses()
+    processes = process_slots()
     first = await processes.run(EVE, os.getpid)
     assert first != os.getpid()
     assert await processes.run(ANN, os.getpid) == first
@@ -150,7 +151,7 @@ async def test_task_runs_in_another_process_that_stays() -> None:
 
 
 async def test_what_fails_is_told_and_frees_the_process() -> None:
-    processes = ParseProcesses(1)
+    processes = process_slots()
     for _ in range(3):
         with pytest.raises(ValueError, match="invalid literal"):
             await processes.run(EVE, partial(int, "so"))
@@ -158,7 +159,7 @@ async def test_what_fails_is_told_and_frees_the_process() -> None:
 
 
 async def test_process_that_crashes_is_replaced() -> None:
-    processes = ParseProcesses(1)
+    processes = process_slots()
     with pytest.raises(anyio.BrokenWorkerProcess):
         await processes.run(EVE, _die)
     assert await processes.run(EVE, partial(int, "7")) == 7
@@ -169,7 +170,7 @@ def _die() -> None:
 
 
 async def test_process_that_takes_too_long_is_ended() -> None:
-    processes = ParseProcesses(1)
+    processes = process_slots()
     pid = await processes.run(EVE, os.getpid)
     assert isinstance(pid, int)
     with pytest.raises(TimeoutError):
@@ -180,13 +181,28 @@ async def test_process_that_takes_too_long_is_ended() -> None:
     assert await processes.run(EVE, partial(int, "7")) == 7
 
 
+async def test_on_the_event_loop_others_have_a_turn_between_two_tasks() -> None:
+    slot, order = loop_slot(), list[str]()
+
+    async def somebody_else() -> None:
+        for _ in range(100):
+            order.append("else")
+            await asyncio.sleep(0)
+
+    other = asyncio.ensure_future(somebody_else())
+    names = [f"task {number}" for number in range(40)]
+    await asyncio.gather(*(slot.run(EVE, partial(order.append, name)) for name in names), other)
+    assert [one for one in order if one != "else"] == names
+    assert all("else" in order[order.index(one) : order.index(two)] for one, two in pairwise(names))
+
+
 def test_a_process_ends_though_a_statement_is_being_parsed() -> None:
     code = (
         "import asyncio, functools, time, uuid\n"
-        "from postern.gateway.parse_processes import ParseProcesses\n"
+        "from postern.gateway.parse_slots import process_slots\n"
         "async def main():\n"
         "    task = functools.partial(time.sleep, 600)\n"
-        "    running = asyncio.ensure_future(ParseProcesses().run(uuid.UUID(int=1), task))\n"
+        "    running = asyncio.ensure_future(process_slots().run(uuid.UUID(int=1), task))\n"
         "    await asyncio.sleep(2)\n"
         "asyncio.run(main())\n"
     )

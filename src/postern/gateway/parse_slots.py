@@ -1,10 +1,11 @@
-"""Processes that judge statements which would take too long on the event loop, shared fairly.
+"""Slots in which statements are judged, shared fairly: processes for long ones, the event loop for many short ones.
 
-In a thread a large statement would stop the event loop all the same: the parsers run for a long time without letting
-Python's other threads go on. A process of its own is also ended where a judgement takes too long.
+In a thread a long statement would stop the event loop all the same: the parsers run for a long time without letting
+Python's other threads go on. A process is also ended where a judgement takes too long. It is started when it is first
+needed, and one stays.
 
-Whoever has many large statements waits for himself: principals take turns, and none of them has all processes. What
-waits is bounded, in all and for each principal. A process is started when it is first needed, and one stays.
+Principals take turns, and none of them has all slots where there are several: whoever has much to judge waits for
+himself. What waits is bounded, in all and for each principal.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -34,18 +36,16 @@ class Busy(Exception):
     """So much waits already that this would wait too long."""
 
 
-class ParseProcesses:
+class ParseSlots:
     """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one; where it is cancelled,
     the task ends."""
 
-    def __init__(
-        self, processes: int = PROCESSES, *, most: int = MOST, most_each: int = MOST_EACH, run: Run | None = None
-    ) -> None:
-        self._free = processes
-        self._share = max(1, processes - 1)  # processes that one owner may have at a time
+    def __init__(self, slots: int, run: Run, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
+        self._free = slots
+        self._share = max(1, slots - 1)  # slots that one owner may have at a time
         self._most = most
         self._most_each = most_each
-        self._run = run or _runner(processes)
+        self._run = run
         self._waiting: FairQueue[UUID, asyncio.Future[None]] = FairQueue()
         self._running: Counter[UUID] = Counter()
 
@@ -90,15 +90,27 @@ class ParseProcesses:
         self._begin()
 
 
-def _runner(processes: int) -> Run:
+def process_slots() -> ParseSlots:
+    """Slots of other processes: tasks and their answers are pickled."""
     limiter: list[CapacityLimiter] = []  # which is made within the event loop
 
     async def run(task: Task) -> object:
         if not limiter:
-            limiter.append(CapacityLimiter(processes))
+            limiter.append(CapacityLimiter(PROCESSES))
         return await to_process.run_sync(_run_in_child, task, cancellable=True, limiter=limiter[0])
 
-    return run
+    return ParseSlots(PROCESSES, run)
+
+
+def loop_slot() -> ParseSlots:
+    """One slot on the event loop, which goes round between two tasks. A session waits for one at a time: that is bound
+    enough."""
+
+    async def run(task: Task) -> object:
+        await asyncio.sleep(0)
+        return task()
+
+    return ParseSlots(1, run, most=sys.maxsize, most_each=sys.maxsize)
 
 
 _is_nice = False
