@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from tests.support.links import (
     Asks,
@@ -21,8 +23,8 @@ from tests.support.links import (
 
 from postern.domain.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
-from postern.interception.pipeline import SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict
+from postern.interception.pipeline import BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 from postern.protocols.base import Side
 from postern.protocols.postgres.wire import PostgresWire
 from postern.relay.link import Close, Link, Park, Record, Send
@@ -140,6 +142,47 @@ def test_two_held_statements_of_one_batch_are_asked_in_turn() -> None:
         play >> resume("t1", Refuse("review", "no"))
         play << prepare(1, "review 1") << prepare(1, "review 2")
         play << refusal(1, "review", "no") << to_client(refused("no"), pg.ready())
+
+
+@dataclass
+class Parses:
+    """Holds what is to be parsed elsewhere; counts how often it was asked."""
+
+    asked: int = 0
+    name: str = "parses"
+    wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.DENY
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        assert isinstance(event, Operation)
+        self.asked += 1
+        return Hold("t1", "this is parsed", work=Work(None, lambda _: FORWARD)) if "long" in event.text else FORWARD
+
+
+def test_rest_of_a_batch_is_not_judged_while_one_statement_of_it_is_parsed() -> None:
+    """Else a batch of thousands would be gone through for each of its statements."""
+    parses = Parses()
+    batch = [pg.parse(f"long {number}") for number in range(100)]
+    link = links(parses)()
+    effects = link.receive(Side.CLIENT, b"".join([*batch, pg.sync()]))
+    while link.parked is not None:
+        assert link.parked.hold.work is not None
+        assert sent(effects, Side.TARGET) == b""
+        effects = link.resume("t1", link.parked.hold.work())
+    assert sent(effects, Side.TARGET).startswith(batch[0])
+    assert parses.asked == 100
+
+
+@pytest.mark.parametrize("texts", [["long", "drop"], ["long", "review", "drop"], ["review", "long", "drop"]])
+def test_refusal_behind_what_is_parsed_refuses_the_whole_batch(texts: list[str]) -> None:
+    link = links(Parses(), Asks(), Words())()
+    batch = [message for text in texts for message in (pg.parse(text), pg.bind(), pg.execute())]
+    effects = link.receive(Side.CLIENT, b"".join([*batch, pg.sync()]))
+    while link.parked is not None:
+        assert sent(effects, Side.TARGET) == b""
+        effects = link.resume("t1", FORWARD)
+    assert sent(effects, Side.TARGET) == b""
+    assert [type(event) for event in recorded(effects)][-1] is Refusal
 
 
 def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
