@@ -37,7 +37,9 @@ async def broken(evidence: Evidence, table: str, column: str, value: str) -> boo
     value."""
     is_sqlite = evidence.records.world.database.is_sqlite
     row = "rowid" if is_sqlite else "ctid"
-    first = f"{row} = (select min({row}) from {table})" if is_sqlite else "true"
+    # Of a session that has not ended nothing binds how it ends.
+    ended = " where closed_entry is not null" if table == "sessions" else ""
+    first = f"{row} = (select min({row}) from {table}{ended})" if is_sqlite else "true"
     database = evidence.records.world.database
     async with database.statement() as connection:
         kept: Any = (await connection.execute(text(f'select {row}, "{column}" from {table} where {first}'))).first()
