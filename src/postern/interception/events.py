@@ -202,11 +202,13 @@ class Heading(Rows):
     """The columns of a result before the client receives their description. It holds no rows.
 
     Only interceptors that declare this class see it. A refusal takes the place of the whole result, description
-    included. `prepared` is the text of a statement that is described and has not run; empty for a result.
+    included. `prepared` is the text of a statement that is described and has not run; empty for a result. `may_fetch`:
+    the rows may come in later exchanges, see `Rows.began`.
     """
 
     __slots__ = ()
     prepared: str
+    may_fetch: bool
 
     def texts(self, column: int) -> list[bytes]:
         return []

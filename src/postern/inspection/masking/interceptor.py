@@ -63,6 +63,8 @@ _MASKS: dict[Kind, _Mask] = {
 _SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
 _STATEMENTS = 1024  # requests under way whose text is kept
 _STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
+_FETCHED = 100  # cursors whose statements are kept
+_FETCHED_LENGTH = 64 * 1024  # … characters of one; of longer ones nothing is read
 _MEANINGS = 32  # texts that one request may stand for; of more nothing is known
 _PLANS = 256
 _NOTES = 100  # that wait to be recorded
@@ -127,6 +129,7 @@ class Masking:
         self.batch_need = BatchNeed.NONE
         self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
+        self._fetched: dict[int, tuple[str, ...]] = {}  # those whose rows may come in later exchanges
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
         self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
         self._noted = 0  # the exchange of the last marker
@@ -200,6 +203,17 @@ class Masking:
         while (first := next(iter(self._statements), exchange)) < exchange:
             self._forget(first)
         return self._statements.get(exchange, ())
+
+    def _asked_for(self, rows: Rows) -> tuple[str, ...]:
+        """What these rows may be the answer to, if they are fetched by a cursor too."""
+        if rows.began != rows.exchange:
+            return self._fetched.get(rows.began, ())
+        statements = self._answered(rows.exchange)
+        if isinstance(rows, Heading) and rows.may_fetch and sum(map(len, statements)) <= _FETCHED_LENGTH:
+            if len(self._fetched) >= _FETCHED:
+                del self._fetched[next(iter(self._fetched))]
+            self._fetched[rows.exchange] = statements
+        return statements
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
         if isinstance(event, Heading) and event.prepared:
@@ -294,7 +308,7 @@ class Masking:
             return last[3]
         sources = None
         if self._columns is not None:
-            sources = self._columns.sources(self._answered(rows.exchange), rows.columns)
+            sources = self._columns.sources(self._asked_for(rows), rows.columns)
         if last is not None and is_same and last[2] == sources:  # most ask the same again: nothing is hashed
             self._last = (rows.exchange, rows.columns, sources, last[3])
             return last[3]

@@ -26,12 +26,14 @@ class ColumnHeading(Heading):
         definitions: list[bytes],
         sequence: int,
         prepared: str,
+        may_fetch: bool,
         adds_metadata: bool,
     ) -> None:
         self.exchange = exchange
         self.columns = layout.columns
         self.count = 0
         self.prepared = prepared
+        self.may_fetch = may_fetch
         self.sequence = sequence
         self._head = head
         self._definitions = definitions

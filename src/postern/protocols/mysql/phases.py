@@ -296,6 +296,7 @@ class Answer:
             self._definitions.copy(),
             int(self._held_at),
             prepared,
+            head.cursor,
             self.adds_metadata,
         )
 
