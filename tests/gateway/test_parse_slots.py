@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from uuid import UUID
 import anyio
 import pytest
 
+from postern.gateway import parse_slots
 from postern.gateway.parse_slots import Busy, ParseSlots, Task, loop_slot, process_slots
 
 EVE, ANN, BOB = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -115,14 +117,36 @@ async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
     assert tasks.began == ["huge"]
 
 
-async def test_who_gives_up_what_runs_ends_it_and_the_next_one_begins(tasks: Tasks) -> None:
-    processes = ParseSlots(1, tasks.run)
-    gone, follows = start(processes, tasks, EVE, "gone"), start(processes, tasks, EVE, "next")
+async def test_attack_who_gives_up_what_runs_keeps_the_slot_until_it_is_done(tasks: Tasks) -> None:
+    """Else whoever comes and goes has process after process started."""
+    slots = ParseSlots(1, tasks.run)
+    gone, follows = start(slots, tasks, EVE, "gone"), start(slots, tasks, EVE, "next")
     await settle()
     gone.cancel()
     tasks.go("next")
+    await settle()
+    assert gone.cancelled()
+    assert tasks.began == ["gone"]
+    tasks.go("gone")
     assert await follows == "next"
     assert tasks.ended == ["gone", "next"]
+
+
+async def test_failure_of_what_was_given_up_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    go = asyncio.Event()
+
+    async def fails(task: Task) -> object:
+        await go.wait()
+        raise ValueError("so")
+
+    slots = ParseSlots(1, fails)
+    gone = asyncio.ensure_future(slots.run(EVE, str))
+    await settle()
+    gone.cancel()
+    go.set()
+    await settle()
+    gc.collect()
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize("moment", range(4))
@@ -169,13 +193,14 @@ def _die() -> None:
     os._exit(1)
 
 
-async def test_process_that_takes_too_long_is_ended() -> None:
+async def test_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     processes = process_slots()
     pid = await processes.run(EVE, os.getpid)
     assert isinstance(pid, int)
+    monkeypatch.setattr(parse_slots, "LONGEST", 0.2)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await processes.run(EVE, partial(time.sleep, 600))
+        await processes.run(EVE, partial(time.sleep, 600))
+    monkeypatch.undo()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert await processes.run(EVE, partial(int, "7")) == 7
@@ -185,7 +210,7 @@ async def test_on_the_event_loop_others_have_a_turn_between_two_tasks() -> None:
     slot, order = loop_slot(), list[str]()
 
     async def somebody_else() -> None:
-        for _ in range(100):
+        for _ in range(1000):
             order.append("else")
             await asyncio.sleep(0)
 

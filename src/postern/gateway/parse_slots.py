@@ -24,6 +24,7 @@ from anyio import CapacityLimiter, to_process
 from postern.gateway.fair_queue import FairQueue
 
 PROCESSES: Final = 2
+LONGEST: Final = 20.0  # seconds that a process may take for one statement, before it is ended
 MOST: Final = 256  # tasks that wait
 MOST_EACH: Final = 32  # … of one principal
 _NICENESS: Final = 10  # relaying comes first where processors are scarce
@@ -37,8 +38,11 @@ class Busy(Exception):
 
 
 class ParseSlots:
-    """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one; where it is cancelled,
-    the task ends."""
+    """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one.
+
+    What has begun runs to its end although its owner gives up, and holds its slot: otherwise whoever comes and goes
+    could have processes started and ended without end.
+    """
 
     def __init__(self, slots: int, run: Run, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
         self._free = slots
@@ -48,6 +52,7 @@ class ParseSlots:
         self._run = run
         self._waiting: FairQueue[UUID, asyncio.Future[None]] = FairQueue()
         self._running: Counter[UUID] = Counter()
+        self._tasks: set[asyncio.Future[object]] = set()
 
     def __len__(self) -> int:
         """How many wait."""
@@ -66,10 +71,17 @@ class ParseSlots:
             if not self._waiting.remove(owner, turn):  # its turn came at the same moment
                 self._leave(owner)
             raise
-        try:
-            return await self._run(task)
-        finally:
+        running = asyncio.ensure_future(self._run(task))
+        self._tasks.add(running)
+
+        def ended(_: object) -> None:
+            self._tasks.discard(running)
             self._leave(owner)
+            if not running.cancelled():
+                running.exception()  # nobody may be there any more to take it
+
+        running.add_done_callback(ended)
+        return await asyncio.shield(running)
 
     def _begin(self) -> None:
         while self._free and (taken := self._waiting.take(self._may_run)) is not None:
@@ -97,7 +109,8 @@ def process_slots() -> ParseSlots:
     async def run(task: Task) -> object:
         if not limiter:
             limiter.append(CapacityLimiter(PROCESSES))
-        return await to_process.run_sync(_run_in_child, task, cancellable=True, limiter=limiter[0])
+        async with asyncio.timeout(LONGEST):
+            return await to_process.run_sync(_run_in_child, task, cancellable=True, limiter=limiter[0])
 
     return ParseSlots(PROCESSES, run)
 
