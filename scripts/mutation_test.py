@@ -64,6 +64,7 @@ ROOMS = {
             "tests/services/test_access_control.py",
             "tests/services/test_errands.py",
             "tests/services/test_ssh_extras.py",
+            "tests/services/test_ssh_modes.py",
         ),
     ),
     "reviews": Room(

@@ -1,5 +1,7 @@
 """`python -m postern`: the same as the `postern` command."""
 
-from postern.cli.main import main
+# A process that judges statements imports its parent's main module, under another name.
+if __name__ == "__main__":
+    from postern.cli.main import main
 
-main()
+    main()

@@ -361,9 +361,9 @@ def test_it_ends_when_the_connection_may_be_used_no_more(
 ) -> None:
     client, session = busy(gateway, way, connection.name)
     with client:
-        change = {"access_mode_connect": "disabled"}
+        change = {f"access_mode_{way.mode}": "disabled"}
         assert api.patch(f"/connections/{connection.name}", json=change).status_code == 200
-        assert ends(gateway, session, client, "access mode connect is disabled") == "revoked"
+        assert ends(gateway, session, client, f"access mode {way.mode} is disabled") == "revoked"
 
 
 @pytest.fixture(scope="module")

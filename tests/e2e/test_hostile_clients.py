@@ -165,8 +165,9 @@ def test_clients_at_login_are_bounded_by_address(gateway: Gateway) -> None:
     worker = gateway.add_worker("few", postgres_port=free_port(), tunnel_port=free_port(), max_handshakes_per_address=3)
     idle = [wire.connect(worker.port) for _ in range(3)]
     with wire.connect(worker.port) as stream:
-        assert wire.closed_by_peer(stream) == b""
-    wait_until(lambda: "too many clients at login" in worker.log())
+        stream.sendall(wire.startup(user="anybody"))
+        assert b"C53300" in wire.closed_by_peer(stream)
+    wait_until(lambda: "too many clients log in at once" in worker.log())
     idle.pop().close()
 
     def let_in() -> bool:

@@ -492,3 +492,30 @@ def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled:
 
     with pytest.raises(TooMany):
         gateway.call(crowd())
+
+
+def test_long_statement_is_judged_by_another_process_and_runs_or_is_refused(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    many = ", ".join(map(str, range(20_000)))
+    with rules(gateway, ruled, READ_ONLY), psycopg.connect(gateway.url(ruled.name), autocommit=True) as connection:
+        for _ in range(2):
+            assert connection.execute(f"select n from kept where n in ({many}) order by n").fetchall() == [
+                (1,), (2,), (3,),
+            ]  # fmt: skip
+            with pytest.raises(REFUSED, match="read only"):
+                connection.execute(f"delete from kept where n in ({many})")
+    assert rows(direct) == 3
+
+
+def test_pipeline_of_more_than_one_read_may_bring_is_judged_to_its_end(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    with rules(gateway, ruled, READ_ONLY), psycopg.connect(gateway.url(ruled.name), autocommit=True) as connection:
+        with connection.pipeline():
+            cursors = [connection.execute(f"select n + {number} from kept where n = 1") for number in range(500)]
+        assert [cursor.fetchone() for cursor in cursors] == [(1 + number,) for number in range(500)]
+        with pytest.raises(REFUSED, match="read only"), connection.pipeline():
+            for number in range(500):
+                connection.execute(f"select n + {number} from kept" if number != 400 else "delete from kept")
+    assert rows(direct) == 3

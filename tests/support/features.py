@@ -135,6 +135,7 @@ class Way:
     stays: tuple[str, ...] = ()  # what has to run so that the client stays, and does nothing
     idle = "idle for 3 seconds"  # what a client hears when it asks for something and was idle too long
     is_silent = False  # while it waits to be let in
+    mode = "connect"  # the access mode that it needs
 
     def connection(self, name: str, **more: Any) -> Connection:
         raise NotImplementedError
@@ -279,6 +280,7 @@ class SshCommand(Ssh):
     """All statements are one command, which ends with the last of them."""
 
     row = "SSH: commands"
+    mode = "exec"
     programs = ("bash",)
     stays = ("cat",)
 
