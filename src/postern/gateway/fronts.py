@@ -74,10 +74,10 @@ class Client:
         raise NotImplementedError
 
 
-def told(stream: StreamHandshake, error: PosternError) -> tuple[str, str]:
+def told(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> tuple[str, str]:
     """Text and hint that a client hears when it is turned away, which the log has in one line. Why a target does not
     believe the gateway is its administrators' business."""
-    log.info("client %s was turned away: %s", stream.peer, error.message)
+    log.log(level, "client %s was turned away: %s", stream.peer, error.message)
     if not isinstance(error, TargetRefused):
         return error.message, ""
     if error.refuses_login:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -55,9 +56,10 @@ class MysqlGate:
         return await self._fronts.by_credential(_Client(stream, client, thread, startup, since), grant)
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client on the MySQL port why it cannot log in, in place of the greeting."""
+        """Tell a client on the MySQL port why it cannot log in, in place of the greeting. The listener has told the
+        log."""
         self._fronts.engine.turned_away(error)
-        text, hint = told(stream, error)
+        text, hint = told(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
     async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:

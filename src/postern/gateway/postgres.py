@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Awaitable, Mapping
 from typing import Final
@@ -51,9 +52,10 @@ class PostgresGate:
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
         """Tell a client on the PostgreSQL port why it cannot log in. It listens only once it has said what it wants,
-        and may want TLS first. A cancel request is served: it needs nothing more."""
+        and may want TLS first. A cancel request is served: it needs nothing more. The listener has told the log."""
         if await self._greet(stream, False) is not None:
-            self._turned_away(stream, error)
+            self._fronts.engine.turned_away(error)
+            _turn_away(stream, error, level=logging.DEBUG)
 
     async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
         """A client behind the tunnel. It may take its time with its first message."""
@@ -148,9 +150,9 @@ _CODES: Final[Mapping[type[PosternError], str]] = {
 }
 
 
-def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
+def _turn_away(stream: StreamHandshake, error: PosternError, *, level: int = logging.INFO) -> None:
     """Tells the client why, in its own protocol, and the log in one line."""
-    text, hint = told(stream, error)
+    text, hint = told(stream, error, level=level)
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), "58000")
     if isinstance(error, TargetRefused) and not error.refuses_login:
         code = error.code

@@ -94,9 +94,9 @@ class SshGate:
 
     async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
         """Tell a client on the SSH port why it cannot log in. A disconnect may come before keys are exchanged, in the
-        clear (RFC 4253, section 11.1), and costs no cryptography."""
+        clear (RFC 4253, section 11.1), and costs no cryptography. The listener has told the log."""
         self._engine.turned_away(error)
-        log.info("client %s was turned away: %s", stream.peer, error.message)
+        log.debug("client %s was turned away: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
 
     async def _stays(self, connection: Connection, wire: Wire, proved: Proved) -> None:
