@@ -32,23 +32,22 @@ from postern.store.ports import Signals
 
 log = logging.getLogger(__name__)
 
-PARSE_WITHIN = 20.0  # seconds, the wait for a thread included
+PARSE_WITHIN = 20.0  # seconds, the wait for a slot included
 _LONGEST = 2_000  # characters of one value
 
+_RULE = "inspection"  # by guard rails, or by masking rules
 _TOO_LONG = Refuse(
-    "guard rails",
+    _RULE,
     f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
     "Send it in smaller parts, or try again when the gateway has less to do.",
 )
 _ASK_THEM = "Ask who rejected it what they would approve, or send another statement."
 _BUSY = Refuse(
-    "guard rails",
+    _RULE,
     "this was refused, since too many statements wait to be judged already",
     "Try again in a moment, or send it in smaller parts: short statements do not wait.",
 )
-_FAILED = Refuse(
-    "guard rails", "this could not be judged, so it was refused", "An administrator finds more in the log."
-)
+_FAILED = Refuse(_RULE, "this could not be judged, so it was refused", "An administrator finds more in the log.")
 
 
 class HeldRequests:
