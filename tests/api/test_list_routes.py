@@ -30,6 +30,7 @@ SHORT = {
     "/access-rules": "administrators write each one",
     "/agents": "administrators make each one",
     "/api-keys": "administrators make each one",
+    "/api-keys/{nameOrID}/credentials": "the live credentials of one key",
     "/chat/accounts": "a few for each user",
     "/connection-tags": "the tags of connections",
     "/connections": "administrators make each one",
