@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.gateway import running
@@ -90,6 +91,12 @@ class AgentHere:
 
     def want(self, *workers: Worker) -> None:
         self.held.want(f"wss://127.0.0.1:{workers[0].port}", frozenset(worker.name for worker in workers))
+
+
+@pytest.fixture(scope="module")
+def event_loop_policy() -> uvloop.EventLoopPolicy:
+    """The event loop that the gateway and its agents run on."""
+    return uvloop.EventLoopPolicy()
 
 
 @pytest.fixture

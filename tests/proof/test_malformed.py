@@ -40,7 +40,16 @@ def members(data: bytes) -> Members:
 
 
 def packed(found: Members) -> bytes:
-    return b"".join(header(name, len(data)) + data + padding(len(data)) for name, data in found) + END
+    return b"".join(any_header(name, len(data)) + data + padding(len(data)) for name, data in found) + END
+
+
+def any_header(name: str, size: int) -> bytes:
+    """That of a member with a name that no export has, too."""
+    if name.isascii():
+        return header(name, size)
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "surrogateescape")
 
 
 def verified(made: Made, data: bytes, folder: Path) -> Report | None:
