@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.gateway.fair_queue import FairQueue
-from postern.gateway.login_turns import LoginTurns
+from postern.gateway.login_turns import LoginTurns, Turn
 
 
 def test_addresses_take_turns() -> None:
     """One address with many clients does not stand in the way of another one with few."""
     turns: LoginTurns[str] = LoginTurns(slots=1)
-    assert turns.arrive("busy", "busy 0", 0.0) is True
+    assert turns.arrive("busy", "busy 0", 0.0) is Turn.NOW
     for name in ("busy 1", "busy 2", "busy 3", "calm 1", "calm 2", "quiet"):
-        assert turns.arrive(name.split()[0], name, 0.0) is None
+        assert turns.arrive(name.split()[0], name, 0.0) is Turn.WAITS
     assert [turns.leave(0.1)[0] for _ in range(7)] == [
         "busy 1", "calm 1", "quiet", "busy 2", "calm 2", "busy 3", None,
     ]  # fmt: skip
@@ -25,7 +25,7 @@ def test_client_is_refused_at_once_where_it_would_wait_too_long() -> None:
     turns: LoginTurns[int] = LoginTurns(slots=1, longest_wait=5.0)
     turns.arrive("a", 0, 0.0)
     for number in range(1, 40):
-        assert turns.arrive("a", number, 0.0) is None  # nothing is known of the pace yet
+        assert turns.arrive("a", number, 0.0) is Turn.WAITS  # nothing is known of the pace yet
     now = 0.0
     for _ in range(39):
         now += 0.5
@@ -35,11 +35,11 @@ def test_client_is_refused_at_once_where_it_would_wait_too_long() -> None:
     assert now > 5.0
     assert turns.expected_wait("a") == 0.0 or not turns.waiting
     # Half a second for each: more than some ten cannot be served within five.
-    assert turns.arrive("a", 100, now) is True
+    assert turns.arrive("a", 100, now) is Turn.NOW
     answers = [turns.arrive("a", number, now) for number in range(101, 140)]
-    assert answers[0] is None
-    assert answers[-1] is False
-    assert 5 <= answers.count(None) <= 25
+    assert answers[0] is Turn.WAITS
+    assert answers[-1] is Turn.TOO_LATE
+    assert 5 <= answers.count(Turn.WAITS) <= 25
 
 
 def test_client_that_has_waited_too_long_is_given_back_and_the_next_one_begins() -> None:
@@ -49,14 +49,14 @@ def test_client_that_has_waited_too_long_is_given_back_and_the_next_one_begins()
     turns.arrive("a", "new", 8.0)
     assert turns.leave(9.0) == ("new", ["old"])
     assert turns.leave(9.0) == (None, [])
-    assert turns.arrive("a", "next", 9.0) is True
+    assert turns.arrive("a", "next", 9.0) is Turn.NOW
 
 
 def test_pause_between_two_bursts_does_not_count_as_slowness() -> None:
     turns: LoginTurns[int] = LoginTurns(slots=1, longest_wait=5.0)
     for start in (0.0, 10_000.0):
-        assert turns.arrive("a", 0, start) is True
-        assert [turns.arrive("a", number, start) for number in range(1, 20)] == [None] * 19
+        assert turns.arrive("a", 0, start) is Turn.NOW
+        assert [turns.arrive("a", number, start) for number in range(1, 20)] == [Turn.WAITS] * 19
         for number in range(1, 20):
             assert turns.leave(start + number * 0.01) == (number, [])
         assert turns.leave(start + 0.2) == (None, [])
@@ -71,9 +71,9 @@ def test_no_slot_is_lost_and_nobody_is_forgotten(steps: list[str | None], slots:
         now += 0.7
         if step is not None:
             answer = turns.arrive(step, number, now)
-            assert answer is not True or working < slots
-            working += answer is True
-            if answer is None:
+            assert answer is not Turn.NOW or working < slots
+            working += answer is Turn.NOW
+            if answer is Turn.WAITS:
                 assert working == slots
                 waiting.add(number)
         elif working:

@@ -1,4 +1,4 @@
-"""A queue of many owners that take turns, so that whoever puts much into it delays himself only."""
+"""A queue in which owners take turns: an owner with many items delays only those."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from functools import partial
 
 from postern.descriptors import PER_SESSION, Descriptors, no_room
 from postern.errors import PosternError, ProtocolViolation, TooMany
-from postern.gateway.login_turns import SLOT_TIME, LoginTurns
+from postern.gateway.login_turns import SLOT_TIME, LoginTurns, Turn
 from postern.relay.handshake import StreamHandshake
 from postern.services.identity.tries import neighbourhood
 
@@ -140,9 +140,9 @@ class Logins:
             self._start_rejection(login, _TOO_MANY_AT_ONCE)
         else:
             turn = self._turns.arrive(neighbourhood(stream.peer), login, asyncio.get_running_loop().time())
-            if turn:
+            if turn is Turn.NOW:
                 self._begin(login)
-            elif turn is not None:
+            elif turn is Turn.TOO_LATE:
                 self._reject_late(login)
 
     def has_room(self) -> bool:
@@ -157,11 +157,11 @@ class Logins:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """Return how many logins wait for their turn."""
         return self._turns.waiting
 
     def _begin(self, login: _Login) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(login.stream, login.serve, login.stream.peer))
+        task = asyncio.get_running_loop().create_task(self._run(login))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -213,7 +213,8 @@ class Logins:
             )
             self._unwarned, self._warned_at = 0, now
 
-    async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
+    async def _run(self, login: _Login) -> None:
+        stream, address = login.stream, login.stream.peer
         rest: Awaitable[None] | None = None
         leave = _once(partial(self._places.leave, address))
         free_slot = _once(self._free_slot)
@@ -227,7 +228,7 @@ class Logins:
 
                 stream.on_known = known
                 stream.on_held = leave
-                rest = await serve(stream)
+                rest = await login.serve(stream)
         except TimeoutError:
             log.info("client %s did not finish its login within %g seconds", address, self._timeout)
         except ProtocolViolation as error:

@@ -4,12 +4,13 @@
            ─▶ it would wait too long: refused at once
            ─▶ wait, addresses taking turns  ─▶ begin, or refused once it has waited too long all the same
 
-Sans-IO: time is given, and what follows is answered.
+Sans-IO: callers pass the time and act on the answers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from postern.gateway.fair_queue import FairQueue
@@ -22,6 +23,12 @@ _WEIGHT: Final = 0.1  # of the newest interval in the average
 Login = TypeVar("Login")
 
 
+class Turn(Enum):
+    NOW = "now"
+    WAITS = "waits"  # until `leave` returns it
+    TOO_LATE = "too late"
+
+
 @dataclass(frozen=True, slots=True)
 class _Waiting(Generic[Login]):
     login: Login
@@ -29,7 +36,7 @@ class _Waiting(Generic[Login]):
 
 
 class LoginTurns(Generic[Login]):
-    """Slots for logins. Whoever has one gives it back by `leave`."""
+    """Slots for logins. Each login that has begun calls `leave` once."""
 
     def __init__(self, slots: int = SLOTS, longest_wait: float = LONGEST_WAIT) -> None:
         self._free = slots
@@ -48,17 +55,17 @@ class LoginTurns(Generic[Login]):
             return 0.0
         return (self._waiting.items_before(address) + 1) * self._interval
 
-    def arrive(self, address: str, login: Login, now: float) -> bool | None:
-        """True: it may begin. None: it waits for `leave` to answer it. False: it would wait too long."""
+    def arrive(self, address: str, login: Login, now: float) -> Turn:
+        """Return when the login may begin."""
         if self._free and not len(self._waiting):
             self._free -= 1
-            return True
+            return Turn.NOW
         if self.expected_wait(address) > self._longest_wait:
-            return False
+            return Turn.TOO_LATE
         if not len(self._waiting):
-            self._began = now  # what was between the last busy time and this one says nothing
+            self._began = now  # the pause before this burst says nothing about the pace
         self._waiting.put(address, _Waiting(login, now))
-        return None
+        return Turn.WAITS
 
     def leave(self, now: float) -> tuple[Login | None, list[Login]]:
         """Free a slot. Return the login that takes it, and those that have waited too long meanwhile."""

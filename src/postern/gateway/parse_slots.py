@@ -4,8 +4,8 @@ In a thread a long statement would stop the event loop all the same: the parsers
 Python's other threads go on. A process is also ended where a judgement takes too long. It is started when it is first
 needed, and one stays.
 
-Principals take turns, and none of them has all slots where there are several: whoever has much to judge waits for
-himself. What waits is bounded, in all and for each principal.
+Principals take turns, and where there are several slots no principal has all of them. The number of waiting tasks is
+bounded, in all and for each principal.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Busy(Exception):
 class ParseSlots:
     """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one.
 
-    What has begun runs to its end although its owner gives up, and holds its slot: otherwise whoever comes and goes
-    could have processes started and ended without end.
+    A task that has begun runs to its end and keeps its slot even if its owner gives up. Otherwise a client that comes
+    and goes again and again would make the gateway start one process after another.
     """
 
     def __init__(self, slots: int, run: Run, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
@@ -55,11 +55,11 @@ class ParseSlots:
         self._tasks: set[asyncio.Future[object]] = set()
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return how many tasks wait."""
         return len(self._waiting)
 
     async def run(self, owner: UUID, task: Task) -> object:
-        """What `task` answers or raises; it and its answer are pickled. Raises Busy where too many wait."""
+        """Return what `task` returns, or raise what it raises. Raises Busy where too many tasks wait."""
         if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
             raise Busy
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -116,8 +116,8 @@ def process_slots() -> ParseSlots:
 
 
 def loop_slot() -> ParseSlots:
-    """One slot on the event loop, which goes round between two tasks. A session waits for one at a time: that is bound
-    enough."""
+    """One slot on the event loop, which serves everything else between two tasks. The queue needs no bound: a session
+    waits with one task at a time."""
 
     async def run(task: Task) -> object:
         await asyncio.sleep(0)

@@ -55,7 +55,7 @@ def later(work: Work) -> Work:
 @dataclass(frozen=True, slots=True)
 class Hold(Verdict):
     """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for, and `rule` which rule
-    wants to know it. With `work` nobody is asked: it gives the verdict."""
+    wants to know it. With `work` no person is asked: the work gives the verdict."""
 
     ticket: str
     question: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, cast
 
@@ -59,8 +60,10 @@ class Lineage:
         def keep(found: object) -> None:
             readings.keep(words, doubts, cast("tuple[Read, ...] | None", found))
 
-        task = partial(_read_elsewhere, ref_of(schema), text, doubts)
-        return Unread(len(text), partial(self.read, text, schema, doubts), task, keep)
+        def make_task() -> Callable[[], object]:
+            return partial(_read_elsewhere, ref_of(schema), text, doubts)
+
+        return Unread(len(text), partial(self.read, text, schema, doubts), make_task, keep)
 
     def catalogue(self, schema: TargetSchema) -> Catalogue:
         return self._snapshots.of(schema).catalogue

@@ -12,5 +12,9 @@ class Unread:
 
     size: int
     read: Callable[[], object]
-    task: Callable[[], object]
+    make_task: Callable[[], Callable[[], object]]  # packs the schema, which a short text does not need
     keep: Callable[[object], None]
+
+    @property
+    def task(self) -> Callable[[], object]:
+        return self.make_task()

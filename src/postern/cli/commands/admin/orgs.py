@@ -87,7 +87,7 @@ def update(
 
 @orgs.command()
 @click.argument("name")
-@click.option("--confirm", "confirmed", metavar="NAME", help="The name again, where nobody is there to type it.")
+@click.option("--confirm", "confirmed", metavar="NAME", help="The name again, for use without a terminal.")
 @json_option
 def delete(name: str, confirmed: str | None, as_json: bool) -> None:
     """Delete an organisation with its users, connections, sessions, recordings and audit log.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, cast
@@ -68,8 +69,10 @@ class MySqlLineage:
         def keep(found: object) -> None:
             kept.keep(words, key, cast("tuple[Read, ...] | None", found))
 
-        task = partial(_read_elsewhere, ref_of(schema), text, state, given)
-        return Unread(len(text), partial(self.read, text, schema, state, given), task, keep)
+        def make_task() -> Callable[[], object]:
+            return partial(_read_elsewhere, ref_of(schema), text, state, given)
+
+        return Unread(len(text), partial(self.read, text, schema, state, given), make_task, keep)
 
     def catalogue(self, schema: TargetSchema) -> Catalogue:
         return self._snapshots.of(schema).catalogue
