@@ -30,7 +30,7 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkI
 
 ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "scripts", "docs", "bench", "proto", "pyproject.toml", "Makefile", "README.md")
-TIMEOUT = 300.0  # seconds for the tests of one mutant: one that never ends is killed, too
+MINIMUM_TIMEOUT = 60.0  # seconds for the tests of one mutant, or five times as long as the tests take without one
 
 # Mutants that are nearly always equivalent here: `X | None` in an annotation is never executed, decorators are mostly
 # `dataclass(slots=True)`, and enumeration members are compared by `is` where `==` does as well.
@@ -117,8 +117,11 @@ def _copy_tree(folder: Path) -> Path:
 def _measure_room(tree: Path, name: str, sample: int, seed: int) -> tuple[str, int, int]:
     """Return the room's name, and how many mutants its tests killed and let live."""
     config, session = tree / f"{name}.toml", tree / f"{name}.sqlite"
-    config.write_text(_config(ROOMS[name]))
+    config.write_text(_config(ROOMS[name], 3600.0))
+    started = time.monotonic()
     _run(tree, "baseline", str(config))
+    # A mutant that makes the tests run for ever is killed by the timeout.
+    config.write_text(_config(ROOMS[name], max(MINIMUM_TIMEOUT, 5 * (time.monotonic() - started))))
     _run(tree, "init", str(config), str(session))
     with use_db(str(session), WorkDB.Mode.open) as database:
         count = _keep_sample(database, sample, seed)
@@ -134,11 +137,11 @@ def _measure_room(tree: Path, name: str, sample: int, seed: int) -> tuple[str, i
     return name, count - len(survivors), len(survivors)
 
 
-def _config(room: Room) -> str:
+def _config(room: Room, timeout: float) -> str:
     modules = ", ".join(f'"src/postern/{source}"' for source in room.sources)
     command = f"{sys.executable} -m pytest -q -x -n 0 -m 'not slow and not huge' {' '.join(room.tests)}"
     return (
-        f'[cosmic-ray]\nmodule-path = [{modules}]\ntimeout = {TIMEOUT}\ntest-command = "{command}"\n'
+        f'[cosmic-ray]\nmodule-path = [{modules}]\ntimeout = {timeout:.0f}\ntest-command = "{command}"\n'
         'excluded-modules = []\n[cosmic-ray.distributor]\nname = "local"\n'
     )
 

@@ -21,6 +21,7 @@ from tests.support.world import CLIENT
 from postern.cli.forward import Forward, Reached
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.secret import Secret
 from postern.services.access import REFUSED_LOGIN
 from postern.services.access_rules import AccessRuleFields
 from postern.services.identity.users import UserFields
@@ -114,16 +115,18 @@ class Watched(Forward):
         return stream
 
 
+def login_token(gateway: Gateway, who: Principal) -> Secret:
+    account = gateway.call(gateway.services.users.get(gateway.admin, who.email))
+    return gateway.call(gateway.services.logins.open(account, LoginMethod.LOCAL, CLIENT)).token
+
+
 @contextmanager
-def tunnelled(gateway: Gateway, who: Principal) -> Iterator[tuple[int, Watched]]:
-    """A local port whose clients are carried to `target`, as somebody who is logged in."""
-    services = gateway.services
-    account = gateway.call(services.users.get(gateway.admin, who.email))
-    login = gateway.call(services.logins.open(account, LoginMethod.LOCAL, CLIENT))
+def tunnelled(gateway: Gateway, who: Principal, connection: str = "target") -> Iterator[tuple[int, Watched]]:
+    """Yield a local port whose clients reach a connection as somebody who is logged in, and what carries them."""
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    forward = Watched(Reached(url, login.token, "target", authority.read_text()))
+    forward = Watched(Reached(url, login_token(gateway, who), connection, authority.read_text()))
     port = gateway.call(forward.start(0))
     yield port, forward
     gateway.call(forward.stop())

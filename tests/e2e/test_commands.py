@@ -230,8 +230,10 @@ class Opened:
         return self.client.exit
 
 
-def talk(gateway: Gateway, connection: str, work: Talk, **request: Any) -> None:
-    asyncio.run(_talk(gateway, gateway.token.reveal(), {"connect": connection, "terminal": TERMINAL, **request}, work))
+def talk(gateway: Gateway, connection: str, work: Talk, *, token: Secret | None = None, **request: Any) -> None:
+    """As the administrator, unless `token` is somebody else's."""
+    token = token or gateway.token
+    asyncio.run(_talk(gateway, token.reveal(), {"connect": connection, "terminal": TERMINAL, **request}, work))
 
 
 async def _talk(gateway: Gateway, token: str, request: dict[str, Any], work: Talk) -> None:

@@ -1,0 +1,301 @@
+"""Ways in which a session begins × who admits it × verification: through whole processes and real clients.
+
+The same table at the level of the store, with what is written to a session's row later, is in
+tests/services/recordings/test_bindings.py.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.e2e.test_access_rules import login_token, tunnelled
+from tests.e2e.test_commands import Opened, command, talk
+from tests.e2e.test_issues import Archivist
+from tests.e2e.test_waiting_clients import Psql, person, waiting
+from tests.support.features import Client, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.gateway import Gateway
+from tests.support.mariadb import MariaDbServer
+from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import PATIENT, wait_until
+from tests.support.shelf import shelve
+from tests.support.ssh_clients import Clients
+from tests.support.sshds import sshd
+
+from postern.domain.connection import Toggle
+from postern.domain.principal import Principal
+from postern.domain.review import Choice
+from postern.domain.session import Session, SessionStatus
+from postern.proof.findings import Report
+from postern.proof.reading import verify_package
+from postern.services.runbooks.runs import RunRequest
+from postern.services.runbooks.schedules import ScheduleFields
+
+pytestmark = pytest.mark.slow
+
+RUNBOOK = "shown.runbook.sql"
+YEARLY = "0 0 1 1 *"  # a schedule that is due only when a test says so
+
+Finish = Callable[[bool], None]
+"""Waits until the client or script is done. It is told whether it was admitted."""
+
+
+@dataclass
+class Site:
+    """A gateway with an archivist, which writes the ledger, and targets of every protocol."""
+
+    gateway: Gateway
+    ways: dict[type[Way], Way]
+    clients: Clients
+    folder: Path
+    greeter: int  # the port of a server that speaks first
+
+    def export(self, around: Session | None = None) -> Report:
+        """Verify an export: the whole, or of the second before and after a session began."""
+        gateway, near = self.gateway, timedelta(seconds=1)
+        since, until = (around.start_date - near, around.start_date + near) if around else (None, None)
+        keys = [key.public for key in gateway.call(gateway.services.checkpoints.keys(gateway.admin))]
+
+        async def read() -> bytes:
+            pieces = await gateway.services.exports.begin(gateway.admin, since, until)
+            return b"".join([piece async for piece in pieces])
+
+        path = self.folder / "export.tar"
+        path.write_bytes(gateway.call(read()))
+        return verify_package(path, keys)
+
+    def verify(self) -> Report:
+        """Verify the store, after a checkpoint of all that the ledger has."""
+        services = self.gateway.services
+        self.gateway.call(services.checkpoints.make(self.gateway.admin))
+        return self.gateway.call(services.verifier.verify(self.gateway.admin.org_id))
+
+
+@pytest.fixture(scope="module")
+def site(
+    target: PostgresServer, direct: psycopg.Connection, maria: MariaDbServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("proven")
+    with ExitStack() as stack:
+        server = stack.enter_context(sshd(tmp_path_factory.mktemp("sshd"), {"Subsystem": "sftp internal-sftp"}))
+        gateway = Gateway(gateway_commands=True)
+        stack.callback(gateway.stop)
+        gateway.start()
+        gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: "select 'it' || ' works'"}))
+        archivist = Archivist(gateway)
+        stack.callback(archivist.kill)
+        clients = Clients(gateway, tmp_path_factory.mktemp("home"))
+        ways: dict[type[Way], Way] = {Postgres: Postgres(gateway, target, direct), Mysql: Mysql(gateway, maria)}
+        ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
+        yield Site(gateway, ways, clients, folder, maria.port)
+
+
+class Beginning:
+    """A way in which a session begins. Its connection is of `kind`; None is a command."""
+
+    def __init__(self, kind: type[Way] | None = Postgres) -> None:
+        self.kind = kind
+
+    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+        if self.kind is None:
+            command(site.gateway, name, "bash", "--norc", reviewers=reviewers)
+        else:
+            site.ways[self.kind].connection(name, reviewers=reviewers)
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        raise NotImplementedError
+
+
+class Connect(Beginning):
+    """With the client of the protocol and a credential."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        assert self.kind is not None
+        way = site.ways[self.kind]
+        return _finish(way.start(site.gateway.credential(name, principal=who), way.shows("it works")))
+
+
+class Sftp(Beginning):
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        issued = site.gateway.credential(name, principal=who)
+        words = [*site.clients.words(issued, program="sftp"), "localhost"]
+        client = Client(words, site.clients.secrets(issued))
+        client.says("pwd")
+        return _finish(client, "Remote working directory")
+
+
+class ForwardedPort(Beginning):
+    """By `ssh -N -L`: the session begins with the first client of the port."""
+
+    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+        site.ways[SshShell].connection(name, reviewers=reviewers, access_forward_local=Toggle.ENABLED)
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        port = free_port()
+        forwarded = f"127.0.0.1:{port}:127.0.0.1:{site.greeter}"
+        key = site.clients.key(who)
+        client = Client(
+            [*site.clients.words(key, f"{who.email}#{name}"), "-N", "-L", forwarded, "localhost"],
+            site.clients.secrets(key),
+        )
+        wait_until(lambda: _is_listening(port))
+        inside = socket.create_connection(("127.0.0.1", port), timeout=PATIENT)
+
+        def finish(admitted: bool) -> None:
+            with client, inside:
+                assert (len(inside.recv(1)) == 1) == admitted
+                client.process.kill()  # a signal that it may treat can wait for its next poll
+                client.ends()
+
+        return finish
+
+
+class Tunnel(Beginning):
+    """psql at a local port of `postern connect --tunnel`."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        stack = ExitStack()
+        port, _ = stack.enter_context(tunnelled(site.gateway, who, name))
+        client = Psql(f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable", "select 'it works'")
+
+        def finish(admitted: bool) -> None:
+            with stack:
+                code, shown, said = client.ended()
+            assert (code == 0, "it works" in shown) == (admitted, admitted), said
+
+        return finish
+
+
+class Terminal(Beginning):
+    """A command at a terminal, by `postern connect`."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        async def work(opened: Opened) -> None:
+            opened.type("echo it''works; exit\r")
+            await opened.ends()
+            texts.append(opened.client.text())
+
+        texts: list[str] = []
+        pool = ThreadPoolExecutor(1)
+        running = pool.submit(talk, site.gateway, name, work, token=login_token(site.gateway, who))
+
+        def finish(admitted: bool) -> None:
+            with pool:
+                running.result(PATIENT)
+            assert ("itworks" in texts[0]) == admitted
+
+        return finish
+
+
+class Script(Beginning):
+    """By `postern exec`."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        session = self.submit(site, name, who)
+
+        def finish(admitted: bool) -> None:
+            gateway = site.gateway
+            if admitted and session.review_id is not None:
+                gateway.call(gateway.services.sessions.execute(who, session.id))
+            done = gateway.finished(session.id)
+            assert (done.exit_code == 0) == admitted
+            if admitted:
+                assert "it works" in gateway.text(done.id)
+
+        return finish
+
+    def submit(self, site: Site, name: str, who: Principal) -> Session:
+        gateway = site.gateway
+        text = site.ways[self.kind].shows("it works") if self.kind else "echo 'it'' works'"
+        return gateway.call(gateway.services.sessions.submit(who, name, text, source="127.0.0.1", means="login:1"))
+
+
+class Runbook(Script):
+    def submit(self, site: Site, name: str, who: Principal) -> Session:
+        runs = site.gateway.services.runbook_runs
+        return site.gateway.call(runs.submit(who, RunRequest(name, RUNBOOK), source="127.0.0.1", means="login:1"))
+
+
+class Schedule(Script):
+    """A runbook that the archivist begins when it is due."""
+
+    def submit(self, site: Site, name: str, who: Principal) -> Session:
+        gateway, schedules = site.gateway, site.gateway.services.runbook_schedules
+        gateway.call(schedules.create(who, ScheduleFields(name=name, connection=name, file=RUNBOOK, cron=YEARLY)))
+        read = gateway.call(schedules.get(gateway.admin, name)).schedule
+        due = replace(read, next_at=gateway.services.now() - timedelta(seconds=1))
+        gateway.call(gateway.stores.runbook_schedules.update(due, read))
+        begun = wait_until(lambda: gateway.call(schedules.get(gateway.admin, name)).schedule.last_session_id, PATIENT)
+        return gateway.session(begun)
+
+
+def _finish(client: Client, shows: str = "it works") -> Finish:
+    def finish(admitted: bool) -> None:
+        with client:
+            if admitted:
+                client.hears(shows)
+            assert (shows in client.leaves()) == admitted
+
+    return finish
+
+
+def _is_listening(port: int) -> bool:
+    """Whether a listener is there; nobody connects to find out."""
+    listening = f":{port:04X} 00000000:0000 0A "
+    return listening in Path("/proc/net/tcp").read_text()
+
+
+BEGINNINGS = {
+    "psql": Connect(Postgres),
+    "mariadb": Connect(Mysql),
+    "ssh, a command": Connect(SshCommand),
+    "ssh, a shell": Connect(SshShell),
+    "sftp": Sftp(SshShell),
+    "ssh, a forwarded port": ForwardedPort(SshShell),
+    "psql through a tunnel": Tunnel(Postgres),
+    "a terminal through a tunnel": Terminal(None),
+    "exec on PostgreSQL": Script(Postgres),
+    "exec on MySQL": Script(Mysql),
+    "exec on SSH": Script(SshCommand),
+    "exec of a command": Script(None),
+    "a runbook": Runbook(Postgres),
+    "a schedule": Schedule(Postgres),
+}
+
+ADMISSIONS = {"at once": None, "after an approval": Choice.APPROVED, "never, after a rejection": Choice.REJECTED}
+
+
+@pytest.mark.parametrize("admission", ADMISSIONS)
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_session_is_proven_however_it_begins(site: Site, beginning: str, admission: str) -> None:
+    begin, choice, gateway = BEGINNINGS[beginning], ADMISSIONS[admission], site.gateway
+    name = f"proven-{uuid4().hex[:8]}"
+    begin.connect(site, name, ("admin",) if choice else ())
+    who = person(gateway, f"{name}@example.com", "dev")
+    finish = begin.start(site, name, who)
+    if choice:
+        review = waiting(gateway, who)
+        gateway.call(gateway.services.reviews.decide(gateway.admin, str(review.id), choice, comment="because"))
+    finish(choice is not Choice.REJECTED)
+    session = gateway.newest_finished(name)
+    assert (session.review_id is not None) == (choice is not None)
+    assert (session.metadata["end_reason"] == "rejected") == (choice is Choice.REJECTED)
+
+    def all_proven() -> bool:
+        """However early the export and the verification are made, they are good."""
+        everything = len(gateway.sessions(status=SessionStatus.DONE))
+        reports = [site.verify(), site.export(), site.export(session)]
+        for report in reports:
+            assert report.is_good, report.findings
+        online, whole, part = reports
+        return (online.sessions_proven, whole.sessions_proven) == (everything, everything) and part.sessions_proven >= 1
+
+    wait_until(all_proven, PATIENT)
