@@ -155,6 +155,44 @@ def test_generated_columns_are_made_of_others() -> None:
     assert told("copy people to stdout", target(people)) == ["people.first"]
 
 
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("update users set name = email returning id, name, email",
+         ["users.id", "users.email users.name", "users.email"]),
+        ("update users set name = note from orders returning name, note", ["orders.note users.name", "orders.note"]),
+        ("update users set name = 'x' returning email, 1", ["users.email", ""]),
+        ("update nowhere set x = 1 returning x, 1", [None, ""]),
+        ("update nowhere set x = 1 returning x, y", [None, None]),
+        ("insert into users (name) select note from orders returning id, name", ["users.id", "orders.note users.name"]),
+        ("insert into nowhere (name) select note from orders returning name, 1", [None, ""]),
+        ("delete from users using orders returning email, note", ["users.email", "orders.note"]),
+        ("with w as (update users set name = email returning *) select id, name from w",
+         ["users.id", "users.email users.name"]),
+        # A generated column and a view's column may be computed from each column that is written.
+        ("update people set first = email from users returning first, loud, age",
+         ["people.first users.email", "people.first people.loud users.email", "people.age"]),
+        ("update names set first = email from users returning first, age",
+         ["names.first people.first users.email", "names.age people.age users.email"]),
+    ],
+)  # fmt: skip
+def test_returning_shows_the_column_and_what_was_written_into_it(text: str, sources: list[str | None]) -> None:
+    people = relation("people", "first loud age", generated={"loud": "(upper(first) || '!'::text)"})
+    names = relation("names", "first age", definition="select p.first, p.age from public.people p")
+    assert told(text, target(USERS, ORDERS, people, names)) == sources
+
+
+def test_wide_tables_and_long_lists_of_columns_are_read() -> None:
+    columns = [f"c{number}" for number in range(400)]
+    schema = target(relation("wide", " ".join(columns)))
+    for text in (
+        "select * from wide",
+        f"select {', '.join(columns)} from wide",
+        f"select {', '.join(columns)} from wide w",
+    ):
+        assert told(text, schema) == [f"wide.{column}" for column in columns]
+
+
 def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
     stats = relation("pg_stats", "tablename most_common_vals", schema="pg_catalog")
     activity = relation("pg_stat_activity", "pid query", schema="pg_catalog")

@@ -174,6 +174,51 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
     assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select get_lock('a', 1), release_lock('a'), is_free_lock('a'), release_all_locks()",
+        "do sleep(0)",
+        "do get_lock('a', 1)",
+        "select benchmark(10, md5('x')), @y",
+        "set @y = get_lock('a', 1)",
+        "update users set email = 'x' where get_lock('a', 1)",
+        "select email into @y from users",
+        "insert into orders (note) select email from users",
+        "set session sql_mode = 'ansi'",
+        "handler users open",
+    ],
+)
+def test_ordinary_statement_leaves_variables_settings_and_names_known(text: str) -> None:
+    of = session()
+    of.asked(text)
+    assert told(of, "select @x, @@group_concat_max_len", column(), column()) == ["", ""]
+    assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
+
+
+@pytest.mark.parametrize("name", ["get_lock", "sleep", "benchmark"])
+def test_attack_function_with_the_name_of_one_that_changes_nothing(name: str) -> None:
+    own = target(USERS, ORDERS, functions=(Function("shop", name, harmless=False),))
+    for schema, text in (
+        (own, f"select {name}('a', 1)"),
+        (own, f"select shop.{name}('a', 1)"),
+        (None, f"select x.{name}(1)"),
+    ):
+        of = session(schema=schema)
+        assert told(of, "select @x", column()) == [""]
+        of.asked(text)
+        assert told(of, "select @x", column()) == [None], text
+
+
+def test_missed_statements_make_what_was_just_read_unknown() -> None:
+    of = session()
+    text = "select email from users"
+    assert told(of, text, column("email")) == ["users.email"]
+    of.missed()
+    found = of.of(text, (column("email"),))
+    assert found == (None,)
+
+
 def test_a_database_that_is_used_counts_besides_the_first() -> None:
     of = session()
     of.asked("use hr")

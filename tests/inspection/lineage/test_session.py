@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from tests.inspection.lineage.test_lineage import ORDERS, relation, target
 
 from postern.domain.target_schema import Relation, TargetSchema
@@ -217,3 +218,85 @@ def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> No
     of.asked("create temp table users (email text)")
     of.asked("select email from users")
     assert told(of, "select email from users", column("email")) == [None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select email from users",
+        "insert into orders (note) select email from users",
+        "update orders set note = email from users",
+        "update a_table_before_pg_settings set x = 1",
+        "delete from orders using users",
+        "merge into orders using users on true when matched then delete",
+        "select upper(email), now() from users",
+        "select set_config('application_name', 'nightly', false)",
+        "set work_mem = '1MB'",
+        "create temp table mine as select email from users",
+        "explain analyze update orders set note = email from users",
+        "begin; savepoint s; rollback to s; commit",
+    ],
+)
+def test_ordinary_statement_leaves_settings_names_and_cursors_known(text: str) -> None:
+    of = session()
+    of.asked("declare c cursor for select email from users")
+    of.asked(text)
+    assert told(of, "show application_name", column()) == [""]
+    assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
+    assert told(of, "fetch c", column("email")) == ["users.email"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update pg_settings set setting = email from users",
+        "update pg_catalog.pg_settings set setting = email from users where pg_settings.name = 'application_name'",
+        "with w as (update pg_settings set setting = email from users returning 1) select * from w",
+        "select pg_catalog.set_config('application_name', email, false) from users",
+        "select set_config('application_name', email::varchar::text, false) from users",
+        "explain analyze select set_config('application_name', email, false) from users",
+        "do $$ begin null; end $$",
+        "call p()",
+        "select leak()",
+    ],
+)
+def test_attack_statement_that_may_copy_a_value_into_a_setting(text: str) -> None:
+    of = session()
+    assert told(of, "show application_name", column()) == [""]
+    of.asked(text)
+    assert told(of, "show application_name", column()) == [None]
+
+
+def test_attack_statement_that_changes_what_its_own_names_mean() -> None:
+    """The answer is read by what the session knows after the text, not by what it knew when the text was sent."""
+    of = session()
+    text = "create temp table users as select note as email from orders; select email from users"
+    of.asked(text)
+    assert told(of, text, column("email")) == [None]
+
+
+def test_missed_statements_make_what_was_just_read_unknown() -> None:
+    of = session()
+    text = "select email from users"
+    of.asked("declare c cursor for select email from users")
+    of.asked(text)
+    assert told(of, text, column("email")) == ["users.email"]
+    of.missed()
+    assert told(of, text, column("email")) == [None]
+    assert told(of, "fetch c", column("email")) == [None]
+    assert told(of, "show application_name", column()) == [None]
+
+
+@pytest.mark.parametrize("follows", ["the same", "another snapshot", "doubts"])
+def test_only_an_unchanged_session_answers_without_reading_again(follows: str) -> None:
+    known = [target(USERS), target(USERS, ORDERS)]
+    of = SessionLineage(Lineage(), lambda: known[0])
+    text = "select email from users"
+    assert of.unread(text) is not None
+    of.asked(text)
+    if follows == "another snapshot":
+        known.pop(0)
+    elif follows == "doubts":
+        of.missed()
+    assert (of.unread(text) is None) == (follows == "the same")
+    assert of.unread("select name from users") is not None
