@@ -87,6 +87,20 @@ def test_a_word_speaks_for_the_values_of_a_list_and_no_further() -> None:
     assert detectors.find(b"passport\x00123456780") == []
 
 
+@pytest.mark.parametrize("between", [b",", b";", b"|", b" ", b"&", b", ", b" | ", b" / "])
+def test_word_speaks_for_each_value_of_a_list(between: bytes) -> None:
+    detectors = detectors_for(frozenset({"US_PASSPORT"}))
+    text = b"passports " + between.join([b"123456780", b"987654321", b"555555550"])
+    assert [text[one.start : one.end] for one in detectors.find(text)] == [b"123456780", b"987654321", b"555555550"]
+
+
+@pytest.mark.parametrize("between", [b" or ", b" || ", b"    ", b": ", b".\n", b"\x00", b"\t", b" - "])
+def test_word_does_not_speak_for_what_follows_the_list(between: bytes) -> None:
+    detectors = detectors_for(frozenset({"US_PASSPORT"}))
+    text = b"passports 123456780" + between + b"987654321"
+    assert [text[one.start : one.end] for one in detectors.find(text)] == [b"123456780"]
+
+
 def test_a_name_of_another_thing_lowers_what_shape_and_check_digit_leave_in_doubt() -> None:
     types = frozenset({"MEDICAL_LICENSE", "CREDIT_CARD"})
     assert len(detectors_for(types).find(b"AB1234563")) == 1

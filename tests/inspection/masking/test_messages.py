@@ -10,6 +10,7 @@ import pytest
 from postern.domain.masking import MaskingRule, Strictness, TypeGroup
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.masking.interceptor import Masking
+from postern.inspection.masking.named_only import is_about_names
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.mysql.output import ErrorText
@@ -258,6 +259,64 @@ def test_errors_of_mysql(
     number, state, message = left or (number, state, message)
     assert error.texts() == [b"%d" % number, state, message]
     assert error.encode()[4:] == b"\xff" + number.to_bytes(2, "little") + b"#" + state + message
+
+
+# Errors whose message quotes nothing but names or words of the statement, by their symbols in the servers' manuals.
+ERRORS_ABOUT_NAMES = {
+    1007: "ER_DB_CREATE_EXISTS",
+    1008: "ER_DB_DROP_EXISTS",
+    1044: "ER_DBACCESS_DENIED_ERROR",
+    1045: "ER_ACCESS_DENIED_ERROR",
+    1046: "ER_NO_DB_ERROR",
+    1049: "ER_BAD_DB_ERROR",
+    1050: "ER_TABLE_EXISTS_ERROR",
+    1051: "ER_BAD_TABLE_ERROR",
+    1052: "ER_NON_UNIQ_ERROR",
+    1054: "ER_BAD_FIELD_ERROR",
+    1055: "ER_WRONG_FIELD_WITH_GROUP",
+    1060: "ER_DUP_FIELDNAME",
+    1061: "ER_DUP_KEYNAME",
+    1064: "ER_PARSE_ERROR",
+    1066: "ER_NONUNIQ_TABLE",
+    1072: "ER_KEY_COLUMN_DOES_NOT_EXITS",
+    1091: "ER_CANT_DROP_FIELD_OR_KEY",
+    1109: "ER_UNKNOWN_TABLE",
+    1115: "ER_UNKNOWN_CHARACTER_SET",
+    1128: "ER_FUNCTION_NOT_DEFINED",
+    1142: "ER_TABLEACCESS_DENIED_ERROR",
+    1143: "ER_COLUMNACCESS_DENIED_ERROR",
+    1144: "ER_ILLEGAL_GRANT_FOR_TABLE",
+    1146: "ER_NO_SUCH_TABLE",
+    1193: "ER_UNKNOWN_SYSTEM_VARIABLE",
+    1227: "ER_SPECIFIC_ACCESS_DENIED_ERROR",
+    1243: "ER_UNKNOWN_STMT_HANDLER",
+    1273: "ER_UNKNOWN_COLLATION",
+    1286: "ER_UNKNOWN_STORAGE_ENGINE",
+    1304: "ER_SP_ALREADY_EXISTS",
+    1305: "ER_SP_DOES_NOT_EXIST",
+    1347: "ER_WRONG_OBJECT",
+    1359: "ER_TRG_ALREADY_EXISTS",
+    1360: "ER_TRG_DOES_NOT_EXIST",
+    1370: "ER_PROCACCESS_DENIED_ERROR",
+    1630: "ER_FUNC_INEXISTENT_NAME_COLLISION",
+}
+
+
+def test_only_errors_about_names_keep_their_words() -> None:
+    """The words of every other error may come from a row, such as those of 1062 (ER_DUP_ENTRY)."""
+    keep = {number for number in range(10_000) if is_about_names(b"%d" % number, ("select 1 from t",))}
+    assert keep == set(ERRORS_ABOUT_NAMES)
+
+
+@pytest.mark.parametrize("number", [b"", b"x", b"-1146", b"1146x", b"\xff"])
+def test_error_without_a_number_is_not_about_names(number: bytes) -> None:
+    assert not is_about_names(number, ("select 1 from t",))
+
+
+@pytest.mark.parametrize("number", sorted(ERRORS_ABOUT_NAMES))
+def test_attack_a_setting_takes_the_name_that_an_error_quotes_from_a_value(number: int) -> None:
+    from_a_value = {1115, 1273, 1286}
+    assert is_about_names(b"%d" % number, ("set storage_engine = @value",)) == (number not in from_a_value)
 
 
 def test_attack_a_message_that_takes_long_to_read() -> None:
