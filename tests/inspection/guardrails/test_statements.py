@@ -16,9 +16,11 @@ from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.guardrails.trial import try_input
 from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
-from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.oracle import OracleParser
+from postern.inspection.sql.parser import Parser, unknown
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
@@ -43,6 +45,8 @@ class Fake:
             return Statement(
                 words[0].upper(), frozenset({Effect.READ, Effect.UNKNOWN}), objects, reason="who knows f()"
             )
+        if words[0] == "silent":
+            return unknown("")
         if words[0] not in set(Effect):
             return unknown("cannot be parsed")
         return Statement(words[0].upper(), frozenset({Effect(words[0])}), objects, "all" in words)
@@ -251,6 +255,49 @@ def test_attack_what_is_short_and_executes_much_is_judged_elsewhere(session: Ses
         assert isinstance(each, Hold)
         assert each.work is not None
         assert each.work() is FORWARD
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session: SessionView, dialect: str) -> None:
+    """What the session prepared has to be read again for an EXECUTE only."""
+    parser = PostgresParser() if dialect == "postgres" else MySqlParser()
+    names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    many = f"select {'1, ' * AT_ONCE} 1"
+    large = f"prepare p as {many}" if dialect == "postgres" else f"prepare p from '{many}'"
+    held = rails.see(Operation(1, large), session)
+    assert isinstance(held, Hold)
+    assert held.work is not None
+    assert held.work() is FORWARD
+    assert names.weight > AT_ONCE
+    assert rails.see(Operation(2, "select a from b"), session) is FORWARD
+    assert isinstance(rails.see(Operation(3, "execute p"), session), Hold)
+
+
+@pytest.mark.parametrize(
+    ("parser", "harmless", "forbidden"),
+    [
+        (TSqlParser(), "select 'prepare', 'execute'", "execute dbo.change_everything"),
+        (OracleParser(), "select 'prepare', 'execute' from dual", "begin execute immediate 'drop table t'; end;"),
+    ],
+)
+def test_execute_is_judged_where_no_session_parser_follows_names(
+    session: SessionView, parser: Parser, harmless: str, forbidden: str
+) -> None:
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    assert rails.see(Operation(1, harmless), session) is FORWARD
+    assert isinstance(rails.see(Operation(2, forbidden), session), Refuse)
+
+
+@pytest.mark.parametrize("choice", [None, *Unknown])
+@pytest.mark.parametrize("effects", [{Effect.UNKNOWN}, {Effect.UNKNOWN, Effect.WRITE}, set(Effect)])
+@pytest.mark.parametrize(("text", "said"), [("gibberish t", "cannot be parsed"), ("silent t", "it cannot be told")])
+def test_rule_about_unknown_effects_hits_statements_of_unknown_effect(
+    session: SessionView, text: str, said: str, effects: set[Effect], choice: Unknown | None
+) -> None:
+    verdict = judge(statements(*effects, unknown=choice), text, session)
+    assert isinstance(verdict, Refuse)
+    assert said in verdict.message
 
 
 def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:

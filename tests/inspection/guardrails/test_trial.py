@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +13,12 @@ from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
 from postern.domain.trial import Answered, Asked, Hit
-from postern.inspection.guardrails.trial import SessionTrier, Trier
+from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
+from postern.inspection.sql.mysql import MySqlParser
+from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
+from postern.inspection.sql.parser import Parser, SessionParser
+from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.inspection.sql.postgres.prepared import PreparedStatements
 
 WORDS = RuleType.DENY_WORDS_LIST
 
@@ -73,3 +80,126 @@ def test_a_statement_that_recurs_is_parsed_once() -> None:
         for _ in range(3):
             assert session.asked(Asked("select a from b")) is None
     assert parser.parsed == ["select a from b"]
+
+
+REVIEW = rule("ask", Action.REVIEW, "review")
+PREPARED, RUN, BOUND = {"prepared": True}, {}, {"values": (b"1",)}
+
+
+@pytest.mark.parametrize(
+    ("steps", "hits"),
+    [
+        ([("stop", RUN)], ["deny"]),
+        ([("stop", RUN), ("stop", RUN)], ["deny", "deny"]),
+        ([("stop", PREPARED)], ["deny"]),
+        # A statement that could not be prepared would never have run.
+        ([("stop", PREPARED), ("stop", RUN)], ["deny", None]),
+        ([("stop", PREPARED), ("stop", BOUND)], ["deny", "deny"]),
+        ([("stop", PREPARED), ("stop now", RUN)], ["deny", "deny"]),
+        ([("stop", PREPARED), ("stop", PREPARED)], ["deny", "deny"]),
+        # A review or a warning is for the statement that runs.
+        ([("ask", PREPARED), ("ask", RUN)], [None, "review"]),
+        ([("careful", PREPARED), ("careful", RUN), ("careful", RUN)], [None, "warn", "warn"]),
+        ([("fine", PREPARED), ("fine", RUN), ("fine", BOUND)], [None, None, None]),
+        ([("select $1", {"values": (b"fine", None, b"stop")})], ["deny"]),
+        ([("select $1", {"values": (None,)})], [None]),
+        ([("select $1", {"truncated": True})], ["deny"]),
+        ([("careful", {"values": (b"stop",)})], ["deny"]),
+    ],
+)
+def test_each_recorded_statement_is_judged_as_it_would_have_run(
+    steps: list[tuple[str, dict[str, Any]]], hits: list[str | None]
+) -> None:
+    session = session_trier(on_input=(DENY, REVIEW, WARN))
+    found = [session.asked(Asked(text, **how)) for text, how in steps]
+    assert [None if hit is None else hit.rule for hit in found] == hits
+
+
+def test_rail_without_input_rules_judges_no_statement() -> None:
+    assert session_trier(on_output=(DENY,)).asked(Asked("stop", truncated=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("parser", "names", "before"),
+    [
+        (PostgresParser(), PreparedStatements, ["prepare p as {}"]),
+        (PostgresParser(), PreparedStatements, ["prepare p as select 1", "PROTOCOL {}"]),
+        (MySqlParser(), MySqlPreparedStatements, ["prepare p from '{}'"]),
+        (MySqlParser(), MySqlPreparedStatements, ["set @text = '{}'", "prepare p from @text"]),
+    ],
+)
+@pytest.mark.parametrize(("prepared", "is_hit"), [("select 1", False), ("delete from t", True)])
+def test_execute_is_judged_by_what_the_recorded_session_prepared(
+    parser: Parser, names: Callable[[Any], SessionParser], before: list[str], prepared: str, is_hit: bool
+) -> None:
+    rails = GuardRail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
+    trier = Trier(rails, parser)
+    session = trier.session(names(parser))
+    for text in before:
+        text = text.format(prepared)
+        session.asked(Asked(text.removeprefix("PROTOCOL "), prepared=text.startswith("PROTOCOL ")))
+    hit = session.asked(Asked("execute p"))
+    assert (hit is not None) == is_hit
+    assert hit is None or not hit.unknown
+    other = trier.session(names(parser)).asked(Asked("execute p"))
+    assert other is not None, "nothing is known of what another session prepared"
+    assert other.unknown
+
+
+MOST = Rule(RuleType.MAX_ROWS, most=5, name="most")
+
+
+@pytest.mark.parametrize(
+    ("parts", "hits"),
+    [
+        ([5], [False]),
+        ([6], [True]),
+        ([3, 3], [False, True]),
+        ([3, 3, 3], [False, True, False]),  # one hit for one answer
+        ([5, 1], [False, True]),
+        ([5, 0], [False, False]),
+        (["5 ends", 5], [False, False]),
+        (["6 ends", 6], [True, True]),
+        ([5, "asked", 5], [False, False]),
+        ([5, "asked", 6], [False, True]),
+    ],
+)
+@pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "beginning missing"])
+def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[bool], is_asked: bool) -> None:
+    session = session_trier(on_output=(MOST,))
+    if is_asked:
+        session.asked(Asked("select 1"))
+    found = []
+    for part in parts:
+        if part == "asked":
+            session.asked(Asked("select 1"))
+        else:
+            rows, _, ends = str(part).partition(" ")
+            found.append(session.answered(Answered((), rows=int(rows), ends=bool(ends))))
+    assert [hit is not None for hit in found] == hits
+    assert all(hit is None or decided(hit) == ("most", Action.DENY) for hit in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("stop", [(0, 4)]),
+        ("please stop, stop", [(7, 11), (13, 17)]),
+        ("é ü stop ñ", [(4, 8)]),  # places are characters
+        ("go on", None),
+    ],
+)
+def test_hits_of_a_text_have_their_places(text: str, spans: list[tuple[int, int]] | None) -> None:
+    rail = GuardRail(UUID(int=1), UUID(int=2), "tried", input=(DENY, WARN), output=(DENY, WARN))
+    for trial in (try_input(rail, text, None), try_output(rail, text)):
+        assert [(hit.rule, list(hit.spans)) for hit in trial.hits] == ([] if spans is None else [("deny", spans)])
+        assert trial.outcome is (None if spans is None else Action.DENY)
+        assert trial.message == ("" if spans is None else 'blocked by guard rail "tried" (rule "deny")')
+
+
+def test_hit_across_a_comment_has_no_place() -> None:
+    pattern = Rule(RuleType.PATTERN_MATCH, pattern_regex=r"drop\s+table", name="drop")
+    rail = GuardRail(UUID(int=1), UUID(int=2), "tried", input=(pattern,), output=(pattern,))
+    found = try_input(rail, "drop/**/table t", None)
+    assert [(hit.rule, hit.spans) for hit in found.hits] == [("drop", ())]
+    assert try_output(rail, "drop/**/table t").hits == ()
