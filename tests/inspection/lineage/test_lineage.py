@@ -11,8 +11,10 @@ from tests.inspection.lineage.cases import CASES
 from tests.support.promises import within
 
 from postern.domain.target_schema import ColumnRef, Function, TargetSchema
-from postern.inspection.lineage.catalogue import NO_DOUBTS
+from postern.inspection.lineage.catalogue import NO_DOUBTS, Doubts
 from postern.inspection.lineage.lineage import MOST_TEXT, Lineage
+from postern.inspection.lineage.naming import output_name
+from postern.inspection.sql.postgres.tree import readings
 
 relation = partial(schemas.relation, schema="public")
 target = partial(schemas.target, path=("public",))
@@ -169,6 +171,21 @@ def test_generated_columns_are_made_of_others() -> None:
         ("delete from users using orders returning email, note", ["users.email", "orders.note"]),
         ("with w as (update users set name = email returning *) select id, name from w",
          ["users.id", "users.email users.name"]),
+        ("merge into users u using orders o on true when not matched then insert (name) values (note) returning u.name",
+         ["orders.note users.name"]),
+        ("merge into users using orders on true when not matched then insert values (1, note) returning email, name",
+         ["orders.note users.email", "users.name"]),
+        ("merge into users u using orders o on true when matched then update set name = note returning email, name",
+         ["users.email", "orders.note users.name"]),
+        ("insert into users values (1) on conflict (id) do update set name = excluded.email returning name",
+         ["users.email users.name"]),
+        # A MERGE gives the source's columns first, each other statement the target's.
+        ("merge into users using orders on true when matched then delete returning *",
+         ["orders.id", "orders.user_id", "orders.note", "users.id", "users.email", "users.name"]),
+        ("update users set id = 1 from orders returning *",
+         ["users.id", "users.email", "users.name", "orders.id", "orders.user_id", "orders.note"]),
+        ("delete from users using orders returning *",
+         ["users.id", "users.email", "users.name", "orders.id", "orders.user_id", "orders.note"]),
         # A generated column and a view's column may be computed from each column that is written.
         ("update people set first = email from users returning first, loud, age",
          ["people.first users.email", "people.first people.loud users.email", "people.age"]),
@@ -180,6 +197,151 @@ def test_returning_shows_the_column_and_what_was_written_into_it(text: str, sour
     people = relation("people", "first loud age", generated={"loud": "(upper(first) || '!'::text)"})
     names = relation("names", "first age", definition="select p.first, p.age from public.people p")
     assert told(text, target(USERS, ORDERS, people, names)) == sources
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("select lower from users, lower(email)", ["users.email"]),
+        ("select x from users, lower(email) x", ["users.email"]),
+        ("select x.y from users, lower(email) as x(y)", ["users.email"]),
+        ("select * from lower('x'), upper('y')", ["", ""]),
+        ("select key, value from users, jsonb_each_text(to_jsonb(email))", ["users.email", "users.email"]),
+        ("select a, b from users, jsonb_to_record(to_jsonb(email)) as r(a text, b text)", ["users.email"] * 2),
+        ("select ordinality, unnest from users, unnest(array[email]) with ordinality", ["", "users.email"]),
+        ("select n, x from users, unnest(array[email]) with ordinality as t(x, n)", ["users.email"] * 2),
+        ("select a, b from users, rows from (lower(email), upper(name)) as t(a, b)", ["users.email", "users.name"]),
+        ("select lower, upper from users, rows from (lower(email), upper(name))", ["users.email", "users.name"]),
+        ("select coalesce from users, coalesce(email, name)", ["users.email users.name"]),
+    ],
+)  # fmt: skip
+def test_functions_in_from_have_columns(text: str, sources: list[str | None]) -> None:
+    assert told(text) == sources
+
+
+@pytest.mark.parametrize(
+    ("join", "sources"),
+    [
+        ("users join orders on users.id = user_id", ["users.email", "orders.note"]),
+        ("users inner join orders on true", ["users.email", "orders.note"]),
+        ("users cross join orders", ["users.email", "orders.note"]),
+        ("users left join orders on true", ["users.email", "orders.note"]),
+        ("users left outer join orders on true", ["users.email", "orders.note"]),
+        ("users right join orders on true", ["users.email", "orders.note"]),
+        ("users full join orders using (id)", ["users.email", "orders.note"]),
+        ("users natural join orders", ["users.email", "orders.note"]),
+        ("users join orders using (id) as both_of", ["users.email", "orders.note"]),
+        ("(users join orders on true) as x", ["users.email", "orders.note"]),
+        ("users join lateral (select email as note) x on true", ["users.email", "users.email"]),
+    ],
+)
+def test_columns_of_both_sides_of_a_join_are_known(join: str, sources: list[str]) -> None:
+    assert told(f"select email, note from {join}") == sources
+
+
+# By the server's rules (FigureColname). None stands for an expression whose name is not followed here.
+NAMES = [
+    ("email", "email"),
+    ("upper(email)", "upper"),
+    ("email::text", "email"),
+    ("(email || '')::text", "text"),
+    ("(email || '')::varchar::text", None),
+    ("case when true then email end", "case"),
+    ("case when true then 1 else email end", "email"),
+    ("case when true then 1 else (email || '')::text end", None),
+    ("(case when true then email end)::text", None),
+    ("coalesce(email, name)", "coalesce"),
+    ("nullif(email, name)", "nullif"),
+    ("greatest(email, name)", None),
+    ("array[email]", "array"),
+    ("(array[email])[1]", "array"),
+    ("row(email)", "row"),
+    ("(select email)", "email"),
+    ("(select upper(email) as x)", "x"),
+    ("exists (select email)", "exists"),
+    ("array(select email)", "array"),
+    ("email in (select name)", "?column?"),
+    ('email collate "C"', "email"),
+    ("(users).email", "email"),
+    ("(users).*", "users"),
+    ("grouping(email)", "grouping"),
+    ("xmlserialize(content xmlelement(name a, email) as text)", "xmlserialize"),
+    ("email || ''", "?column?"),
+    ("email is null", "?column?"),
+    ("not true", "?column?"),
+    ("email is not true", "?column?"),
+    ("'x'", "?column?"),
+    ("$1", "?column?"),
+    ("trim(email)", "btrim"),
+    ("email as x", "x"),
+]
+
+
+@pytest.mark.parametrize(("expression", "name"), NAMES)
+def test_column_has_the_name_that_the_server_gives_it(expression: str, name: str | None) -> None:
+    (statement,) = next(iter(readings(f"select {expression} from users")))
+    assert output_name(statement["SelectStmt"]["targetList"][0]["ResTarget"]) == name
+
+
+def test_attack_column_of_an_unknown_name_hides_behind_each_name() -> None:
+    text = "select text from (select (email || '')::varchar::text from users) x"
+    assert told(text) == ["users.email"]
+    assert told("select x.anything from (select greatest(email, name) from users) x") == ["users.email users.name"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select (email).leak from users",
+        "select (row(email)).leak from users",
+        "select ((u).email).leak from users u",
+        "select (array[email])[1].leak from users",
+        "select u.leak from users u",
+        "select (u).leak from users u",
+    ],
+)
+def test_attack_field_of_a_value_is_a_call_of_a_function(text: str) -> None:
+    """The server takes `(value).leak` for `leak(value)` where the value has no such field."""
+    own = target(USERS, functions=(Function("public", "leak", harmless=False),))
+    for schema, doubts in (
+        (own, NO_DOUBTS),
+        (SHOP, Doubts(names=frozenset({"leak"}))),
+        (SHOP, Doubts(everything=True)),
+    ):
+        found = Lineage().read(text, schema, doubts)
+        assert found is not None
+        assert found[0].outs is not None
+        assert [out.sources for out in found[0].outs] == [None], (schema is own, doubts)
+
+
+def test_field_with_the_name_of_no_function_is_made_of_its_value() -> None:
+    own = target(USERS, functions=(Function("public", "leak", harmless=False),))
+    assert told("select (email).city, (u).email, ((u).email).city from users u", own) == ["users.email"] * 3
+
+
+@pytest.mark.parametrize("name", ["current_setting", "pg_catalog.current_setting"])
+def test_setting_is_known_unless_another_function_may_answer(name: str) -> None:
+    text = f"select {name}('application_name')"
+    own = target(USERS, functions=(Function("public", "current_setting", harmless=False),))
+    assert told(text) == [""]
+    assert told(text, own) == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_read"),
+    [
+        ("select email from users where id = 1", False),  # read before
+        ("select email from users where id = 2", False),  # of the same shape
+        ("select name from users where id = 1", True),
+        ("select email from users -- " + "x" * MOST_TEXT, False),  # too long: never read
+        ("select 'a\0'", False),
+    ],
+)
+def test_only_a_text_that_was_not_read_has_to_be_read(text: str, is_read: bool) -> None:
+    lineage = Lineage()
+    lineage.read("select email from users where id = 1", SHOP)
+    assert (lineage.unread(text, SHOP) is not None) == is_read
+    assert lineage.unread("select email from users where id = 1", SHOP, Doubts(everything=True)) is not None
 
 
 def test_wide_tables_and_long_lists_of_columns_are_read() -> None:

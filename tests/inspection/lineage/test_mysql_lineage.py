@@ -198,3 +198,40 @@ def test_nothing_raises(text: str) -> None:
 def test_nothing_raises_for_what_is_almost_a_statement(case: tuple[str, ...], place: int, put: str) -> None:
     text = case[-1]
     MySqlLineage().read(text[:place] + put + text[place:], SHOP)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "users join orders on users.id = user_id",
+        "users inner join orders on true",
+        "users cross join orders",
+        "users straight_join orders",
+        "users left join orders on true",
+        "users left outer join orders on true",
+        "users right join orders on true",
+        "users right outer join orders on true",
+        "users natural join orders",
+        "users natural left join orders",
+        "users join orders using (id)",
+        "(users join orders on true)",
+        "users join (orders join users u on true) on true",
+    ],
+)
+def test_columns_of_both_sides_of_a_join_are_known(join: str) -> None:
+    assert told(f"select orders.note, users.email from {join}") == ["orders.note", "users.email"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("select email from users union select note from orders", ["orders.note users.email"]),
+        ("select email, 1 from users union all select note, id from orders", ["orders.note users.email", "orders.id"]),
+        ("select email from users except select note from orders", ["orders.note users.email"]),
+        # The server refuses these.
+        ("select email from users union select note, id from orders", None),
+        ("select email, id from users union select note from orders", None),
+    ],
+)
+def test_set_operation_is_made_of_both_sides(text: str, sources: list[str] | None) -> None:
+    assert told(text) == sources

@@ -142,6 +142,10 @@ def test_handlers_are_known_by_their_names() -> None:
         "create table if not exists `Orders` (note text)",
         "alter table users rename to orders",
         "rename table users to orders",
+        "alter table users rename orders",
+        "alter table users rename as orders",
+        "alter table users rename = orders",
+        "alter table users rename to shop.orders",
         "rename table orders to o2, users to orders",
         "drop table orders",
         "select 1; create temporary table orders (note text)",
@@ -187,6 +191,11 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
         "insert into orders (note) select email from users",
         "set session sql_mode = 'ansi'",
         "handler users open",
+        "rename table users to elsewhere",
+        "alter table users rename elsewhere",
+        "alter table users rename to elsewhere, add column x int",
+        "alter table users rename as elsewhere",
+        "alter table users rename column name to title",
     ],
 )
 def test_ordinary_statement_leaves_variables_settings_and_names_known(text: str) -> None:
