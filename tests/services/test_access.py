@@ -15,7 +15,7 @@ from tests.support.world import World
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant
 from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.masking import DEFAULT_TYPES, InfoType
+from postern.domain.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, Unavailable
@@ -167,6 +167,30 @@ async def test_a_changed_policy_is_seen_after_its_signal(world: World, access: A
     assert (await access.policy_for(connection)).guardrails == ()
     await world.signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
     assert len((await access.policy_for(connection)).guardrails) == 1
+
+
+@pytest.mark.parametrize("strategies", [[one] for one in Strategy] + [[], [Strategy.REPLACE, Strategy.HASH]], ids=str)
+async def test_policy_holds_the_hash_key_where_a_rule_hashes(
+    world: World, access: Access, strategies: list[Strategy]
+) -> None:
+    connection = await world.add_connection()
+    for strategy in strategies:
+        rule = MaskingRule(
+            uuid4(),
+            world.org_id,
+            f"mask by {strategy}",
+            columns=("users.email",),
+            strategy=strategy,
+            connection_ids=(connection.id,),
+            created_at=world.clock(),
+            updated_at=world.clock(),
+        )
+        await world.stores.masking_rules.add(rule)
+    policy = await access.policy_for(connection)
+    assert sorted(rule.strategy for rule in policy.masking) == sorted(strategies)
+    key = await world.stores.access.masking_key(world.org_id)
+    assert policy.masking_key.reveal() == (key.reveal() if Strategy.HASH in strategies else "")
+    assert key.reveal()
 
 
 async def test_a_lost_signal_is_made_good_by_time(world: World, access: Access) -> None:
