@@ -10,6 +10,7 @@ import pytest
 from postern.domain.masking import MaskingRule, Strictness, TypeGroup
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.masking.interceptor import Masking
+from postern.inspection.masking.messages import _LOOKS, known
 from postern.inspection.masking.named_only import is_about_names
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
@@ -22,6 +23,9 @@ from ..conftest import make_session
 NO_ID = UUID(int=0)
 STATEMENT = "insert into orders values (1, 'bob', 7)"
 CODE = {"S": b"ERROR", "C": b"P0001", "M": b"****"}  # what is left of an error that code within the target made
+
+
+SCHEMA = TargetSchema({("public", "orders"): Relation("public", "orders", ("id", "note"))})
 
 
 def masking(**changes: Any) -> Masking:
@@ -317,6 +321,44 @@ def test_error_without_a_number_is_not_about_names(number: bytes) -> None:
 def test_attack_a_setting_takes_the_name_that_an_error_quotes_from_a_value(number: int) -> None:
     from_a_value = {1115, 1273, 1286}
     assert is_about_names(b"%d" % number, ("set storage_engine = @value",)) == (number not in from_a_value)
+
+
+def test_only_so_many_quotes_of_a_message_are_looked_up() -> None:
+    """What follows is withheld, whatever it says."""
+    is_known = known("select surname from users", SCHEMA)
+    assert [is_known(b"surname") for _ in range(_LOOKS)] == [True] * _LOOKS
+    assert not is_known(b"surname")
+    assert not is_known(b"Doe")
+    assert is_known(b""), "an empty text says nothing"
+
+
+@pytest.mark.parametrize(
+    ("segment", "is_there"),
+    [
+        (b"surname", True),
+        (b"SURNAME", True),
+        (b"users", True),
+        (b"bob", False),
+        (b"name", False),  # a part of a word of the statement
+        (b"sur", False),
+        (b"surname from", True),
+        (b"e from u", False),
+        (b"surname.", False),
+        (b"note", True),  # a column that the statement does not name
+        (b"orders", True),
+        (b"public", True),
+        (b"not", False),
+        (b"\xff", False),
+    ],
+)
+def test_only_words_of_the_statement_and_names_of_the_target_are_known(segment: bytes, is_there: bool) -> None:
+    assert known("select Surname from users", SCHEMA)(segment) == is_there
+
+
+@pytest.mark.parametrize("statement", [None, ""])
+def test_without_a_statement_and_a_schema_nothing_is_known(statement: str | None) -> None:
+    assert not known(statement, None)(b"surname")
+    assert known(statement, SCHEMA)(b"note")
 
 
 def test_attack_a_message_that_takes_long_to_read() -> None:
