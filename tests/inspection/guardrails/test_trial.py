@@ -83,7 +83,9 @@ def test_a_statement_that_recurs_is_parsed_once() -> None:
 
 
 REVIEW = rule("ask", Action.REVIEW, "review")
-PREPARED, RUN, BOUND = {"prepared": True}, {}, {"values": (b"1",)}
+PREPARED: dict[str, Any] = {"prepared": True}
+BOUND: dict[str, Any] = {"values": (b"1",)}
+RUN: dict[str, Any] = {}
 
 
 @pytest.mark.parametrize(
