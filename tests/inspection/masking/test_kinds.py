@@ -23,6 +23,7 @@ from stdnum.es import dni, nie
 from stdnum.fi import hetu
 from stdnum.fr import nir
 from stdnum.gb import nhs
+from stdnum.iso7064 import mod_11_10
 from stdnum.it import codicefiscale, iva
 from stdnum.kr import rrn
 from stdnum.mx import curp
@@ -95,6 +96,26 @@ def test_true_values_pass_and_a_wrong_digit_does_not(kind: InfoType, check: Chec
         assert ours or not other.is_valid(wrong), wrong
         passed += ours and wrong != written
     assert passed < (300 if kind is InfoType.US_ITIN else 75)  # an ITIN has groups, and no check digit
+
+
+@pytest.mark.parametrize(
+    ("repeats", "is_valid"),
+    [((), False), ((2,), True), ((3,), True), ((4,), False), ((2, 2), False), ((3, 2), False), ((3, 3), False)],
+    ids=str,
+)
+def test_german_tax_id_repeats_exactly_one_digit(repeats: tuple[int, ...], is_valid: bool) -> None:
+    """`repeats` says how often digits stand in the first ten that stand there more than once."""
+    chance = random.Random(7)
+    for _ in range(100):
+        digits = chance.sample("0123456789", 10)
+        several = [digit for digit, count in zip(digits, repeats, strict=False) for _ in range(count)]
+        first = several + digits[len(repeats) : len(repeats) + 10 - len(several)]
+        chance.shuffle(first)
+        if first[0] == "0":
+            continue
+        number = "".join(first) + mod_11_10.calc_check_digit("".join(first))
+        assert europe.is_german_tax_id(number.encode()) == is_valid, number
+        assert idnr.is_valid(number) == is_valid, number
 
 
 def test_verhoeff_beside_another() -> None:

@@ -96,7 +96,7 @@ def is_fodselsnummer(digits: bytes) -> bool:
 def is_german_tax_id(digits: bytes) -> bool:
     """Of the first ten digits one is there twice or three times, and the others once at most."""
     times = sorted(Counter(digits[:10]).values(), reverse=True)
-    return times[0] in (2, 3) and times[1] <= (2 if times[0] == 3 else 1) and mod_11_10(digits)
+    return times[0] in (2, 3) and times[1] == 1 and mod_11_10(digits)
 
 
 def is_nir(nir: bytes) -> bool:
