@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "scripts", "docs", "bench", "proto", "pyproject.toml", "Makefile", "README.md")
 MINIMUM_TIMEOUT = 60.0  # seconds for the tests of one mutant, or five times as long as the tests take without one
 
-# Mutants that are nearly always equivalent here: `X | None` in an annotation is never executed, decorators are mostly
-# `dataclass(slots=True)`, and enumeration members are compared by `is` where `==` does as well.
+# Mutants that are nearly always equivalent here: `X | None` in an annotation is never executed, enumeration members are
+# compared by `is` where `==` does as well, and decorators (_is_decorator, too) are mostly `dataclass(slots=True)`.
 EXCLUDED_OPERATORS = (
     "core/ReplaceBinaryOperator_BitOr_",
     "core/RemoveDecorator",
@@ -167,7 +167,7 @@ def _keep_sample(database: WorkDB, sample: int, seed: int) -> int:
     places: dict[tuple[str, tuple[int, int]], list[WorkItem]] = {}
     for item in database.work_items:
         (mutation,) = item.mutations
-        if not mutation.operator_name.startswith(EXCLUDED_OPERATORS):
+        if not mutation.operator_name.startswith(EXCLUDED_OPERATORS) and not _is_decorator(mutation):
             places.setdefault((str(mutation.module_path), mutation.start_pos), []).append(item)
     choice = random.Random(seed)
     chosen_places = choice.sample(sorted(places), min(sample, len(places)))
@@ -178,6 +178,11 @@ def _keep_sample(database: WorkDB, sample: int, seed: int) -> int:
     skipped = [item.job_id for item in database.work_items if item.job_id not in chosen]
     database.set_multiple_results(skipped, WorkResult(worker_outcome=WorkerOutcome.SKIPPED))
     return len(chosen)
+
+
+def _is_decorator(mutation: MutationSpec) -> bool:
+    lines: list[str] = Path(ROOT, mutation.module_path).read_text().splitlines()
+    return lines[mutation.start_pos[0] - 1].lstrip().startswith("@")
 
 
 def _survivors(database: WorkDB) -> Iterator[tuple[MutationSpec, str]]:
