@@ -30,9 +30,18 @@ class IncomingOrder:
 
 @pytest.mark.parametrize(
     "request_fields",
-    [{}, {"process": 1}, {"key": "00"}]
-    + [{"process": process, "key": "00"} for process in ("x", None, [], float("inf"))]
-    + [{"process": 1, "key": key} for key in ("x", None, 7)],
+    [
+        {},
+        {"process": 1},
+        {"key": "00"},
+        {"process": "x", "key": "00"},
+        {"process": None, "key": "00"},
+        {"process": [], "key": "00"},
+        {"process": float("inf"), "key": "00"},
+        {"process": 1, "key": "x"},
+        {"process": 1, "key": None},
+        {"process": 1, "key": 7},
+    ],
     ids=str,
 )
 async def test_malformed_order_to_cancel_is_refused(request_fields: dict[str, Any]) -> None:

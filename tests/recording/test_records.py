@@ -7,6 +7,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.tables import cross
 
 from postern.errors import Malformed
 from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
@@ -147,10 +148,10 @@ MISSING = object()
     ("field", "value"),
     [
         *((name, MISSING) for name in Header.__dataclass_fields__),
-        *((name, value) for name in ("session", "organisation") for value in ("not a UUID", 7, None, [])),
-        *(("segment", value) for value in ("x", None, [], float("inf"))),
-        *((name, value) for name in ("protocol", "connection", "user") for value in (7, None, [])),
-        *(("started_at", value) for value in ("yesterday", 7, None, "2026-03-07T10:30:00")),
+        *cross(("session", "organisation"), ("not a UUID", 7, None, [])),
+        *cross(("segment",), ("x", None, [], float("inf"))),
+        *cross(("protocol", "connection", "user"), (7, None, [])),
+        *cross(("started_at",), ("yesterday", 7, None, "2026-03-07T10:30:00")),
     ],
 )
 def test_header_with_a_malformed_field_is_refused(header: Header, field: str, value: Any) -> None:

@@ -161,10 +161,11 @@ async def test_bytes_of_both_sides_are_counted(timers: Timers) -> None:
 
 async def test_session_is_idle_since_the_last_byte_of_either_side(timers: Timers) -> None:
     session = Session()
-    for sends in (session.run, lambda: session.driver.from_target(ANSWER)):
+    sides = [(session.driver.from_client, pg.query("select 1")), (session.driver.from_target, ANSWER)]
+    for receive, data in sides:
         session.now += 3_000_000
         assert session.driver.idle == 3.0
-        sends()
+        receive(data)
         assert session.driver.idle == 0.0
 
 

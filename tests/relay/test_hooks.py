@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 from tests.agent.test_secrets import order
+from tests.support.tables import cross
 
 from postern.domain.hook import MAX_OUTPUT, MAX_REASON, HookOutcome
 from postern.errors import ProtocolViolation
@@ -80,8 +81,8 @@ def test_answer_is_read_as_it_was_given(code: int | None) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("exit_code", value) for value in (-1, 256, "0", 1.0, True, [])),
-        *((field, value) for field in ("output", "reason") for value in (MISSING, None, 7, [], {})),
+        *cross(("exit_code",), (-1, 256, "0", 1.0, True, [])),
+        *cross(("output", "reason"), (MISSING, None, 7, [], {})),
     ],
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:

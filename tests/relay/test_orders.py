@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.spans import TRACEPARENT
+from tests.support.tables import cross
 
 from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
@@ -117,17 +118,17 @@ def full_message(order: Order) -> dict[str, Any]:
         *((f"start.{name}", MISSING) for name in sorted(REQUIRED_OF_START)),
         *((f"start.terminal.{name}", MISSING) for name in ("columns", "rows", "name")),
         *((f"start.channel.{name}", MISSING) for name in ("kind", "what", "login")),
-        *((name, value) for name in ("session_id", "connection_id") for value in ("not a UUID", 7, None)),
-        *((name, value) for name in ("verb", "type") for value in ("unknown", 7, None)),
-        *(("command", value) for value in (7, None)),
-        *(("secret", value) for value in (7, None, [], "PASS")),
-        *(("timeout", value) for value in ("soon", None, [], 10**400)),
-        *(("start", value) for value in (7, None, [], "start", {})),
-        *((f"start.{name}", value) for name in ("parameters", "environment") for value in (7, None, [])),
-        *(("start.arguments", value) for value in (7, None)),
-        *(("start.terminal", value) for value in (7, [], "xterm", {})),
-        *((f"start.terminal.{name}", value) for name in ("columns", "rows") for value in ("x", None, float("inf"))),
-        *(("start.channel", value) for value in (7, [], "exec", {})),
+        *cross(("session_id", "connection_id"), ("not a UUID", 7, None)),
+        *cross(("verb", "type"), ("unknown", 7, None)),
+        *cross(("command",), (7, None)),
+        *cross(("secret",), (7, None, [], "PASS")),
+        *cross(("timeout",), ("soon", None, [], 10**400)),
+        *cross(("start",), (7, None, [], "start", {})),
+        *cross(("start.parameters", "start.environment"), (7, None, [])),
+        *cross(("start.arguments",), (7, None)),
+        *cross(("start.terminal",), (7, [], "xterm", {})),
+        *cross(("start.terminal.columns", "start.terminal.rows"), ("x", None, float("inf"))),
+        *cross(("start.channel",), (7, [], "exec", {})),
         ("start.host_keys", 7),
     ],
     ids=short,
@@ -159,9 +160,9 @@ def test_answer_carries_what_the_agent_reached() -> None:
     ("field", "value"),
     [
         *((name, MISSING) for name in ("parameters", "process", "key")),
-        *(("parameters", value) for value in (7, None, [], "x")),
-        *(("process", value) for value in ("x", None, [], -1, 1 << 64, float("inf"), float("nan"))),
-        *(("key", value) for value in ("x", "abc", None, 7, [])),
+        *cross(("parameters",), (7, None, [], "x")),
+        *cross(("process",), ("x", None, [], -1, 1 << 64, float("inf"), float("nan"))),
+        *cross(("key",), ("x", "abc", None, 7, [])),
     ],
 )
 def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
