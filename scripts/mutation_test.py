@@ -72,7 +72,18 @@ ROOMS = {
         ("tests/domain", "tests/services/reviews", "tests/services/test_review_rules.py"),
     ),
     "proof": Room(("proof",), ("tests/proof", "tests/services/recordings/test_verifier.py")),
-    "relay": Room(("relay",), ("tests/relay",)),
+    "relay": Room(
+        ("relay",),
+        (
+            "tests/relay",
+            "tests/protocols/terminal/test_wire_copying.py",
+            "tests/protocols/postgres/test_wire_simple.py",
+            "tests/protocols/postgres/test_wire_extended.py",
+            "tests/protocols/postgres/test_wire_refusal.py",
+            "tests/protocols/postgres/test_wire_warnings.py",
+            "tests/protocols/postgres/test_wire_output.py",
+        ),
+    ),
     "recording": Room(("recording",), ("tests/recording",)),
 }
 

@@ -91,3 +91,32 @@ def test_others_are_not_held_up_by_one_that_cannot_be_read(
     assert leftovers.once() == 2
     assert sealed_path(home, header.session, header.started_at).exists()
     assert broken.path.with_name(broken.path.name + ".broken").exists()
+
+
+def test_file_that_is_busy_at_the_second_look_is_left_alone(make_spool: MakeSpool, home: Path) -> None:
+    """Its writer makes a file first, and registers it then."""
+    spool = make_spool()
+    looks: list[set[Path]] = [set(), {spool.path}]
+    leftovers = Leftovers(spool_folder(home, "w1"), lambda: looks.pop(0), interval=0.01)
+    assert leftovers.once() == 0
+    assert (looks, spool.path.exists()) == ([], True)
+
+
+def test_look_that_fails_does_not_end_the_thread(
+    make_spool: MakeSpool, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_spool().close()
+    failures = [OSError("the folder cannot be read")]
+
+    def busy() -> set[Path]:
+        if failures:
+            raise failures.pop()
+        return set()
+
+    leftovers = Leftovers(spool_folder(home, "w1"), busy, interval=0.01)
+    leftovers.start()
+    try:
+        wait_until(lambda: not list(spool_folder(home, "w1").glob("*.rec")))
+    finally:
+        leftovers.close()
+    assert "could not be looked at" in caplog.text

@@ -15,6 +15,7 @@ from postern.recording.records import Header
 from postern.recording.sealing import seal
 
 from .conftest import MakeSegments
+from .test_segments import TEXTS, filled, finish
 
 
 class Lines:
@@ -205,3 +206,53 @@ def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, h
     record(make_segments, [(0, Shown(b"a"))])
     with pytest.raises(NotFound, match="no results"):
         next(Library(home, {}).results(header.session))
+
+
+def sealed_segments(make_segments: MakeSegments, home: Path) -> list[Path]:
+    """Seal TEXTS in several segments; return their paths."""
+    finish(filled(make_segments, most=300))
+    return sorted(home.glob("sealed/*/*/*.rec.zst"))
+
+
+def texts_of(library: Library, header: Header, without: frozenset[int] = frozenset()) -> dict[int, list[str]]:
+    return {segment: [text for _, text in pieces] for segment, pieces in library.texts(header.session, without)}
+
+
+def test_texts_come_by_segments(make_segments: MakeSegments, home: Path, header: Header, library: Library) -> None:
+    count = len(sealed_segments(make_segments, home))
+    found = texts_of(library, header)
+    assert list(found) == list(range(1, count + 1))
+    assert [text for texts in found.values() for text in texts] == TEXTS
+
+
+def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, library: Library) -> None:
+    segments = make_segments()
+    Recorder(segments, 1000).record(Operation(1, "select 1"), 5)
+    assert texts_of(library, header) == {}  # it may grow
+    finish(segments)
+    assert texts_of(library, header) == {1: ["select 1"]}
+    assert texts_of(library, header, frozenset({1})) == {}
+
+
+@pytest.mark.parametrize("damage", ["missing", "left out", "no header"])
+@pytest.mark.parametrize("segment", [1, 2, -1])
+def test_texts_leave_out_what_cannot_be_read_or_is_known(
+    make_segments: MakeSegments, home: Path, header: Header, library: Library, damage: str, segment: int
+) -> None:
+    paths = sealed_segments(make_segments, home)
+    number = segment if segment > 0 else len(paths)
+    whole = texts_of(library, header)
+    without: frozenset[int] = frozenset()
+    if damage == "missing":
+        paths[number - 1].unlink()
+    elif damage == "left out":
+        without = frozenset({number})
+    else:
+        paths[number - 1].write_bytes(b"nothing of ours")
+    del whole[number]
+    assert texts_of(library, header, without) == whole
+
+
+def test_texts_need_a_recording(library: Library) -> None:
+    with pytest.raises(NotFound, match="no recording of session"):
+        list(library.texts(uuid4()))

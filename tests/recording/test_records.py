@@ -1,15 +1,24 @@
 from __future__ import annotations
 
+import json
+from typing import Any
 from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.tables import cross
 
 from postern.errors import Malformed
 from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
 from postern.recording import records
 from postern.recording.records import CRC, FILE_PREFIX, PREFIX, Header, decode, decode_header, encode, encode_header
+
+
+def short(value: object) -> str:
+    """Return a test id of bounded length."""
+    return repr(value)[:30]
+
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -118,3 +127,93 @@ def test_a_later_format_is_named(header: Header) -> None:
     data[8] = 9
     with pytest.raises(Malformed, match="format 9"):
         read_header(bytes(data))
+
+
+def header_with(header: Header, changes: dict[str, Any]) -> bytes:
+    """Return the bytes of a header whose checksum is right, with some fields replaced or left out."""
+    size = FILE_PREFIX.size
+    values = {**json.loads(encode_header(header)[size : -CRC.size]), **changes}
+    return header_of(json.dumps({name: value for name, value in values.items() if value is not MISSING}).encode())
+
+
+def header_of(body: bytes) -> bytes:
+    data = FILE_PREFIX.pack(records.MAGIC, records.FORMAT, len(body)) + body
+    return data + CRC.pack(crc32(data))
+
+
+MISSING = object()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((name, MISSING) for name in Header.__dataclass_fields__),
+        *cross(("session", "organisation"), ("not a UUID", 7, None, [])),
+        *cross(("segment",), ("x", None, [], float("inf"))),
+        *cross(("protocol", "connection", "user"), (7, None, [])),
+        *cross(("started_at",), ("yesterday", 7, None, "2026-03-07T10:30:00")),
+    ],
+)
+def test_header_with_a_malformed_field_is_refused(header: Header, field: str, value: Any) -> None:
+    with pytest.raises(Malformed, match="the header of this recording cannot be understood"):
+        read_header(header_with(header, {field: value}))
+
+
+NESTED = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b"null", b'"text"', b"{}", b"\xff", NESTED], ids=short)
+def test_header_that_holds_something_else_is_refused(body: bytes) -> None:
+    with pytest.raises(Malformed, match="cannot be understood"):
+        read_header(header_of(body))
+
+
+EXAMPLES: list[Event] = [
+    Operation(1, "select", values=(b"value", None)),
+    Completed(1, "SELECT 1", 1, "22012", "division by zero"),
+    Refusal(1, "rule", "message"),
+    Note("text", {"by": "ada"}),
+    Resized(80, 24),
+    End("reason"),
+]
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: type(event).__name__)
+def test_payload_that_ends_early_is_malformed(event: Event) -> None:
+    kind, _, payload = split(encode(event, 0))
+    assert decode(kind, payload) == event
+    for size in range(len(payload)):
+        with pytest.raises(Malformed, match=f"a record of kind {kind} cannot be understood"):
+            decode(kind, payload[:size])
+
+
+@pytest.mark.parametrize("phase", [2, 255])
+def test_operation_of_an_unknown_phase_is_malformed(phase: int) -> None:
+    kind, _, payload = split(encode(Operation(1, "x"), 0))
+    with pytest.raises(Malformed):
+        decode(kind, payload[:8] + bytes([phase]) + payload[9:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        *((kind, body) for kind in (records.NOTE, records.END) for body in (b"", b"{", b"7", b"[]", b"null", b"{}")),
+        *((kind, NESTED) for kind in (records.NOTE, records.END)),
+        (records.NOTE, b'{"text": "x"}'),
+        (records.NOTE, b'{"details": {}}'),
+        (records.NOTE, b'{"text": "x", "details": []}'),
+        (records.NOTE, b'{"text": "x", "details": null}'),
+        (records.END, b'{"reason": "x"}'),
+        (records.END, b'{"goes_on": true}'),
+    ],
+    ids=short,
+)
+def test_note_or_end_that_holds_something_else_is_malformed(kind: int, payload: bytes) -> None:
+    with pytest.raises(Malformed, match=f"a record of kind {kind} cannot be understood"):
+        decode(kind, payload)
+
+
+@pytest.mark.parametrize("kind", [0, 8, 255])
+def test_unknown_kind_of_record_is_malformed(kind: int) -> None:
+    with pytest.raises(Malformed, match=f"unknown kind of record {kind}"):
+        decode(kind, b"")

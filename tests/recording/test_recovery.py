@@ -112,3 +112,19 @@ def test_a_stop_after_the_marker_does_not_mark_twice(
 
 def test_a_folder_that_is_not_there_has_nothing_to_recover(tmp_path: Path) -> None:
     assert recover(tmp_path / "spool" / "w9") == []
+
+
+@pytest.mark.parametrize("micros", [1 << 60, (1 << 64) - 1])
+def test_record_of_an_impossible_time_does_not_hold_up_other_sessions(
+    make_spool: MakeSpool, home: Path, header: Header, micros: int
+) -> None:
+    damaged = make_spool(uuid4())
+    damaged.append(encode(Operation(1, "select 1"), micros))
+    damaged.close()
+    path = fill(make_spool)
+    found = {one.session: one for one in recover(spool_folder(home, "w1"))}
+    assert found.pop(header.session).damage == ""
+    (other,) = found.values()
+    assert other.damage == f"segment 1: a record says it was made {micros} microseconds after the start"
+    assert not path.exists()
+    assert [left.name for left in spool_folder(home, "w1").iterdir()] == [f"{damaged.path.name}.broken"]

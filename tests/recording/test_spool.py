@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -100,6 +101,86 @@ def test_a_failed_sync_fails_the_spool(make_spool: MakeSpool, monkeypatch: pytes
         spool.sync()
     with pytest.raises(RecordingFailed):
         spool.append(b"x")
+
+
+def fail_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fails)
+
+
+def test_first_sync_makes_the_name_of_the_file_durable_once(
+    make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = make_spool()
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda _descriptor: synced.append("file"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    spool.sync()
+    assert synced == ["file", str(spool.path.parent)]
+    spool.append(encode(Shown(b"x"), 1))
+    spool.sync()
+    assert synced == ["file", str(spool.path.parent), "file"]
+
+
+def test_close_makes_the_rest_durable(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fdatasync", lambda _descriptor: synced.append("file"))
+    spool, sealed = make_spool(), make_spool(uuid4())
+    sealed.close(sealed=True)
+    assert synced == []  # its records are durable elsewhere
+    spool.close()
+    assert synced == ["file"]
+    spool.sync()
+    assert synced == ["file"]  # nothing is left to sync
+
+
+def test_close_that_cannot_sync_fails_and_closes_the_file(
+    make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = make_spool()
+    opened = open_files()
+    fail_sync(monkeypatch)
+    with pytest.raises(RecordingFailed, match="durable"):
+        spool.close()
+    assert open_files() == opened - 1
+    spool.close()
+
+
+def test_close_of_a_spool_that_failed_before_does_not_fail_again(
+    make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = make_spool()
+    opened = open_files()
+    spool.fail("the disk is gone")
+    fail_sync(monkeypatch)
+    spool.close()
+    assert open_files() == opened - 1
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_spool_that_was_stopped_takes_its_last_record_only(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    spool.stop("the disk runs full")
+    with pytest.raises(RecordingFailed, match="takes no more records: the disk runs full"):
+        spool.append(b"x")
+    assert (spool.failed, spool.stopped, spool.dirty) == (True, True, True)
+    spool.append_last(encode(Shown(b"last"), 1))
+    assert events_of(spool.path) == [Shown(b"last")]
+
+
+def test_spool_that_failed_takes_not_even_its_last_record(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    spool.fail("the disk is gone")
+    spool.stop("the disk runs full")
+    spool.fail("and the room is on fire")
+    assert (spool.stopped, spool.dirty) == (False, False)
+    with pytest.raises(RecordingFailed, match="the disk is gone"):
+        spool.append_last(encode(Shown(b"last"), 1))
 
 
 def test_a_full_disk_fails_the_append_and_keeps_what_was_there(make_spool: MakeSpool) -> None:

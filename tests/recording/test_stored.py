@@ -118,6 +118,21 @@ async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blo
         library(made, blobs, rows).reading(made.id).header()
 
 
+async def test_blob_that_vanishes_while_it_is_read_is_a_gap(made: Made, blobs: BrokenBlobs) -> None:
+    shown = [(number, Shown(os.urandom(65536))) for number in range(80)]  # more than one piece
+    made.seal(1, shown)
+    made.seal(2, last=True)
+    rows = await store(made, blobs)
+    reading = library(made, blobs, rows).records(made.id)
+    found = [next(reading)]
+    (recordings_folder(made.home) / rows[0].place).unlink()
+    found += list(reading)
+    (gap,) = [event for _, event in found if isinstance(event, Gap)]
+    assert gap == Gap(1, "it is gone from the blob store")
+    assert events(found)[-7:] == wanted(2)
+    assert 0 < sum(isinstance(event, Shown) for event in events(found)[:-8]) < len(shown)
+
+
 @pytest.mark.parametrize("cut", [20, 60, 200])
 async def test_a_blob_that_was_cut_is_a_gap(made: Made, blobs: BrokenBlobs, cut: int) -> None:
     made.seal_all(3)

@@ -139,6 +139,45 @@ def test_what_is_settled_is_not_waited_for(
     assert found[-1] == TEXTS[-1]
 
 
+@pytest.mark.parametrize("missing", [1, 2, -2])
+def test_missing_segment_is_a_gap_and_the_next_one_follows(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path, missing: int
+) -> None:
+    finish(filled(make_segments, most=300))
+    paths = sorted(home.glob("sealed/*/*/*.rec.zst"))
+    segment = missing if missing > 0 else len(paths) + 1 + missing
+    paths[segment - 1].unlink()
+    watched = library.tail(header.session)
+    found = texts(read_all(watched))
+    gaps = [text for text in found if "cannot be read further" in text]
+    assert len(gaps) == 1
+    assert f"segment {segment} of the recording cannot be read further: it is missing" in gaps[0]
+    assert found[-1] == TEXTS[-1]
+
+
+def test_missing_last_segment_is_waited_for(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path
+) -> None:
+    finish(filled(make_segments, most=300))
+    sorted(home.glob("sealed/*/*/*.rec.zst"))[-1].unlink()
+    watched = library.tail(header.session)
+    found: list[Moment] = []
+    while more := watched.read():
+        found += more
+    time.sleep(0.15)  # longer than the patience of these tests
+    assert watched.read() == []
+    assert not watched.ended
+    assert texts(found) == TEXTS[: len(found)]
+
+
+def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: Library, header: Header) -> None:
+    finish(filled(make_segments, most=300))
+    watched = library.tail(header.session)
+    watched.close()
+    watched.close()
+    assert (watched.read(), watched.behind) == ([], 0)
+
+
 def test_a_session_whose_worker_died_is_watched_to_its_end(
     make_segments: MakeSegments, library: Library, header: Header, home: Path
 ) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from postern.domain.recorded import Exchange, Kind
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
 from postern.recording import timeline
@@ -102,3 +104,82 @@ def test_what_nothing_ends_does_not_wait_for_ever() -> None:
     assert next(waiting).number == 0
     large = timeline.exchanges((asked(at, at, "x" * 10**6) for at in range(10**9)), 0, in_turn=True)
     assert [next(large).number for _ in range(20)] == list(range(20))
+
+
+def test_refusal_belongs_to_its_own_request_among_those_that_wait() -> None:
+    found = made(
+        asked(1, 1, "select"),
+        asked(1, 2, "drop"),
+        asked(1, 3, "insert"),
+        (1, Note("a note"), []),
+        (1, Refusal(2, "no drops", "blocked"), []),
+        (2, Completed(1, "OK"), []),
+    )
+    assert [(one.number, one.rule, one.refusal) for one in found] == [
+        (1, "", ""),
+        (2, "no drops", "blocked"),
+        (3, "", ""),
+        (0, "", ""),
+    ]
+
+
+def test_refusal_of_what_was_not_recorded_stands_alone() -> None:
+    (one,) = made((7, Refusal(0, "too large", "blocked"), []))
+    assert (one.micros, one.number, one.statement, one.rule) == (7, 0, "", "too large")
+
+
+def test_every_statement_of_a_refused_request_is_refused() -> None:
+    found = made(asked(1, 1, "a"), asked(1, 1, "b"), (1, Refusal(1, "no", "blocked"), []))
+    assert [(one.statement, one.rule) for one in found] == [("a", "no"), ("b", "no")]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "output", "errors", "truncated"),
+    [
+        ([("o", b"1234")], b"1234", b"", False),
+        ([("o", b"12345")], b"1234", b"", True),
+        ([("o", b"1234"), ("o", b"")], b"1234", b"", False),
+        ([("o", b"1234"), ("o", b"5")], b"1234", b"", True),
+        ([("o", b"12"), ("e", b"34")], b"12", b"34", False),
+        ([("e", b"12"), ("o", b"345"), ("e", b"6")], b"34", b"12", True),
+        ([("o", b"12345"), ("o", b"67"), ("e", b"8")], b"1234", b"", True),
+        ([("s", b"80x24"), ("o", b"1234")], b"1234", b"", False),
+    ],
+)
+def test_output_is_kept_up_to_its_limit(
+    pieces: list[tuple[Kind, bytes]], output: bytes, errors: bytes, truncated: bool
+) -> None:
+    (one,) = made(asked(1, 1), *[shown(2, content, kind) for kind, content in pieces], output=4)
+    assert (bytes(one.output), bytes(one.errors), one.output_truncated) == (output, errors, truncated)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept", "truncated"),
+    [
+        ([timeline.STATEMENT], [timeline.STATEMENT], False),
+        ([timeline.STATEMENT + 1], [timeline.STATEMENT], True),
+        ([timeline.STATEMENT - 1, 1, 0], [timeline.STATEMENT - 1, 1, 0], False),
+        ([timeline.STATEMENT - 1, 2], [timeline.STATEMENT - 1, 1], True),
+        ([timeline.STATEMENT + 1, 1], [timeline.STATEMENT, 0], True),
+    ],
+)
+def test_values_are_kept_up_to_their_limit_together(sizes: list[int], kept: list[int], truncated: bool) -> None:
+    (one,) = made((1, Operation(1, "x", values=tuple(bytes(size) for size in sizes)), []))
+    assert [len(value or b"") for value in one.values] == kept
+    assert one.truncated is truncated
+
+
+def test_statement_at_its_limit_is_whole() -> None:
+    (whole, cut) = made(asked(1, 1, "x" * timeline.STATEMENT), asked(1, 2, "x" * (timeline.STATEMENT + 1)))
+    assert (whole.truncated, cut.truncated) == (False, True)
+    assert whole.statement == cut.statement
+
+
+def test_answer_to_an_unknown_request_ends_nothing() -> None:
+    found = made(asked(1, 1), (2, Completed(7, "OK"), []), (3, Completed(1, "SELECT 1", 1), []))
+    assert [(one.number, one.tag) for one in found] == [(1, "SELECT 1")]
+
+
+def test_first_answer_to_a_request_counts_and_its_first_error_stays() -> None:
+    found = made(asked(1, 1), asked(1, 2), (2, Completed(2, "LATE", 5, micros=9), []), (3, Completed(1, "OK"), []))
+    assert [(one.number, one.tag, one.ended) for one in found] == [(1, "", True), (2, "LATE", True)]

@@ -1,19 +1,28 @@
-"""TLS that begins in the middle of a login, on the event loop that gateways run on."""
+"""A byte stream during login: bounds, ends, and TLS that begins in the middle, on the event loop of gateways."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 from tests.support.certificates import issue
 from tests.support.mysql import server_context
 from tests.support.promises import within
 
-from postern.relay.handshake import StreamHandshake
+from postern.errors import Unavailable
+from postern.relay.handshake import StreamHandshake, der, end_point
 
 
 async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> bool:
@@ -57,3 +66,292 @@ async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> boo
 def test_no_byte_of_tls_is_lost_whenever_it_comes(tmp_path: Path, early: int) -> None:
     issued = issue("localhost")
     assert uvloop.run(_encrypted(server_context(issued, tmp_path), issued.authority, early))
+
+
+PAUSED_ABOVE = 64 * 1024  # bytes that wait to be read
+
+
+class FakeTransport(asyncio.Transport):
+    """Records what is asked of it. `calls` are in order."""
+
+    def __init__(self, peer: object = None, *, half_closes: bool = True) -> None:
+        super().__init__({"peername": peer})
+        self.calls: list[str] = []
+        self.written = b""
+        self.protocol: asyncio.BaseProtocol | None = None
+        self._half_closes = half_closes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def pause_reading(self) -> None:
+        self.calls.append("pause")
+
+    def resume_reading(self) -> None:
+        self.calls.append("resume")
+
+    def can_write_eof(self) -> bool:
+        return self._half_closes
+
+    def write_eof(self) -> None:
+        self.calls.append("eof")
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def is_closing(self) -> bool:
+        return "close" in self.calls
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+def connected(transport: FakeTransport) -> StreamHandshake:
+    stream = StreamHandshake()
+    stream.connection_made(transport)
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [(("192.0.2.7", 5000), "192.0.2.7"), (("::1", 5000, 0, 0), "::1"), ("/run/x.sock", ""), (None, "")],
+)
+def test_peer_is_the_host_of_its_address(address: object, peer: str) -> None:
+    assert connected(FakeTransport(address)).peer == peer
+
+
+def test_peer_is_paused_above_the_limit_and_resumed_by_the_next_read_that_waits() -> None:
+    async def run() -> None:
+        transport = FakeTransport()
+        stream = connected(transport)
+        stream.data_received(bytes(PAUSED_ABOVE))
+        assert (transport.calls, stream.is_full, stream.buffered) == ([], False, PAUSED_ABOVE)
+        stream.data_received(b"x")
+        stream.data_received(b"y")
+        assert (transport.calls, stream.is_full) == (["pause"], True)
+        assert await stream.read(PAUSED_ABOVE + 1) == bytes(PAUSED_ABOVE) + b"x"
+        assert transport.calls == ["pause"]  # nothing was waited for
+        reading = asyncio.create_task(stream.read(3))
+        await asyncio.sleep(0)
+        assert (transport.calls, stream.is_full) == (["pause", "resume"], False)
+        stream.data_received(b"z")
+        await asyncio.sleep(0)
+        assert not reading.done()
+        stream.data_received(b"!?")
+        assert await reading == b"yz!"
+        assert stream.unread() == b"?"
+
+    asyncio.run(run())
+
+
+def test_peer_is_not_paused_before_a_large_read_is_whole() -> None:
+    async def run() -> None:
+        transport = FakeTransport()
+        stream = connected(transport)
+        reading = asyncio.create_task(stream.read(PAUSED_ABOVE + 10))
+        await asyncio.sleep(0)
+        stream.data_received(bytes(PAUSED_ABOVE + 9))
+        stream.data_received(b"x")
+        assert transport.calls == []
+        stream.data_received(b"y")
+        assert transport.calls == ["pause"]
+        assert len(await reading) == PAUSED_ABOVE + 10
+        assert stream.unread() == b"y"
+        stream.data_received(bytes(PAUSED_ABOVE))  # no read waits, so the limit holds again
+        assert stream.is_full
+
+    asyncio.run(run())
+
+
+END = "the peer closed the connection during login"
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (lambda stream: stream.eof_received(), END),
+        (lambda stream: stream.connection_lost(None), "the connection was lost during login"),
+        (lambda stream: stream.connection_lost(BrokenPipeError("broken")), "broken"),
+        (lambda stream: (stream.eof_received(), stream.connection_lost(BrokenPipeError("later"))), END),
+    ],
+    ids=["end of file", "lost", "lost with an error", "both"],
+)
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_end_of_the_peer_reaches_every_call(
+    ends: Callable[[StreamHandshake], object], message: str, is_awaited: bool
+) -> None:
+    async def run() -> None:
+        transport = FakeTransport()
+        stream = connected(transport)
+        heard: list[int] = []
+        stream.on_heard = lambda: heard.append(stream.buffered)
+        stream.data_received(b"abc")
+        reading = asyncio.create_task(stream.read(5))
+        await asyncio.sleep(0)
+        if not is_awaited:
+            reading.cancel()
+            await asyncio.wait([reading])
+        ends(stream)
+        assert heard[:2] == [3, 3]  # once for the bytes, and for the end
+        if is_awaited:
+            with pytest.raises(ConnectionError, match=message):
+                await reading
+        assert await stream.read(2) == b"ab"  # what came before the end can be read
+        with pytest.raises(ConnectionError, match=message):
+            await stream.read(2)
+        with pytest.raises(ConnectionError, match=message):
+            stream.unread()
+        with pytest.raises(ConnectionError, match=message):
+            stream.hand_over(asyncio.Protocol())
+        stream.write(b"into the void")
+        assert (transport.written, transport.protocol) == (b"", None)
+
+    asyncio.run(run())
+
+
+def test_end_of_file_closes_the_transport() -> None:
+    assert not connected(FakeTransport()).eof_received()
+
+
+def test_stream_without_a_connection_fails_as_a_lost_one() -> None:
+    stream = StreamHandshake()
+    with pytest.raises(ConnectionResetError, match="never made"):
+        stream.write(b"x")
+    stream.close()  # there is nothing to close
+
+
+@pytest.mark.parametrize("size", [10, PAUSED_ABOVE + 1])
+def test_successor_gets_the_transport_and_what_was_not_read(size: int) -> None:
+    async def run() -> None:
+        transport = FakeTransport()
+        stream, successor = connected(transport), asyncio.Protocol()
+        heard: list[int] = []
+        stream.on_heard = lambda: heard.append(1)
+        stream.data_received(b"a" + bytes(size))
+        assert await stream.read(1) == b"a"
+        assert stream.unread(1) == bytes(size - 1)
+        assert stream.hand_over(successor) == bytes(size)
+        assert transport.protocol is successor
+        assert transport.calls == (["pause", "resume"] if size > PAUSED_ABOVE else [])
+        assert (stream.buffered, stream.is_full) == (0, False)
+        stream.connection_lost(None)
+        assert len(heard) == 1  # whoever listened before is not told of the successor's end
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("half_closes", [True, False])
+def test_lingering_reads_until_the_peer_has_closed(half_closes: bool) -> None:
+    async def run() -> None:
+        transport = FakeTransport(half_closes=half_closes)
+        stream = connected(transport)
+        lingering = asyncio.create_task(stream.linger())
+        for _ in range(3):
+            await asyncio.sleep(0)
+            stream.data_received(b"still talking")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not lingering.done()
+        assert stream.buffered < len(b"still talking")
+        stream.eof_received()
+        await lingering
+        assert transport.calls == (["eof"] if half_closes else [])
+        await stream.linger()  # the peer is gone: nothing is sent, and nothing is waited for
+        assert transport.calls == (["eof"] if half_closes else [])
+
+    asyncio.run(run())
+
+
+def test_stream_is_closed_once() -> None:
+    transport = FakeTransport()
+    stream = connected(transport)
+    stream.close()
+    stream.close()
+    assert transport.calls == ["close"]
+
+
+def test_tls_without_a_context_is_unavailable() -> None:
+    stream = connected(FakeTransport())
+    assert not stream.tls_offered
+    with pytest.raises(Unavailable, match="TLS is not set up"):
+        asyncio.run(stream.start_tls())
+
+
+async def _handshake(server: StreamHandshake, client: StreamHandshake) -> list[object]:
+    """Start TLS on both ends of a connection; return what came of it on each."""
+    loop = asyncio.get_running_loop()
+    for stream, end in zip((server, client), socket.socketpair(), strict=True):
+        await loop.connect_accepted_socket(lambda stream=stream: stream, end)  # type: ignore[misc]
+    try:
+        async with asyncio.timeout(within(20)):
+            return list(await asyncio.gather(server.start_tls(), client.start_tls(), return_exceptions=True))
+    finally:
+        server.close()
+        client.close()
+
+
+@pytest.mark.parametrize("name", ["localhost", "elsewhere"])
+@pytest.mark.parametrize("checks_name", [True, False])
+def test_client_checks_the_name_of_the_server_where_its_context_does(
+    tmp_path: Path, name: str, checks_name: bool
+) -> None:
+    issued = issue("localhost")
+    certificate = der(issued.certificate)
+    context = ssl.create_default_context(cadata=issued.authority)
+    context.check_hostname = checks_name
+    server = StreamHandshake(server_context(issued, tmp_path), certificate=certificate)
+    client = StreamHandshake(context, server_name=name)
+    assert client.tls_offered
+    outcome = uvloop.run(_handshake(server, client))[1]
+    if checks_name and name != "localhost":
+        assert isinstance(outcome, Unavailable)
+        assert "CERTIFICATE_VERIFY_FAILED" in outcome.message
+        assert client.channel_binding is None
+    else:
+        assert outcome is None
+        assert client.channel_binding == server.channel_binding == hashlib.sha256(certificate).digest()
+
+
+def test_server_without_its_certificate_at_hand_has_no_channel_binding(tmp_path: Path) -> None:
+    issued = issue("localhost")
+    server = StreamHandshake(server_context(issued, tmp_path))
+    client = StreamHandshake(ssl.create_default_context(cadata=issued.authority), server_name="localhost")
+    assert uvloop.run(_handshake(server, client)) == [None, None]
+    assert server.channel_binding is None
+    assert client.channel_binding is not None
+
+
+def _certificate(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+    algorithm: hashes.HashAlgorithm | None,
+) -> bytes:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
+    builder = x509.CertificateBuilder(
+        name, name, key.public_key(), 1, datetime(2026, 1, 1, tzinfo=UTC), datetime(2036, 1, 1, tzinfo=UTC)
+    )
+    return builder.sign(key, algorithm).public_bytes(Encoding.DER)  # type: ignore[arg-type]
+
+
+SHA256_WITH_RSA = bytes.fromhex("06092a864886f70d01010b")
+
+
+@pytest.mark.parametrize(("old", "number"), [("md5", 4), ("sha1", 5)])
+def test_channel_binding_replaces_broken_hashes_with_sha256(old: str, number: int) -> None:
+    """Libraries do not sign with these hashes any more, so another certificate is made to name them."""
+    signed = _certificate(rsa.generate_private_key(65537, 2048), hashes.SHA256())
+    certificate = signed.replace(SHA256_WITH_RSA, SHA256_WITH_RSA[:-1] + bytes([number]))
+    algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
+    assert algorithm is not None
+    assert algorithm.name == old
+    assert end_point(certificate) == hashlib.sha256(certificate).digest()
+
+
+@pytest.mark.parametrize("algorithm", [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()], ids=lambda found: found.name)
+def test_channel_binding_hashes_as_the_certificate_is_signed(algorithm: hashes.HashAlgorithm) -> None:
+    certificate = _certificate(ec.generate_private_key(ec.SECP256R1()), algorithm)
+    assert end_point(certificate) == hashlib.new(algorithm.name, certificate).digest()
+
+
+def test_channel_binding_of_a_signature_without_a_hash_is_sha256() -> None:
+    certificate = _certificate(ed25519.Ed25519PrivateKey.generate(), None)
+    assert end_point(certificate) == hashlib.sha256(certificate).digest()

@@ -27,7 +27,7 @@ from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 from postern.protocols.base import Side
 from postern.protocols.postgres.wire import PostgresWire
-from postern.relay.link import Close, Link, Park, Record, Send
+from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
 from postern.testing import postgres as pg
 from postern.testing.playbook import (
     Does,
@@ -328,6 +328,48 @@ def test_counters_of_the_session() -> None:
     link = Link(PostgresWire(), chain, clock=lambda: 0)
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("drop") + pg.parse("x") + pg.sync())
     assert (chain.session.metrics.operations, chain.session.metrics.refused) == (2, 1)
+
+
+def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
+    link = links(Asks())()
+    link.receive(Side.CLIENT, pg.query("select 1") + pg.query("review this"))
+    farewell = link.unrecorded("this session cannot be recorded", "58030")
+    assert farewell == pg.error("this session cannot be recorded", "58030", "FATAL")
+    assert link.parked is None
+    assert link.receive(Side.CLIENT, pg.query("select 2")) == []
+    assert link.receive(Side.TARGET, b"".join(ANSWER)) == []
+    assert link.resume("t1", FORWARD) == []
+    assert link.release() == link.client_finished() == link.target_finished() == []
+    assert link.end(EndReason.KILLED, "an admin killed this session", "57P01") == []
+    assert link.unrecorded("this session cannot be recorded", "58030") == b""
+    assert (link.open_batch, link.withholds, link.settles, link.swallows) == (0, False, False, False)
+
+
+def test_farewell_that_could_not_be_recorded_is_not_repeated() -> None:
+    link = links()()
+    link.end(EndReason.KILLED, "an admin killed this session", "57P01")
+    assert link.unrecorded("this session cannot be recorded", "58030") == b""
+
+
+@pytest.mark.parametrize("owed", [0, 1, MAX_FILLED, MAX_FILLED + 1])
+def test_farewell_behind_a_part_of_a_message_fills_it_with_zeros(owed: int) -> None:
+    link = links()()
+    link.receive(Side.CLIENT, pg.query("select 1"))
+    message = pg.data_row("x" * (MAX_FILLED + 100))
+    shown = sent(link.receive(Side.TARGET, message[: len(message) - owed]), Side.CLIENT)
+    assert len(shown) == len(message) - owed
+    last = sent(link.end(EndReason.KILLED, "an admin killed this session", "57P01"), Side.CLIENT)
+    error = pg.error("an admin killed this session", "57P01", "FATAL")
+    assert last == (bytes(owed) + error if owed <= MAX_FILLED else b"")
+
+
+def test_farewell_after_an_unrecorded_part_fills_what_the_client_lacked_before_it() -> None:
+    link = links()()
+    link.receive(Side.CLIENT, pg.query("select 1"))
+    message = pg.data_row("x" * 100)
+    link.receive(Side.TARGET, message[:-50])
+    link.receive(Side.TARGET, message[-50:-10])  # was not recorded, so the client does not have it
+    assert link.unrecorded("no", "58030") == bytes(50) + pg.error("no", "58030", "FATAL")
 
 
 @interpreted_only

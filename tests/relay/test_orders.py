@@ -1,4 +1,4 @@
-"""What an order carries of the trace of who waits for it."""
+"""What gateway and agent tell each other about a target."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ from uuid import uuid4
 
 import pytest
 from tests.support.spans import TRACEPARENT
+from tests.support.tables import cross
 
 from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
-from postern.errors import ProtocolViolation
-from postern.relay.orders import DIAL, Order
-from postern.relay.target import Channel, ChannelKind, Start
+from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
+from postern.protocols.asking import TargetRefused
+from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import DIAL, Order, answer_of, error_of, read_answer, refusal_of
+from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
+from postern.transport.messages import Refused
+
+MISSING = object()
+
+
+def short(value: object) -> str:
+    """Return a test id of bounded length."""
+    return "missing" if value is MISSING else repr(value)[:20] if not isinstance(value, str) else value
 
 
 @pytest.fixture
@@ -69,3 +80,124 @@ def test_a_channel_that_is_none_is_no_order(order: Order) -> None:
 @pytest.mark.parametrize("given", ["x", 7, None, [], TRACEPARENT + "\n", "0" * 100_000])
 def test_what_is_no_trace_is_none(order: Order, given: Any) -> None:
     assert Order.read({**order.message(DIAL), "traceparent": given}).trace == ""
+
+
+FULL_START = Start(
+    database="sales",
+    parameters={"application_name": "psql"},
+    arguments=("-c", "date"),
+    environment={"LANG": "C.UTF-8"},
+    terminal=Terminal(132, 43, "screen"),
+    channel=Channel(ChannelKind.EXEC, "uptime", "7f0c0a3e-0000-4000-8000-000000000000"),
+    host_keys=("ssh-ed25519 AAAA",),
+)
+REQUIRED = set(Order.__dataclass_fields__) - {"trace"}
+REQUIRED_OF_START = set(Start.__dataclass_fields__) - {"channel", "host_keys"}  # which older gateways do not send
+
+
+def change(message: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """Return the message with the field at `path` (`start.terminal.columns`) replaced, or left out."""
+    name, _, rest = path.partition(".")
+    if rest:
+        return {**message, name: change(message[name], rest, value)}
+    changed = {**message, name: value}
+    return {name: value for name, value in changed.items() if value is not MISSING}
+
+
+def full_message(order: Order) -> dict[str, Any]:
+    full = replace(order, command=("psql", "-X"), start=FULL_START)
+    message: dict[str, Any] = json.loads(json.dumps(full.message(DIAL)))
+    assert Order.read(message) == full
+    return message
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *((name, MISSING) for name in sorted(REQUIRED)),
+        *((f"start.{name}", MISSING) for name in sorted(REQUIRED_OF_START)),
+        *((f"start.terminal.{name}", MISSING) for name in ("columns", "rows", "name")),
+        *((f"start.channel.{name}", MISSING) for name in ("kind", "what", "login")),
+        *cross(("session_id", "connection_id"), ("not a UUID", 7, None)),
+        *cross(("verb", "type"), ("unknown", 7, None)),
+        *cross(("command",), (7, None)),
+        *cross(("secret",), (7, None, [], "PASS")),
+        *cross(("timeout",), ("soon", None, [], 10**400)),
+        *cross(("start",), (7, None, [], "start", {})),
+        *cross(("start.parameters", "start.environment"), (7, None, [])),
+        *cross(("start.arguments",), (7, None)),
+        *cross(("start.terminal",), (7, [], "xterm", {})),
+        *cross(("start.terminal.columns", "start.terminal.rows"), ("x", None, float("inf"))),
+        *cross(("start.channel",), (7, [], "exec", {})),
+        ("start.host_keys", 7),
+    ],
+    ids=short,
+)
+def test_order_with_a_malformed_field_is_refused(order: Order, path: str, value: Any) -> None:
+    message = change(full_message(order), path, value)
+    with pytest.raises(ProtocolViolation, match=r"an order that cannot be read \(\w*Error\)"):
+        Order.read(message)
+
+
+def test_refused_order_does_not_quote_its_secret(order: Order) -> None:
+    message = order.message(DIAL) | {"timeout": "eA=="}
+    with pytest.raises(ProtocolViolation) as refused:
+        Order.read(message)
+    assert "eA==" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_answer_carries_what_the_agent_reached() -> None:
+    reached = Target(StreamHandshake(), {"server_version": "17.2"}, (1 << 64) - 1, b"\0\xff")
+    target = Target(StreamHandshake())
+    read_answer(target, json.loads(json.dumps(answer_of(reached))))
+    assert (target.parameters, target.process, target.key) == (reached.parameters, reached.process, reached.key)
+    read_answer(target, answer_of(Target(StreamHandshake())))
+    assert (target.parameters, target.process, target.key) == ({}, 0, b"")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *((name, MISSING) for name in ("parameters", "process", "key")),
+        *cross(("parameters",), (7, None, [], "x")),
+        *cross(("process",), ("x", None, [], -1, 1 << 64, float("inf"), float("nan"))),
+        *cross(("key",), ("x", "abc", None, 7, [])),
+    ],
+)
+def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
+    answer = change(answer_of(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
+    with pytest.raises(ProtocolViolation, match="an agent's answer that cannot be read"):
+        read_answer(Target(StreamHandshake()), answer)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TargetRefused("password authentication failed", "28P01", "Check the password."),
+        TargetRefused("no"),
+        ProtocolViolation("not a server of that kind"),
+        TooMany("the agent has no more sessions"),
+        Denied("the agent's own policy does not allow it"),
+        Unavailable("nothing listens there"),
+    ],
+    ids=repr,
+)
+def test_gateway_raises_the_error_that_the_agent_had(error: PosternError) -> None:
+    raised = error_of(Refused(*refusal_of(error)))
+    assert (type(raised), raised.message) == (type(error), error.message)
+    if isinstance(error, TargetRefused):
+        assert isinstance(raised, TargetRefused)
+        assert (raised.code, raised.hint) == (error.code, error.hint)
+
+
+@pytest.mark.parametrize("code", ["", "Malformed", "KeyError", "SystemExit", "Unauthenticated"])
+def test_error_of_any_other_kind_makes_the_target_unavailable(code: str) -> None:
+    raised = error_of(Refused(code, "something else", {}))
+    assert (type(raised), raised.message) == (Unavailable, "something else")
+
+
+def test_refusal_by_a_target_needs_no_details() -> None:
+    raised = error_of(Refused("TargetRefused", "no", {}))
+    assert isinstance(raised, TargetRefused)
+    assert (raised.code, raised.hint) == ("", "")

@@ -116,7 +116,7 @@ class Orders:
     async def _cancel(self, incoming: Incoming, order: Order) -> None:
         try:
             process, key = int(incoming.request["process"]), bytes.fromhex(incoming.request["key"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise ProtocolViolation("an order to cancel that does not say what") from None
         await self._reach.cancel(order, process, key)
         end = End()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -109,13 +109,29 @@ def decode_header(prefix: bytes, body: bytes, crc: bytes) -> Header:
             session=UUID(values["session"]),
             organisation=UUID(values["organisation"]),
             segment=int(values["segment"]),
-            protocol=values["protocol"],
-            connection=values["connection"],
-            user=values["user"],
-            started_at=datetime.fromisoformat(values["started_at"]),
+            protocol=_read_text(values, "protocol"),
+            connection=_read_text(values, "connection"),
+            user=_read_text(values, "user"),
+            started_at=_read_time(values, "started_at"),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise Malformed("the header of this recording cannot be understood") from None
+
+
+def _read_text(values: Mapping[str, object], name: str) -> str:
+    """Return the field's text. Raises TypeError when it is of another type."""
+    text = values[name]
+    if not isinstance(text, str):
+        raise TypeError(name)
+    return text
+
+
+def _read_time(values: Mapping[str, object], name: str) -> datetime:
+    """Return the field's time. Raises ValueError when it has no offset from UTC."""
+    time = datetime.fromisoformat(_read_text(values, name))
+    if time.tzinfo is None:
+        raise ValueError(name)
+    return time
 
 
 def encode(event: Event, micros: int) -> bytes:
@@ -157,7 +173,7 @@ def decode(kind: int, payload: bytes) -> Event:
         raise Malformed(f"unknown kind of record {kind}")
     try:
         return decoder(payload)
-    except (struct.error, ValueError, TypeError, IndexError, AttributeError) as error:
+    except (struct.error, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise Malformed(f"a record of kind {kind} cannot be understood: {error}") from error
 
 

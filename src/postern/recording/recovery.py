@@ -181,8 +181,16 @@ def _told(session: UUID, reader: SegmentReader, mark: Mark | None = None) -> tup
         micros = micros if marked or isinstance(event, End) else at
         operations += isinstance(event, Operation)
         refused += isinstance(event, Refusal)
-    ended_at = None if micros is None else reader.header.started_at + timedelta(microseconds=micros)
+    ended_at = None if micros is None else _time_at(reader.header.started_at, micros)
     return Recovered(session, ended_at, operations, refused, reader.intact, reader.damage), marked
+
+
+def _time_at(started_at: datetime, micros: int) -> datetime:
+    """Return the time of a record. Raises Malformed for one beyond the year 9999."""
+    try:
+        return started_at + timedelta(microseconds=micros)
+    except OverflowError:
+        raise Malformed(f"a record says it was made {micros} microseconds after the start") from None
 
 
 def _marks(damage: str, micros: int, mark: Mark | None, *, marked: bool) -> bytes:

@@ -34,6 +34,7 @@ class RecordingTail(Tail):
         self._replay_of = replay_of
         self._since = since
         self._segment = 0
+        self._earliest = 0  # the segment that was looked for first; those from here to `_segment` are done with
         self._source: _Growing | _Whole | None = None
         self._replay: Replay | None = None
         self._rest: Rest | None = None
@@ -107,7 +108,7 @@ class RecordingTail(Tail):
     def _open(self) -> tuple[int, Event | Gap, int] | None:
         """The next segment, once it is there; a Gap when it will not be."""
         if self._segment == 0:
-            self._segment = seek.first_segment(self._session, self._since)
+            self._segment = self._earliest = seek.first_segment(self._session, self._since)
         try:
             reader = self._session.open(self._segment)
         except Malformed as error:  # its header may be on its way
@@ -129,6 +130,8 @@ class RecordingTail(Tail):
             return True
         first = seek.rendering_segment(self._session, self._segment, self._since)
         self._rest = Rest(come=first == 1)
+        if first >= self._earliest:  # from there to here is a gap, which was reported already
+            return True
         self._segment, before = first, self._segment
         return first == before
 

@@ -47,7 +47,7 @@ class Hook:
             hook = message["hook"]
             text = base64.b64decode(hook["text"], validate=True).decode()
             return cls(UUID(hook["id"]), text, str(hook["context"]), float(hook["seconds"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ProtocolViolation(f"a hook that cannot be read ({type(error).__name__})") from None
 
 
@@ -63,7 +63,7 @@ def answer_of(outcome: HookOutcome) -> dict[str, Any]:
 def read_answer(message: Mapping[str, Any]) -> HookOutcome:
     """Within its bounds, whatever the agent says. Raises ProtocolViolation."""
     code, output, reason = message.get("exit_code"), message.get("output"), message.get("reason")
-    is_code = code is None or (isinstance(code, int) and 0 <= code <= 255)
+    is_code = code is None or (isinstance(code, int) and not isinstance(code, bool) and 0 <= code <= 255)
     if not (is_code and isinstance(output, str) and isinstance(reason, str)):
         raise ProtocolViolation("an agent's answer to a hook that cannot be read")
     return HookOutcome(code, kept(output), reason[:MAX_REASON])

@@ -104,7 +104,7 @@ class Order:
                 timeout=float(message["timeout"]),
                 trace=parent_of(message.get(TRACEPARENT)),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             # The error's own text may quote a secret.
             raise ProtocolViolation(f"an order that cannot be read ({type(error).__name__})") from None
 
@@ -143,7 +143,13 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
         target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
         if not 0 <= target.process < 1 << 64:
             raise ValueError
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+    ):  # JSON has numbers beyond int() and float()
         raise ProtocolViolation("an agent's answer that cannot be read") from None
 
 
