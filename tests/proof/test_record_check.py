@@ -364,7 +364,7 @@ SEALED = {
     "gone review": json.loads(review(None)),
 }
 ABSENT = object()
-ANY = (ABSENT, None, True, 0, "x", str(REVIEW).replace("-", ""))
+ANY = (ABSENT, None, True, 0, "x", [], {}, [1], str(REVIEW).replace("-", ""))
 
 
 def _is_accepted(field: str, value: object) -> bool:

@@ -248,7 +248,8 @@ def _read(content: bytes) -> dict[str, Any]:
     """Raises Malformed unless it is a record to the letter."""
     values = parse(content)
     subject, kind, session = _subject(values), values.get("kind"), values.get("session")
-    if kind not in set(RecordKind) or not (session is None or _is_uuid(session)):
+    # A list of values, not a set: JSON may hold what has no hash.
+    if kind not in list(RecordKind) or not (session is None or _is_uuid(session)):
         raise Malformed("it is of no kind that there is, or its session has no identifier")
     names = {"kind", "subject"} | ({"session"} if kind == RecordKind.REVIEW else set())
     if values.get("gone") is True:
