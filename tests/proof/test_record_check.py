@@ -283,10 +283,14 @@ def three_batches() -> list[Record]:
     [
         ((1, 2, 3, 4, 5, 6), [], 6),
         ((), [(What.MISSING, 2), (What.MISSING, 3), (What.MISSING, 4)], 0),
+        ((2, 3, 4, 5, 6), [(What.MISSING, 2)], 4),
+        ((1, 2, 4, 5, 6), [(What.MISSING, 3)], 4),
+        ((1, 2, 3, 4, 5), [(What.MISSING, 4)], 4),
         ((1, 2, 5, 6), [(What.MISSING, 3)], 4),
         ((1, 2), [(What.MISSING, 3), (What.MISSING, 4)], 2),
         ((1, 2, 2, 3, 4, 5, 6), [(What.DOUBLED, 2)], 6),
         ((1, 2, 3, 1, 4, 5, 6), [(What.REORDERED, 3)], 6),
+        ((2, 1, 3, 4, 5, 6), [(What.REORDERED, 2), (What.MISSING, 2)], 4),
     ],
 )
 def test_records_are_read_in_order_and_without_gaps(

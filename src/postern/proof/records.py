@@ -149,6 +149,7 @@ class RecordCheck:
     def _close(self, batch: Batch) -> None:
         """All records of the batch have been read."""
         found, self._batch = self._batch, []
+        good = self._report.count  # without all records the digest cannot be compared, so none of them is proven
         if len(found) != batch.count:
             there = {record.number for record in found}
             missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
@@ -158,7 +159,6 @@ class RecordCheck:
             message = f"the records {batch.first} to {batch.last} are not those that the entry {batch.entry} seals"
             self._add(What.CHANGED, message, batch)
             return
-        good = self._report.count
         for record in found:
             self._compare(record, batch)
         proven = self._ledger.proves(batch.entry) and good == self._report.count
