@@ -173,6 +173,8 @@ def test_status_of_review_follows_transitions(before: ReviewStatus, after: Revie
         ("PENDING", {"voices": []}, True),  # who speaks once more replaces what they said
         *((status, {"voices": []}, False) for status in ("APPROVED", "PROCESSING", "EXECUTED")),
         *((status, {"voices": [OTHER_VOICE]}, False) for status in ("APPROVED", "PROCESSING", "EXECUTED")),
+        *((status, {"input": "select 1"}, False) for status in ("PENDING", "APPROVED", "PROCESSING", "EXECUTED")),
+        *((status, {"input": ""}, False) for status in ("PENDING", "APPROVED", "PROCESSING", "EXECUTED")),
     ],
 )
 def test_sealed_review_changes_only_as_its_status_allows(
@@ -189,6 +191,16 @@ def test_session_of_sealed_review_never_changes() -> None:
     for session in (None, UUID(int=1002)):
         report = history(review(), review(session=session), now=FACTS)
         assert found(report) == [(What.CHANGED, 2)]
+
+
+@pytest.mark.parametrize("status", ["PENDING", "APPROVED", "EXPIRED"])
+def test_purge_of_recording_deletes_statement_of_sealed_review(status: str) -> None:
+    before = {**FACTS, "status": status}
+    now = {**before, "input": ""}
+    assert history(review(before), review(now), now=now, purged="recording").is_good
+    other = {**before, "input": "select 1"}
+    assert found(history(review(before), review(other), now=other, purged="recording")) == [(What.CHANGED, 3)]
+    assert found(history(review(now), review(before), now=before, purged="recording")) == [(What.CHANGED, 3)]
 
 
 @pytest.mark.parametrize(

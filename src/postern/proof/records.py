@@ -55,12 +55,16 @@ def content_of(
         return values | {
             "status": str(facts["status"]),
             "asked": digest_of(facts["asked"]),
-            "input": digest_of({"review": str(subject), "input": facts["input"]}),
+            "input": _digest_of_input(str(subject), facts["input"]),
             "standing": digest_of(facts["standing"]),
             "voices": sorted(digest_of({"review": str(subject), **voice}) for voice in facts["voices"]),
         }
     except (KeyError, TypeError, AttributeError):
         raise Malformed("its facts are not those of a record") from None
+
+
+def _digest_of_input(subject: str, text: str) -> str:
+    return digest_of({"review": subject, "input": text})
 
 
 def digest_of_batch(contents: Iterable[bytes]) -> str:
@@ -185,12 +189,21 @@ class RecordCheck:
             self._compare_audit(record, sealed, now, batch)
             return
         before = self._reviews.get(subject)
-        if before is not None and not _follows(before.content, sealed):
+        if before is not None and not (_follows(before.content, sealed) and self._keeps_input(before.content, sealed)):
             self._add(
                 What.CHANGED, f"the review {subject} was changed against its rules (record {record.number})", batch
             )
         is_input_gone = record.facts is not None and record.facts.get("input") == ""
         self._reviews[subject] = _Newest(record.number, sealed, now, record.has_later, is_input_gone, batch.oldest)
+
+    def _keeps_input(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether the statement of a review is the same; a purge of its session's recording deletes it."""
+        if after.get("gone") or before.get("input") == after.get("input"):
+            return True
+        session = self._ledger.sessions.get(_uuid(after) or UUID(int=0))
+        # A part of the ledger may begin after the session's entries, and then says nothing about a purge.
+        is_purged = session is None or session.is_recording_purged
+        return is_purged and after["input"] == _digest_of_input(after["subject"], "")
 
     def _compare_audit(
         self, record: Record, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: Batch
@@ -225,7 +238,7 @@ class RecordCheck:
 
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a review that was as `before` says can be as `after` says."""
+    """Whether a review that was as `before` says can be as `after` says, whatever became of its statement."""
     if before.get("gone") or after.get("gone"):
         return bool(after.get("gone"))
     if before.get("asked") != after.get("asked") or before.get("session") != after.get("session"):
