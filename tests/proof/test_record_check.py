@@ -203,6 +203,13 @@ def test_purge_of_recording_deletes_statement_of_sealed_review(status: str) -> N
     assert found(history(review(now), review(before), now=before, purged="recording")) == [(What.CHANGED, 3)]
 
 
+@pytest.mark.parametrize(("session", "is_good"), [(None, False), (SESSION, False), (UUID(int=1002), True)])
+def test_deleted_statement_is_accepted_where_ledger_cannot_tell(session: UUID | None, *, is_good: bool) -> None:
+    """A part of the ledger knows nothing of older sessions; a review without a session has no purge."""
+    now = {**FACTS, "input": ""}
+    assert history(review(session=session), review(now, session), now=now).is_good == is_good
+
+
 @pytest.mark.parametrize(
     ("contents", "what"),
     [

@@ -200,10 +200,12 @@ class RecordCheck:
         """Whether the statement of a review is the same; a purge of its session's recording deletes it."""
         if after.get("gone") or before.get("input") == after.get("input"):
             return True
-        session = self._ledger.sessions.get(_uuid(after) or UUID(int=0))
+        session_id = _uuid(after)
+        if session_id is None or after["input"] != _digest_of_input(after["subject"], ""):
+            return False
+        session = self._ledger.sessions.get(session_id)
         # A part of the ledger may begin after the session's entries, and then says nothing about a purge.
-        is_purged = session is None or session.is_recording_purged
-        return is_purged and after["input"] == _digest_of_input(after["subject"], "")
+        return session is None or session.is_recording_purged
 
     def _compare_audit(
         self, record: Record, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: Batch
