@@ -175,6 +175,18 @@ def test_damage_leaves_only_entries_up_to_next_checkpoint_unproven(
     assert [number for number in range(1, 9) if ledger.proves(number)] == proven
 
 
+@pytest.mark.parametrize("first", [1, 3])
+def test_damage_leaves_first_entry_of_ledger_unproven(first: int) -> None:
+    writer = entries(6)
+    report = Report()
+    before = writer.entries[first - 2].hash if first > 1 else b""
+    ledger = LedgerCheck(ORG, first, before, {number: checkpoint_of(writer, number) for number in (4, 6)}, report)
+    for entry in writer.entries[first - 1 :]:
+        ledger.add(bytes(32) if entry.number == first + 1 else entry.hash, entry.content)
+    ledger.finish(None)
+    assert [number for number in range(first, 7) if ledger.proves(number)] == [5, 6]
+
+
 @pytest.mark.parametrize(("position", "what"), [(3, What.DOUBLED), (2, What.REORDERED), (1, What.REORDERED)])
 def test_entry_that_comes_again_is_finding_and_changes_nothing(position: int, what: What) -> None:
     writer = entries(4)

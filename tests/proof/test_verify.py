@@ -85,6 +85,7 @@ def test_only_sessions_that_began_in_time_are_expected(
     none = run(replace(made, segments={}), scope(**bounds), [])
     assert found(none) == [(What.MISSING, UUID(int=1000 + number)) for number in inside]
     everything = run(replace(made, segments={}), scope(**bounds, with_segments=False))
+    assert all("outside of what was exported" in one.message for one in everything.findings)
     outside = [number for number in (1, 2, 3, 4) if number not in inside]
     assert found(everything) == [(What.FOREIGN, UUID(int=1000 + number)) for number in outside]
 
@@ -125,6 +126,7 @@ def test_session_that_ledger_does_not_know_is_pending_only_in_live_store(
     made.segments |= other.segments
     report = run(made, scope(is_live=is_live), [*sessions_of(made), replace(extra, entry=entry)])
     assert found(report) == ([] if is_pending else [(What.FOREIGN, extra.session_id)])
+    assert all("not in the ledger" in one.message for one in report.findings)
     assert (report.sessions_pending, report.sessions_proven) == (1 if is_pending else 0, 4)
 
 
