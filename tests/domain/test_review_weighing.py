@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -35,7 +36,7 @@ def person(number: int) -> Person:
 OWNER, ANN, BOB = person(1), person(2), person(3)
 
 
-def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: object) -> Review:
+def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: Any) -> Review:
     one = Review(
         id=uuid4(),
         org_id=uuid4(),
@@ -49,7 +50,7 @@ def review(*demands: Demand, voices: tuple[Voice, ...] = (), **fields: object) -
         expires_at=AT + HOUR,
         voices=voices,
     )
-    return replace(one, **fields)  # type: ignore[arg-type]
+    return replace(one, **fields)
 
 
 def voice(reviewer: Person, *groups: str, forced: bool = False) -> Voice:
@@ -144,7 +145,7 @@ def test_demands_are_compared_without_order_of_groups() -> None:
 def test_time_of_review_is_over_at_its_last_moment(
     kind: ReviewKind, status: ReviewStatus, field: str, *, is_lapsed_at_end: bool
 ) -> None:
-    times: dict[str, object] = {"expires_at": AT + 9 * HOUR, "revoke_at": AT + 9 * HOUR, field: AT + HOUR}
+    times: dict[str, Any] = {"expires_at": AT + 9 * HOUR, "revoke_at": AT + 9 * HOUR, field: AT + HOUR}
     one = review(kind=kind, status=status, **times)
     assert not one.has_lapsed(AT + HOUR - timedelta(microseconds=1))
     assert one.has_lapsed(AT + HOUR) is is_lapsed_at_end
@@ -167,7 +168,7 @@ def test_outcome_of_expired_review_tells_whether_it_was_approved(
     """Hours from the moment at which the review expires."""
     end = AT + HOUR
     times = {"decided_at": decided, "revoke_at": revoke}
-    fields = {name: None if hours is None else end + hours * HOUR for name, hours in times.items()}
+    fields: dict[str, Any] = {name: None if hours is None else end + hours * HOUR for name, hours in times.items()}
     assert review(kind=kind, status=ReviewStatus.EXPIRED, **fields).outcome is outcome
 
 

@@ -308,10 +308,14 @@ def test_entry_binds_facts_of_its_version(kind: Kind, binds: int) -> None:
 
 def test_each_entry_of_session_binds_facts_of_its_own_version() -> None:
     facts: dict[str, Fact] = {"user": "ann", "masked": 3}
-    old, new = {"facts": digest_of({"user": "ann"})}, {"facts": digest_of(facts), "binds": 2}
+    old: dict[str, Fact] = {"facts": digest_of({"user": "ann"})}
+    new: dict[str, Fact] = {"facts": digest_of(facts), "binds": 2}
     for opened, closed in ((old, new), (new, old)):
         for kinds in ((Kind.OPENED, Kind.CLOSED), (Kind.CLOSED, Kind.OPENED)):
-            contents = {Kind.OPENED: {**OPENED, **opened}, Kind.CLOSED: {**CLOSED, **closed}}
+            contents: dict[Kind, dict[str, Fact]] = {
+                Kind.OPENED: {**OPENED, **opened},
+                Kind.CLOSED: {**CLOSED, **closed},
+            }
             ledger, _ = check(ledger_of(*((kind, SESSION, contents[kind]) for kind in kinds)))
             one = ledger.sessions[SESSION]
             assert one.opens(facts)

@@ -387,7 +387,7 @@ SEALED = {
     "gone review": json.loads(review(None)),
 }
 ABSENT = object()
-ANY = (ABSENT, None, True, 0, "x", [], {}, [1], str(REVIEW).replace("-", ""))
+ANY: tuple[Any, ...] = (ABSENT, None, True, 0, "x", [], {}, [1], str(REVIEW).replace("-", ""))
 
 
 def _is_accepted(field: str, value: object) -> bool:
