@@ -71,7 +71,7 @@ ROOMS = {
         ("domain/review_weighing.py", "domain/review_groups.py", "domain/review.py", "services/reviews"),
         ("tests/domain", "tests/services/reviews", "tests/services/test_review_rules.py"),
     ),
-    "proof": Room(("proof",), ("tests/proof", "tests/services/recordings/test_verifier.py")),
+    "proof": Room(("proof",), ("tests/proof",)),
     "relay": Room(
         ("relay",),
         (

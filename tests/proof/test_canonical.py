@@ -82,3 +82,34 @@ def test_quick_way_for_ascii_names_writes_the_same_bytes(value: dict[str, Any]) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_is_plain", lambda _: False)
         assert canonical(value) == quick
+
+
+@pytest.mark.parametrize("value", [LARGEST, -LARGEST, 0, "\U0001f600", "\u20ac", True, None, [], {}, [{"\ufb33": [1]}]])
+@pytest.mark.parametrize("name", ["a", "\U0001f600"])
+def test_border_values_have_canonical_form(name: str, value: Any) -> None:
+    assert parse(canonical({name: value})) == {name: value}
+
+
+@pytest.mark.parametrize("names", [["\ufb33", "\U0001f600"], ["a", "\ufb33", "\U0001f600"], ["\u00f6", "z"]])
+def test_names_have_one_order_at_every_depth(names: list[str]) -> None:
+    """The character outside of the basic plane comes before U+FB33 in UTF-16 and after it by code point."""
+    ordered = sorted(names, key=lambda name: name.encode("utf-16-be"))
+    for inner in (dict.fromkeys(names, 1), dict.fromkeys(reversed(names), 1)):
+        for value in (inner, {"x": inner}, {"x": [inner]}):
+            text = canonical(value).decode()
+            assert [name for name in text if name in names] == ordered
+
+
+@pytest.mark.parametrize("value", [LARGEST + 1, -LARGEST - 1, 1.5, b"x", (1.5,), "\ud800", {1: 2}])
+@pytest.mark.parametrize("name", ["a", "\u20ac"])
+def test_value_without_canonical_form_is_rejected_at_every_depth(name: str, value: Any) -> None:
+    for outer in ({name: value}, {"a": [value]}, {"a": {name: value}}):
+        with pytest.raises(Malformed):
+            canonical(outer)
+
+
+def test_number_is_written_as_number_and_not_as_boolean() -> None:
+    class Count(int):
+        pass
+
+    assert canonical({"a": Count(1), "b": (1, 2)}) == b'{"a":1,"b":[1,2]}'

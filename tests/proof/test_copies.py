@@ -6,10 +6,22 @@ from uuid import UUID
 
 import pytest
 import zstandard
-from tests.support.proofs import segment_bytes, stored
+from tests.support.proofs import BEGIN, ORG, segment_bytes, stored
 
 from postern.errors import Malformed
+from postern.interception.events import Shown
 from postern.proof.copies import locate, measure, plain
+from postern.recording.records import (
+    FILE_PREFIX,
+    MAGIC,
+    MAX_HEADER,
+    MAX_PAYLOAD,
+    PREFIX,
+    SHOWN,
+    Header,
+    encode,
+    encode_header,
+)
 
 PLAIN = segment_bytes(UUID(int=1), 1, is_last=True, texts=[f"select {at}" for at in range(50)])
 
@@ -62,3 +74,84 @@ def test_the_first_damaged_record_is_located() -> None:
     assert found is not None
     assert found[0] == 0
     assert found[1] <= header_end + 200
+
+
+HEADER = encode_header(Header(UUID(int=1), ORG, "postgres", "shop", "ann@example.com", BEGIN, 1))
+RECORDS = [encode(Shown(b"row %d" % number), number * 1000) for number in range(5)]
+
+
+def _edit(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("number", [0, 1, 4])
+def test_damage_is_located_to_the_record(number: int, *, is_stored: bool) -> None:
+    begin = len(HEADER) + sum(map(len, RECORDS[:number]))
+    end = begin + len(RECORDS[number])
+    whole = HEADER + b"".join(RECORDS)
+    for at in (begin + PREFIX.size, end - 1):  # in its content, and in its checksum
+        damaged = _edit(whole, at)
+        assert locate([stored(damaged) if is_stored else damaged]) == (begin, end)
+        assert locate([bytes([one]) for one in damaged]) == (begin, end)
+
+
+def test_damage_of_header_is_located() -> None:
+    whole = HEADER + b"".join(RECORDS)
+    assert locate([_edit(whole, len(HEADER) - 1)]) == (0, len(HEADER))
+    assert locate([_edit(whole, FILE_PREFIX.size)]) == (0, len(HEADER))
+    assert locate([_edit(whole, 0)]) == (0, FILE_PREFIX.size)
+    length = FILE_PREFIX.pack(MAGIC, 1, MAX_HEADER + 1)
+    assert locate([length + bytes(MAX_HEADER + 100)]) == (0, FILE_PREFIX.size)
+
+
+def test_impossible_length_of_record_is_located_to_the_end() -> None:
+    """A length that may be is followed by a record that is not whole."""
+    whole = HEADER + b"".join(RECORDS[:2])
+    end = len(whole) + 500
+    for length, begin in ((MAX_PAYLOAD + 1, len(whole)), (MAX_PAYLOAD, len(whole) + PREFIX.size)):
+        prefix = PREFIX.pack(length, SHOWN, 1)
+        assert locate([whole + prefix + bytes(200), bytes(300 - PREFIX.size)]) == (begin, end)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_cut_is_located_to_the_record_that_is_not_whole(number: int) -> None:
+    begin = len(HEADER) + sum(map(len, RECORDS[:number]))
+    whole = HEADER + b"".join(RECORDS)
+    for left in (1, PREFIX.size, PREFIX.size + 1, len(RECORDS[number]) - 1):
+        found = locate([whole[: begin + left]])
+        assert found is not None
+        assert begin <= found[0] <= begin + left
+        assert found[1] == begin + left
+    assert locate([whole[:begin]]) is None
+    assert locate([whole[:begin], b"", whole[begin:], b""]) is None
+    assert locate([]) == (0, 0)
+
+
+def test_damaged_frame_is_located_where_reading_ends() -> None:
+    packed = stored(HEADER + b"".join(RECORDS))
+    found = locate([packed[:-1]])
+    assert found is not None
+    assert found[0] == found[1]
+    assert locate([packed + b"x"]) is not None
+
+
+@pytest.mark.parametrize("pieces", [[], [b""], [b"x"], [b"x", b"", b"yz"]])
+def test_plain_pieces_are_measured_as_they_come(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    assert measure(pieces) == (len(data), hashlib.sha256(data).digest())
+    assert b"".join(plain(pieces)) == data
+
+
+def test_compressed_pieces_of_any_size_are_measured() -> None:
+    data = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(300))
+    packed = stored(data)
+    for size in (4, 100, 1023, 1024, 1025, 5000):
+        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+        assert measure(pieces) == (len(data), hashlib.sha256(data).digest())
+    for tail in ([b"x"], [b"", b"x"]):
+        with pytest.raises(Malformed, match="behind its end"):
+            measure([packed, *tail])
+    for cut in (4, 5, 2000, len(packed) - 1):
+        with pytest.raises(Malformed, match="ends early"):
+            measure([packed[:cut]])

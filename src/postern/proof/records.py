@@ -55,12 +55,16 @@ def content_of(
         return values | {
             "status": str(facts["status"]),
             "asked": digest_of(facts["asked"]),
-            "input": digest_of({"review": str(subject), "input": facts["input"]}),
+            "input": _digest_of_input(str(subject), facts["input"]),
             "standing": digest_of(facts["standing"]),
             "voices": sorted(digest_of({"review": str(subject), **voice}) for voice in facts["voices"]),
         }
     except (KeyError, TypeError, AttributeError):
         raise Malformed("its facts are not those of a record") from None
+
+
+def _digest_of_input(subject: str, text: str) -> str:
+    return digest_of({"review": subject, "input": text})
 
 
 def digest_of_batch(contents: Iterable[bytes]) -> str:
@@ -149,6 +153,7 @@ class RecordCheck:
     def _close(self, batch: Batch) -> None:
         """All records of the batch have been read."""
         found, self._batch = self._batch, []
+        good = self._report.count  # without all records the digest cannot be compared, so none of them is proven
         if len(found) != batch.count:
             there = {record.number for record in found}
             missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
@@ -158,7 +163,6 @@ class RecordCheck:
             message = f"the records {batch.first} to {batch.last} are not those that the entry {batch.entry} seals"
             self._add(What.CHANGED, message, batch)
             return
-        good = self._report.count
         for record in found:
             self._compare(record, batch)
         proven = self._ledger.proves(batch.entry) and good == self._report.count
@@ -185,12 +189,23 @@ class RecordCheck:
             self._compare_audit(record, sealed, now, batch)
             return
         before = self._reviews.get(subject)
-        if before is not None and not _follows(before.content, sealed):
+        if before is not None and not (_follows(before.content, sealed) and self._keeps_input(before.content, sealed)):
             self._add(
                 What.CHANGED, f"the review {subject} was changed against its rules (record {record.number})", batch
             )
         is_input_gone = record.facts is not None and record.facts.get("input") == ""
         self._reviews[subject] = _Newest(record.number, sealed, now, record.has_later, is_input_gone, batch.oldest)
+
+    def _keeps_input(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether the statement of a review is the same; a purge of its session's recording deletes it."""
+        if after.get("gone") or before.get("input") == after.get("input"):
+            return True
+        session_id = _uuid(after)
+        if session_id is None or after["input"] != _digest_of_input(after["subject"], ""):
+            return False
+        session = self._ledger.sessions.get(session_id)
+        # A part of the ledger may begin after the session's entries, and then says nothing about a purge.
+        return session is None or session.is_recording_purged
 
     def _compare_audit(
         self, record: Record, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: Batch
@@ -225,7 +240,7 @@ class RecordCheck:
 
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a review that was as `before` says can be as `after` says."""
+    """Whether a review that was as `before` says can be as `after` says, whatever became of its statement."""
     if before.get("gone") or after.get("gone"):
         return bool(after.get("gone"))
     if before.get("asked") != after.get("asked") or before.get("session") != after.get("session"):
@@ -248,7 +263,8 @@ def _read(content: bytes) -> dict[str, Any]:
     """Raises Malformed unless it is a record to the letter."""
     values = parse(content)
     subject, kind, session = _subject(values), values.get("kind"), values.get("session")
-    if kind not in set(RecordKind) or not (session is None or _is_uuid(session)):
+    # A list of values, not a set: JSON may hold what has no hash.
+    if kind not in list(RecordKind) or not (session is None or _is_uuid(session)):
         raise Malformed("it is of no kind that there is, or its session has no identifier")
     names = {"kind", "subject"} | ({"session"} if kind == RecordKind.REVIEW else set())
     if values.get("gone") is True:

@@ -214,11 +214,13 @@ async def test_an_audit_entry_deleted_before_it_is_sealed_is_found(records: Reco
     assert str(newest) in finding.message
 
 
-async def test_a_decided_review_that_is_sealed_again_is_found(records: Records) -> None:
+@pytest.mark.parametrize("change", ["status = 'APPROVED'", "input = 'select 1'"])
+async def test_a_decided_review_that_is_sealed_again_is_found(records: Records, change: str) -> None:
     """Who can write to the queue can have the gateway seal a review again, but not against the rules of reviews."""
     evidence = await Evidence.make(records)
-    await evidence.sql("update reviews set status = 'APPROVED' where id = :id", evidence.decided.id)
-    values = {"org_id": records.world.org_id, "kind": "review", "subject": evidence.decided.id, "session_id": None}
+    await evidence.sql(f"update reviews set {change} where id = :id", evidence.decided.id)
+    session = evidence.decided.session_id
+    values = {"org_id": records.world.org_id, "kind": "review", "subject": evidence.decided.id, "session_id": session}
     async with records.world.database.statement() as connection:
         await connection.execute(insert(record_queue).values(**values, at=records.world.clock()))
     await evidence.services.checkpoints.make(records.user)

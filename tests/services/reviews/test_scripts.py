@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from datetime import time, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.services.reviews.desk import MEANS, SOURCE, Desk
@@ -13,7 +14,7 @@ from tests.services.reviews.desk import MEANS, SOURCE, Desk
 from postern.domain.command import Invocation
 from postern.domain.connection import ConnectionType, Toggle
 from postern.domain.features import Feature
-from postern.domain.review import Choice, ReviewStatus
+from postern.domain.review import Choice, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus
 from postern.domain.time_window import TimeWindow
@@ -32,6 +33,20 @@ async def run(desk: Desk, session: Session) -> None:
 
 async def status(desk: Desk, session: Session) -> tuple[SessionStatus, ReviewStatus]:
     return (await desk.session(session)).status, (await desk.review_of(session)).status
+
+
+async def test_only_review_of_script_shows_script_of_its_session(desk: Desk) -> None:
+    """A statement may be held while its session runs a script: its reviewers decide on the statement alone."""
+    review = await desk.review_of(await desk.submit("delete from t"))
+    shown = {
+        (kind, has_session): await desk.services.reviews.script(
+            replace(review, kind=kind, session_id=review.session_id if has_session else None)
+        )
+        for kind in ReviewKind
+        for has_session in (True, False)
+    }
+    assert {case for case, script in shown.items() if script is not None} == {(ReviewKind.ONETIME, True)}
+    assert await desk.services.reviews.script(replace(review, session_id=uuid4())) is None
 
 
 async def test_a_script_waits_runs_once_and_is_done(desk: Desk) -> None:

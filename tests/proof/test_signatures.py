@@ -1,0 +1,133 @@
+"""Which checkpoints are trusted, and which are findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from tests.support.proofs import BEGIN, ORG, SECOND
+
+from postern.domain.ledger import Checkpoint, Head
+from postern.proof.checkpoints import line_of, new_key, signed
+from postern.proof.findings import Report, What
+from postern.proof.signatures import SignatureCheck
+
+KEY, NEXT, LAST = (new_key(ORG, BEGIN) for _ in range(3))
+FOREIGN = new_key(UUID(int=8), BEGIN)
+
+
+def checkpoint(number: int, *, by: object = None, introduces: bytes | None = None, content: bytes = b"") -> Checkpoint:
+    key = KEY if by is None else by
+    assert isinstance(key, type(KEY))
+    return signed(key, Head(number, content or bytes(32)), BEGIN + number * SECOND, introduces)
+
+
+def check(
+    given: list[Checkpoint], anchored: tuple[Checkpoint, ...] = (), *, keys: tuple[bytes, ...] = (KEY.public,)
+) -> tuple[list[int], Report]:
+    """Return the numbers of the checkpoints that are trusted, and the report."""
+    report = Report()
+    signatures = SignatureCheck(ORG, keys, report)
+    for one in given:
+        signatures.add(line_of(one))
+    for one in anchored:
+        signatures.add_anchored(line_of(one))
+    return list(signatures.finish()), report
+
+
+def found(report: Report) -> list[tuple[What, int | None]]:
+    return [(finding.what, finding.entry) for finding in report.findings]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((1, 2, 9), []),
+        ((1, 1), [(What.DOUBLED, 1)]),
+        ((2, 1), [(What.REORDERED, 1)]),
+        ((1, 3, 2, 3), [(What.REORDERED, 2)]),
+        ((1, 2, 2, 3), [(What.DOUBLED, 2)]),
+    ],
+)
+def test_checkpoints_of_export_come_in_order_and_once(
+    numbers: tuple[int, ...], expected: list[tuple[What, int]]
+) -> None:
+    trusted, report = check([checkpoint(number) for number in numbers])
+    assert found(report) == expected
+    assert trusted == sorted(set(numbers))
+    assert (report.checkpoints, report.anchored) == (len(numbers), 0)
+
+
+def test_checkpoint_of_other_organisation_is_finding_in_export_only() -> None:
+    other = checkpoint(2, by=FOREIGN)
+    trusted, report = check([checkpoint(1), other], keys=(KEY.public, FOREIGN.public))
+    assert (trusted, found(report)) == ([1], [(What.FOREIGN, None)])
+    trusted, report = check([checkpoint(1)], (other,), keys=(KEY.public, FOREIGN.public))
+    assert (trusted, found(report), report.anchored) == ([1], [], 0)
+
+
+def test_line_that_is_no_checkpoint_is_finding_in_export_and_anchor() -> None:
+    for add in (SignatureCheck.add, SignatureCheck.add_anchored):
+        report = Report()
+        add(SignatureCheck(ORG, [KEY.public], report), b"x")
+        assert found(report) == [(What.UNREADABLE, None)]
+
+
+def test_checkpoints_of_anchors_are_trusted_and_counted_apart() -> None:
+    trusted, report = check([checkpoint(2), checkpoint(4)], (checkpoint(3), checkpoint(5), checkpoint(3)))
+    assert report.is_good
+    assert (trusted, report.checkpoints, report.anchored) == ([2, 3, 4, 5], 2, 3)
+
+
+def test_two_checkpoints_of_one_entry_are_two_histories() -> None:
+    trusted, report = check([checkpoint(2)], (checkpoint(2, content=b"x" * 32),))
+    assert (trusted, found(report)) == ([2], [(What.REWRITTEN, 2)])
+    assert (report.checkpoints, report.anchored) == (1, 0)
+
+
+def test_checkpoint_with_wrong_signature_is_forged() -> None:
+    trusted, report = check([checkpoint(1), replace(checkpoint(2), signature=bytes(64)), checkpoint(3)])
+    assert (trusted, found(report)) == ([1, 3], [(What.FORGED, 2)])
+
+
+def test_no_trusted_checkpoint_proves_nothing() -> None:
+    assert found(check([])[1]) == [(What.UNPROVEN, None)]
+    trusted, report = check([checkpoint(1, by=NEXT)])
+    assert (trusted, found(report)) == ([], [(What.FORGED, 1), (What.UNPROVEN, None)])
+
+
+def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
+    handover = checkpoint(2, introduces=NEXT.public)
+    trusted, report = check([checkpoint(1), handover, checkpoint(3, by=NEXT)])
+    assert (trusted, found(report)) == ([1, 2, 3], [])
+    trusted, report = check([handover, checkpoint(3), checkpoint(4, by=NEXT)])
+    assert (trusted, found(report)) == ([2, 4], [(What.FORGED, 3)])
+    # A second signature for the entry of the hand-over is the same statement.
+    trusted, report = check([handover], (checkpoint(2),))
+    assert (trusted, found(report)) == ([2], [])
+
+
+@pytest.mark.parametrize(
+    ("given", "trusted", "expected", "notes"),
+    [
+        # The key that was given is the newest: older checkpoints are covered, if the hand-over is there.
+        (["old 1", "old 2 introduces", "new 3"], [3], [], 1),
+        (["old 1", "new 3"], [3], [(What.FORGED, 1)], 0),
+        (["old 2 introduces", "new 3", "old 4"], [3], [(What.FORGED, 4)], 1),
+        (["old 2 introduces"], [], [(What.FORGED, 2), (What.UNPROVEN, None)], 0),
+        (["old 2 introduces other", "new 3"], [3], [(What.FORGED, 2)], 0),
+        (["old 3 introduces", "new 3"], [3], [(What.DOUBLED, 3), (What.FORGED, 3)], 0),
+    ],
+)
+def test_checkpoints_of_older_key_need_its_hand_over(
+    given: list[str], trusted: list[int], expected: list[tuple[What, int | None]], notes: int
+) -> None:
+    made = []
+    for text in given:
+        who, number, *rest = text.split()
+        introduced = LAST.public if "other" in rest else NEXT.public
+        by = KEY if who == "old" else NEXT
+        made.append(checkpoint(int(number), by=by, introduces=introduced if rest else None))
+    numbers, report = check(made, keys=(NEXT.public,))
+    assert (numbers, found(report), len(report.notes)) == (trusted, expected, notes)
