@@ -143,13 +143,7 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
         target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
         if not 0 <= target.process < 1 << 64:
             raise ValueError
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-    ):  # JSON has numbers beyond int() and float()
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):  # JSON has numbers beyond int()
         raise ProtocolViolation("an agent's answer that cannot be read") from None
 
 
