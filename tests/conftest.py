@@ -31,6 +31,13 @@ settings.register_profile(
 settings.load_profile("postern")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Names of tests must be the same in each process that runs some of them, so an object's address is none."""
+    named_by_address = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    if named_by_address:
+        raise pytest.UsageError(f"give these tests names of their own (ids=…): {named_by_address[:5]}")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server per test run. Missing binaries are an error under CI=true, else a visible skip."""

@@ -65,7 +65,9 @@ def test_hook_with_a_malformed_field_is_refused(changes: dict[str, Any]) -> None
         Hook.read(hook_message(**changes))
 
 
-@pytest.mark.parametrize("hook", [MISSING, None, 7, "text", [], {}], ids=str)
+@pytest.mark.parametrize(
+    "hook", [MISSING, None, 7, "text", [], {}], ids=lambda hook: "missing" if hook is MISSING else str(hook)
+)
 def test_message_without_a_hook_is_refused(hook: Any) -> None:
     message = {} if hook is MISSING else {"hook": hook}
     with pytest.raises(ProtocolViolation, match="a hook that cannot be read"):
