@@ -14,6 +14,7 @@ Everything happens in a copy of the tree, so that an interrupted run leaves no m
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import random
 import shutil
@@ -192,8 +193,14 @@ def _keep_sample(database: WorkDB, sample: int, seed: int) -> int:
 
 
 def _is_decorator(mutation: MutationSpec) -> bool:
-    lines: list[str] = Path(ROOT, mutation.module_path).read_text().splitlines()
-    return lines[mutation.start_pos[0] - 1].lstrip().startswith("@")
+    line = _lines(Path(ROOT, mutation.module_path))[mutation.start_pos[0] - 1]
+    return line.lstrip().startswith("@")
+
+
+@functools.cache
+def _lines(path: Path) -> list[str]:
+    """Rooms have thousands of mutants in few files."""
+    return path.read_text().splitlines()
 
 
 def _survivors(database: WorkDB) -> Iterator[tuple[MutationSpec, str]]:

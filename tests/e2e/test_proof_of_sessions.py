@@ -20,6 +20,7 @@ import pytest
 from tests.e2e.test_access_rules import login_token, tunnelled
 from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_issues import Archivist
+from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
 from tests.support.features import Client, Mysql, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
@@ -42,7 +43,6 @@ from postern.services.runbooks.schedules import ScheduleFields
 pytestmark = pytest.mark.slow
 
 RUNBOOK = "shown.runbook.sql"
-YEARLY = "0 0 1 1 *"  # a schedule that is due only when a test says so
 
 Finish = Callable[[bool], None]
 """Waits until the client or script is done. It is told whether it was admitted."""
