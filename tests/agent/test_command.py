@@ -292,7 +292,7 @@ def test_a_terminal_has_its_size_and_can_change_it(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "--norc", terminal=SHELL, stdin=None)
         command.send(m.frame(m.STDIN, b"stty size; echo $TERM; tty\r"))
-        await command.client.until(lambda: "30 100" in command.client.text())
+        await command.client.until(lambda: "bash-" in command.client.text().partition("30 100")[2])
         command.send(m.resize(77, 11), m.frame(m.STDIN, b"stty size; exit 5\r"))
         assert await command.ended() == m.Exit(5, "")
         assert "11 77" in command.client.text()

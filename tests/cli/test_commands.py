@@ -49,9 +49,10 @@ def newest(gateway: Gateway) -> dict[str, object]:
 def test_a_shell_at_a_terminal(sit: Callable[..., Sitting], gateway: Gateway) -> None:
     sitting = sit("connect", "shell")
     sitting.shows("bash-")
-    sitting.type("stty size; echo $TERM\r")
+    sitting.type("PS1='re''ady> '; stty size; echo $TERM\r")
     sitting.shows("25 95")
     sitting.shows("xterm")
+    sitting.shows("ready> ")
     sitting.size(12, 60)
     os.killpg(sitting.process.pid, signal.SIGWINCH)
     sitting.type("until [ \"$(stty size)\" = '12 60' ]; do sleep 0.1; done; echo res''ized\r")

@@ -260,8 +260,9 @@ async def _talk(gateway: Gateway, token: str, request: dict[str, Any], work: Tal
 
 def test_a_terminal(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
-        opened.type("stty size\r")
+        opened.type("PS1='re''ady> '; stty size\r")
         await opened.shows("20 90")
+        await opened.shows("ready> ")
         opened.send(m.resize(50, 10))
         opened.type("stty size; exit 9\r")
         await opened.shows("10 50")

@@ -68,6 +68,12 @@ async def shows(process: asyncssh.SSHClientProcess[bytes], what: bytes) -> None:
     await process.stdout.readuntil(what)
 
 
+async def resize(process: asyncssh.SSHClientProcess[bytes], columns: int, rows: int) -> None:
+    """At a prompt: bash writes the size back that it has just read when it begins to read a line."""
+    await shows(process, b"bash-")
+    process.change_terminal_size(columns, rows)
+
+
 def newest(gateway: Gateway) -> dict[str, Any]:
     return gateway.sessions()[0]
 
@@ -115,7 +121,7 @@ async def test_it_is_seen_while_it_runs(gateway: Gateway, api: httpx.Client) -> 
             while b"first\r\n" not in text(seen, "o"):  # it runs on, and is waited for by nobody
                 await some.wait()
                 some.clear()
-            process.change_terminal_size(100, 31)
+            await resize(process, 100, 31)
             process.stdin.write(b"echo sec''ond; exit 3\r")
             assert (await process.wait()).exit_status == 3
         assert await watching == {"reason": "client_closed", "detail": None, "exit_code": 3}
@@ -129,7 +135,7 @@ async def test_it_is_taken_away_and_replayed(gateway: Gateway, api: httpx.Client
     async with asyncio.timeout(PATIENT), at_a_terminal(gateway) as process:
         process.stdin.write("echo grü''n\r".encode())
         await shows(process, "grün\r\n".encode())
-        process.change_terminal_size(100, 31)
+        await resize(process, 100, 31)
         process.stdin.write(b"stty size; printf '\\033[31mr''ed\\n'\r")
         await shows(process, b"\x1b[31mred\r\n")
         process.stdin.write(b"exit\r")
@@ -190,7 +196,7 @@ async def test_a_window_that_changes_all_the_time_ends_up_right(
             if number % 100 == 0:
                 await asyncio.sleep(0)
         await shows(process, b"number 2000\r\n")
-        process.change_terminal_size(77, 33)
+        await resize(process, 77, 33)
         process.stdin.write(b"stty size\r")
         await shows(process, b"33 77\r\n")
         process.stdin.write(b"exit\r")
