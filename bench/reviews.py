@@ -40,7 +40,7 @@ from postern.domain.review_rule import AccessType
 from postern.services.identity.users import UserFields
 from postern.services.review_rules import ReviewRuleFields
 from postern.services.rule_fields import MAX_RULES
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 
 OPENING = "Sessions opened one after the other, beside review rules and under a grant"
 DECIDING = "From a decision to its effect"

@@ -33,7 +33,8 @@ MAY: dict[str, set[str]] = {
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
     "runbooks": {"domain", "errors"},
-    "services": {"proof", "runbooks", "domain", "errors", "store.ports", "settings"},
+    # Bundles of services take all stores (store.stores); a service takes the ports that it needs.
+    "services": {"proof", "runbooks", "domain", "errors", "store.ports", "store.stores", "settings"},
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports", "process"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",

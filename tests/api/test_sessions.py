@@ -20,7 +20,7 @@ from postern.domain.issue import Issue, in_session
 from postern.domain.results import Columns, Finished, Row
 from postern.domain.session import EndReason, Session, Verb
 from postern.store.database import Database
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 EVENTS = [
     (1.0, "i", b"select name, note from pets"),

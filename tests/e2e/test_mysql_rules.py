@@ -32,7 +32,7 @@ from postern.errors import Malformed
 from postern.interception.events import Shown
 from postern.services.credentials import Issued
 from postern.services.guardrails import GuardRailFields
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 from postern.wiring import tls
 
 MAIL, CARD = "ada.lovelace@example.org", "4111 1111 1111 1111"

@@ -20,7 +20,7 @@ from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.recording.purged import delete_local
 from postern.services.agents import EMBEDDED
 from postern.services.server.organisation_deletion import OrganisationDeleter
-from postern.store.ports import SessionFilter
+from postern.store.ports.targets import SessionFilter
 from postern.wiring.app import now
 
 

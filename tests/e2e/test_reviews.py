@@ -21,7 +21,7 @@ from postern.domain.review import Choice, Review, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
 REFUSED = psycopg.errors.InsufficientPrivilege

@@ -25,7 +25,7 @@ from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, Malformed
 from postern.services.identity.users import UserFields
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 FILES = {
     "find.runbook.sql": "select id, name from customers where name = {{ .name | type `textarea` | squote }}",

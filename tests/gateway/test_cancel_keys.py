@@ -20,7 +20,7 @@ from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import answer_of, read_answer
 from postern.relay.target import Target
 from postern.services.access import Access
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 PID = 4242

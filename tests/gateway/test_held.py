@@ -38,7 +38,7 @@ from postern.relay.link import Park
 from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.store.database import Database
-from postern.store.schema import reviews as table
+from postern.store.schema.reviews import reviews as table
 from postern.wiring.addresses import review_page
 
 

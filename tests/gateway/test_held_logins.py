@@ -20,7 +20,7 @@ from postern.gateway.listener import Logins
 from postern.protocols.postgres import messages as m
 from postern.protocols.terminal import messages as frames
 from postern.relay.handshake import StreamHandshake
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 SIZES = [1, 2, 7, 100_000]  # bytes that come at once
 STARTUP = m.startup({"user": "me", "database": "shop"})

@@ -30,7 +30,7 @@ from postern.services.connections import ConnectionFilter
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture

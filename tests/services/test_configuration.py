@@ -20,8 +20,8 @@ from postern.services.connection_fields import ConnectionFields
 from postern.services.connections import ConnectionFilter
 from postern.services.guardrails import GuardRailFields
 from postern.services.server.audit import redact
-from postern.store import schema
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
+from postern.store.schema.targets import connections
 
 # What a connection to a database needs in its secret: HOST db.example, USER app.
 TARGET = {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:USER": Secret("YXBw")}
@@ -76,7 +76,7 @@ async def test_secrets_are_not_in_the_database(services: Services, admin: Princi
     given = replace(await fields(services), secret=TARGET | {"envvar:PASS": Secret("aHVudGVyMg==")})
     await services.connections.create(admin, given)
     async with world.database.statement() as connection:
-        stored = (await connection.execute(select(schema.connections.c.secret))).scalar_one()
+        stored = (await connection.execute(select(connections.c.secret))).scalar_one()
     assert b"aHVudGVyMg==" not in stored
     assert b"PASS" not in stored
 

@@ -21,7 +21,8 @@ from postern.services import declarations as module
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
 from postern.services.guardrails import GuardRailFields
-from postern.store.ports import AuditEntry, AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="drop", name="drop")
 SHOP = Declaration(

@@ -16,7 +16,7 @@ from postern.domain.resource import MOST_NAMED, TagUse
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.access_rules import AccessRuleFields
 from postern.services.bundle import Services
-from postern.store.ports import ConnectionFilter, SessionFilter
+from postern.store.ports.targets import ConnectionFilter, SessionFilter
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.review_rules import ReviewRuleFields
 from postern.services.reviews.words import in_words
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.gateway.ssh.users import by_key
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 PAGE = Page()
 

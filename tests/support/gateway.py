@@ -46,7 +46,7 @@ from postern.services.credentials import Issued
 from postern.services.guardrails import GuardRailFields
 from postern.services.masking_rules import MaskingRuleFields
 from postern.settings import Settings, load
-from postern.store.ports import SessionFilter
+from postern.store.ports.targets import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app

@@ -21,7 +21,8 @@ from postern.proof.findings import Report
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.recordings.purger import Purger
-from postern.store.ports import AuditEntry, AuditFilter, Blobs
+from postern.store.ports.recordings import Blobs
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 
 @dataclass

@@ -40,7 +40,7 @@ from postern.services.access import Access
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 DEMANDS = (Demand("", ("dba",), 1, all_groups=True),)

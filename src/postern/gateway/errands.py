@@ -18,7 +18,7 @@ from postern.gateway.spoken import SPOKEN
 from postern.protocols.asking import Catalogue, Row, TargetRefused
 from postern.relay.target import Dialer, Start, Target
 from postern.services.errands import RUN, Errands
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from postern.protocols.asking import Script, TargetRefused
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.sessions import Sessions
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 from postern.transport.memory import MemoryTransport
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Signals
+from postern.store.ports.common import Signals
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from postern.protocols.mysql import auth, login
 from postern.protocols.mysql.chosen import Chosen
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 SUBTYPE = "mysql"
 

@@ -18,7 +18,7 @@ from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 SUBTYPE = "postgres"
 

@@ -28,7 +28,7 @@ from postern.gateway.violations import Violations
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
-from postern.store.ports import Signals
+from postern.store.ports.common import Signals
 from postern.transport import websocket
 from postern.transport.certificates import Material
 

@@ -29,7 +29,8 @@ from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unav
 from postern.services.access_control import AccessControl
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish, ends
 from postern.services.server.features import Features
-from postern.store.ports import AccessStore, Clock, ConnectionStore, Rules, Signals, Standing, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import AccessStore, ConnectionStore, Rules, Standing
 
 __all__ = ["REFUSED_LOGIN", "Access", "Grant", "ReviewRequired", "Verifier", "Wish"]
 

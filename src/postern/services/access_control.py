@@ -14,7 +14,8 @@ from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.services.kept_rules import KeptRules
 from postern.services.server.features import Features
-from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import AccessRuleStore, ConnectionStore
 
 
 class AccessControl:

@@ -20,7 +20,9 @@ from postern.services.identity.users import checked_groups, require_admin, requi
 from postern.services.review_needed import Needed, ReviewNeeded
 from postern.services.rule_fields import MAX_GROUPS, check_description, check_room, checked_connections
 from postern.services.server.trail import changed
-from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, NamedRule, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.targets import AccessRuleStore, ConnectionStore, NamedRule
 
 __all__ = ["AccessRuleFields", "AccessRules", "Explained", "NamedRule"]
 

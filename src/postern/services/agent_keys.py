@@ -18,7 +18,8 @@ from postern.services.identity.users import require_admin
 from postern.services.server.machine import Machine
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed as note
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import AgentStore, ConnectionFilter, ConnectionStore
 
 _BYTES = 32
 _NAMED = 5  # connections that a refusal names

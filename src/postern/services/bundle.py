@@ -28,7 +28,9 @@ from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
 from postern.services.targets import Abilities, TargetServices, build_targets
 from postern.services.telling.bundle import TellingServices, build_telling
-from postern.store.ports import Clock, Recordings, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from postern.domain.secret import Secret
 from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Invalid
 from postern.services.rule_fields import printable_groups
-from postern.store.ports import ConnectionStore, GuardRailStore, IssueTemplateStore, Signals, Topic
+from postern.store.ports.common import Signals, Topic
+from postern.store.ports.issues import IssueTemplateStore
+from postern.store.ports.targets import ConnectionStore, GuardRailStore
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
 MAX_LABEL = 128  # characters

@@ -19,7 +19,8 @@ from postern.services.access_control import AccessControl
 from postern.services.connection_fields import ConnectionFields, FieldChecks, check_keys, patched, withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, ErrandStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import AgentStore, ConnectionFilter, ConnectionStore, ErrandStore
 
 __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
 

@@ -21,7 +21,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, CredentialStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import CredentialStore
 
 # Where nobody says how long: a person's working day. A machine identity has nobody who asks again in the morning.
 DEFAULT_LIFE, MACHINE_LIFE = timedelta(hours=12), timedelta(days=30)

@@ -20,7 +20,8 @@ from postern.domain.session import Session
 from postern.domain.trial import Answered, Asked, Hit, Lost, Simulation, Step, Trial
 from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.guardrails import GuardRailFields, GuardRails
-from postern.store.ports import Clock, Recordings, SessionFilter, SessionStore
+from postern.store.ports.common import Clock
+from postern.store.ports.targets import Recordings, SessionFilter, SessionStore
 
 MAX_TEXT = 1 << 20  # characters that are tried
 MAX_SESSIONS = 10_000

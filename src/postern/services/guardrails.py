@@ -14,7 +14,8 @@ from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, GuardRailStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import ConnectionStore, GuardRailStore
 
 MAX_DESCRIPTION = 10_000
 _NAMED = 5  # connections that an error names

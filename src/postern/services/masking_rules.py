@@ -26,14 +26,8 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.guardrails import check_rule_name, require_unused
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import (
-    AccessStore,
-    Clock,
-    ConnectionStore,
-    MaskingRuleStore,
-    Signals,
-    Topic,
-)
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import AccessStore, ConnectionStore, MaskingRuleStore
 
 MAX_DESCRIPTION = 10_000
 MAX_SAMPLES = 100

@@ -19,7 +19,8 @@ from postern.domain.session import Verb
 from postern.services.kept_rules import KeptRules
 from postern.services.reviews.words import in_words
 from postern.services.server.features import Features
-from postern.store.ports import Clock, ReviewRuleStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.reviews import ReviewRuleStore
 
 _CONNECTIONS_KEPT = 10_000
 

@@ -16,7 +16,9 @@ from postern.errors import Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.rule_fields import check_description, check_room, checked_connections, printable_groups
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, NamedReviewRule, ReviewRuleStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.reviews import NamedReviewRule, ReviewRuleStore
+from postern.store.ports.targets import ConnectionStore
 
 __all__ = ["NamedReviewRule", "ReviewRuleFields", "ReviewRules"]
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from postern.errors import Invalid
 from postern.services.identity.users import checked_groups
-from postern.store.ports import ConnectionStore
+from postern.store.ports.targets import ConnectionStore
 
 MAX_RULES = 500  # of an organisation: each is looked at for every decision
 MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000

@@ -29,17 +29,9 @@ from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import (
-    AgentStore,
-    Clock,
-    Ended,
-    PrincipalStore,
-    Recordings,
-    SessionFilter,
-    SessionStore,
-    Signals,
-    Topic,
-)
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.targets import AgentStore, Ended, Recordings, SessionFilter, SessionStore
 
 __all__ = ["SessionFilter", "Sessions"]
 

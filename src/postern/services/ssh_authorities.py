@@ -22,7 +22,9 @@ from postern.errors import NotFound, Unauthenticated
 from postern.services.identity.users import require_admin, require_person, require_reader
 from postern.services.server.trail import changed
 from postern.services.ssh_keys import is_called
-from postern.store.ports import Clock, PrincipalStore, Signals, SshAuthorityStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.ssh import SshAuthorityStore
 
 log = logging.getLogger(__name__)
 

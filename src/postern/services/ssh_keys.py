@@ -20,7 +20,9 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import require_person, require_reader
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, PrincipalStore, Signals, SshKeyStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.ssh import SshKeyStore
 
 MEANS = "ssh-key"
 _TOUCHED = timedelta(minutes=1)

@@ -39,7 +39,9 @@ from postern.services.ssh_authorities import MEANS as SSH_AUTHORITY
 from postern.services.ssh_authorities import SshAuthorities
 from postern.services.ssh_keys import MEANS as SSH_KEY
 from postern.services.ssh_keys import SshKeys
-from postern.store.ports import Clock, Recordings, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,9 +40,9 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
-from postern.store.ports import Signals, Topic
-from postern.store.sql import SqlStores
+from postern.store.ports.common import Signals, Topic
 from postern.store.sql.backlog import SqlBacklog
+from postern.store.stores import Stores
 from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
@@ -61,7 +61,7 @@ ENFORCEABLE = frozenset({"postgres", "mysql", SSH, TERMINAL})  # the protocols t
 @dataclass(frozen=True, slots=True)
 class App:
     database: Database
-    stores: SqlStores
+    stores: Stores
     encryption: Encryption
     services: Services
     stored: Stored
@@ -80,7 +80,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         await encryption.load()
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
-        stores = SqlStores(database, encryption)
+        stores = Stores(database, encryption)
         held = stored(settings, stores.segments, encryption)
         recordings = Library(
             settings.home,

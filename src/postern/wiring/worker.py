@@ -73,7 +73,7 @@ from postern.relay.target import ChannelKind, Start
 from postern.services.bundle import Services
 from postern.services.store_claim import StoreClaim
 from postern.settings import Settings
-from postern.store.ports import SegmentStore
+from postern.store.ports.recordings import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.transport import ssh_host_keys
 from postern.wiring import paths, tls

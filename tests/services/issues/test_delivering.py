@@ -22,7 +22,9 @@ from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues import delivering
 from postern.services.issues.delivering import Delivering
 from postern.store.database import Database
-from postern.store.ports import Ended, SessionIssueStore, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.issues import SessionIssueStore
+from postern.store.ports.targets import Ended
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 

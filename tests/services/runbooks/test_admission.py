@@ -23,7 +23,8 @@ from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, Invalid, Malformed, NotFound
 from postern.services.runbooks import runs
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports import SessionFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.targets import SessionFilter
 
 REPOSITORY = "git.example.com/team/runbooks"
 RUNBOOK = RunbookRef(REPOSITORY, "/users/unlock.runbook.sql", "c0ffee")

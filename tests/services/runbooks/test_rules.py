@@ -18,7 +18,7 @@ from postern.errors import Conflict, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks.allowed import Allowed
 from postern.services.runbooks.rules import RunbookRuleFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 OPS, TOOLS = "git.example.com/acme/ops", "git.example.com/acme/tools"
 

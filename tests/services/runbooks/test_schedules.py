@@ -29,8 +29,8 @@ from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
-from postern.store.ports import SessionFilter
-from postern.store.schema import runbook_schedules
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.runbooks import runbook_schedules
 from postern.store.sql.runbook_schedules import BEGINS, SqlRunbookSchedules
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"

@@ -24,7 +24,8 @@ from postern.services.bundle import Services
 from postern.services.server import organisation_deletion
 from postern.services.server.organisation_deletion import ENDING, RETRY, OrganisationDeleter
 from postern.services.server.trail import follow
-from postern.store.ports import AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditFilter
 
 
 @dataclass

@@ -32,7 +32,8 @@ from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.bundle import ServerServices
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from postern.services.recordings.verifier import Verifier
 from postern.services.server.bundle import ServerServices
 from postern.services.server.machine import Machine
 from postern.services.sessions import Sessions
-from postern.store.ports import Clock, Recordings, Stores
+from postern.store.ports.common import Clock
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 WATCHES_EACH, WATCHES = 4, 64  # streams of running sessions at once
 

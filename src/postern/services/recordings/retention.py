@@ -19,7 +19,9 @@ from postern.domain.retention import (
 )
 from postern.errors import Denied, NotFound
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, RetentionStore
+from postern.store.ports.common import Clock
+from postern.store.ports.retention import RetentionStore
+from postern.store.ports.targets import ConnectionStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from uuid import UUID
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
 from postern.services.kept_rules import KeptRules
-from postern.store.ports import Clock, RunbookRuleStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.runbooks import RunbookRuleStore
 
 _NOWHERE: frozenset[UUID] = frozenset()
 

@@ -19,7 +19,8 @@ from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
 from postern.services.runbooks.reading import Reading
 from postern.services.runbooks.turns import Turns
-from postern.store.ports import Clock, Outline, SnapshotStore
+from postern.store.ports.common import Clock
+from postern.store.ports.runbooks import Outline, SnapshotStore
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from postern.services.server.metrics import ServerMetrics
 from postern.services.server.operators import Operators
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.services.server.auth_settings import ProviderCheck
 from postern.services.server.metrics import NO_TOKEN, Gather, nothing
 from postern.services.server.server_logs import NoJournal
-from postern.store.ports import Journal
 from postern.store.ports.ledger import Anchor, Copies
+from postern.store.ports.server import Journal
 
 
 def _free(_endpoint: Endpoint, _field: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlalchemy import (
-    DDL,
     JSON,
     BigInteger,
     Boolean,
@@ -16,7 +17,6 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
-    event,
     literal_column,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
@@ -117,33 +117,31 @@ session_texts = Table(
     Column("is_cut", Boolean, nullable=False),  # there was more than is kept
 )
 
-# Full-text search, of which SQLAlchemy knows nothing. SQLite keeps an index of its own in step by triggers. PostgreSQL
-# sorts in at once what is added: a search must not walk through a list of what is not.
-for _statement in (
-    """create virtual table session_words using fts5(
-        folded, keys, content='session_texts', content_rowid='place', tokenize="unicode61 remove_diacritics 0",
-        prefix='2 3')""",
-    """create trigger session_texts_added after insert on session_texts begin
-        insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
-    end""",
-    """create trigger session_texts_removed after delete on session_texts begin
-        insert into session_words (session_words, rowid, folded, keys)
-        values ('delete', old.place, old.folded, old.keys);
-    end""",
-    """create trigger session_texts_changed after update of place, folded, keys on session_texts begin
-        insert into session_words (session_words, rowid, folded, keys)
-        values ('delete', old.place, old.folded, old.keys);
-        insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
-    end""",
-):
-    event.listen(session_texts, "after_create", DDL(_statement).execute_if(dialect="sqlite"))
-event.listen(
-    session_texts,
-    "after_create",
-    DDL(
-        "create index ix_session_texts_words on session_texts using gin (words, keys) with (fastupdate=off)"
-    ).execute_if(dialect="postgresql"),
-)
+# Full-text search, of which SQLAlchemy knows nothing: what each engine needs besides the tables. SQLite keeps an index
+# of its own in step by triggers. PostgreSQL sorts in at once what is added: a search must not walk through a list of
+# what is not.
+FULL_TEXT: Mapping[str, Sequence[str]] = {
+    "sqlite": (
+        """create virtual table session_words using fts5(
+            folded, keys, content='session_texts', content_rowid='place', tokenize="unicode61 remove_diacritics 0",
+            prefix='2 3')""",
+        """create trigger session_texts_added after insert on session_texts begin
+            insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+        end""",
+        """create trigger session_texts_removed after delete on session_texts begin
+            insert into session_words (session_words, rowid, folded, keys)
+            values ('delete', old.place, old.folded, old.keys);
+        end""",
+        """create trigger session_texts_changed after update of place, folded, keys on session_texts begin
+            insert into session_words (session_words, rowid, folded, keys)
+            values ('delete', old.place, old.folded, old.keys);
+            insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+        end""",
+    ),
+    "postgresql": (
+        "create index ix_session_texts_words on session_texts using gin (words, keys) with (fastupdate=off)",
+    ),
+}
 
 
 _NUMBERS = (

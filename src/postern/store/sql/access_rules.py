@@ -14,8 +14,8 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Group
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.ports import NamedRule
-from postern.store.schema import access_rule_connections, access_rule_groups, access_rules
+from postern.store.ports.targets import NamedRule
+from postern.store.schema.targets import access_rule_connections, access_rule_groups, access_rules
 from postern.store.sql.principals import ensure_groups
 from postern.store.sql.rows import count_of, split
 from postern.store.sql.rule_parts import (

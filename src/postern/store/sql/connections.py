@@ -17,9 +17,10 @@ from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import ConnectionFilter
+from postern.store.ports.targets import ConnectionFilter
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import connection_guardrails, connections, sessions
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import connection_guardrails, connections
 from postern.store.sql.connection_conditions import conditions_of, each_tag, within
 from postern.store.sql.issue_templates import hold_template
 from postern.store.sql.resources import ensure_resource

@@ -13,7 +13,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Group, GroupSource, Principal, PrincipalKind
 from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
-from postern.store.schema import groups, user_groups, users
+from postern.store.schema.people import groups, user_groups, users
 from postern.store.sql.access_rules import remove_from_rules, rename_in_rules
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.connection_groups import remove_from_connections, rename_in_connections

@@ -14,7 +14,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.schema import connection_guardrails, guardrails
+from postern.store.schema.targets import connection_guardrails, guardrails
 from postern.store.sql.rows import count_of, guardrail_of, rules_page, rules_values, rules_wanted
 from postern.store.threaded import Executor
 

@@ -12,7 +12,7 @@ from postern.domain.masking import MaskingRule
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.schema import connection_masking_rules, masking_rules
+from postern.store.schema.targets import connection_masking_rules, masking_rules
 from postern.store.sql.rows import count_of, masking_rule_of, masking_rule_values, rules_page, rules_wanted
 from postern.store.threaded import Executor
 

@@ -14,8 +14,8 @@ from postern.domain.principal import Group
 from postern.domain.review_rule import AccessType, ReviewRule
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.ports import NamedReviewRule
-from postern.store.schema import review_rule_connections, review_rule_groups, review_rules
+from postern.store.ports.reviews import NamedReviewRule
+from postern.store.schema.reviews import review_rule_connections, review_rule_groups, review_rules
 from postern.store.sql.principals import hold_groups
 from postern.store.sql.rows import count_of, split
 from postern.store.sql.rule_parts import (

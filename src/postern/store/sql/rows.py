@@ -39,7 +39,9 @@ from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.statement import Effect
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import connection_guardrails, connections
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
 SEPARATOR = "\x1f"

@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )
 
-from postern.store.schema import connections
+from postern.store.schema.targets import connections
 from postern.store.sql.rows import SEPARATOR, as_uuid, split
 from postern.store.threaded import Executor
 

@@ -13,8 +13,8 @@ from postern.domain.principal import Group
 from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.ports import NamedRunbookRule
-from postern.store.schema import runbook_rule_connections, runbook_rule_groups, runbook_rules
+from postern.store.ports.runbooks import NamedRunbookRule
+from postern.store.schema.runbooks import runbook_rule_connections, runbook_rule_groups, runbook_rules
 from postern.store.sql.principals import hold_groups
 from postern.store.sql.rows import count_of, split
 from postern.store.sql.rule_parts import (

@@ -12,7 +12,7 @@ from postern.domain.ssh_certificate import SshAuthority
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema import ssh_authorities
+from postern.store.schema.ssh import ssh_authorities
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.sql.ssh_keys import key_values, public_key_of
 
