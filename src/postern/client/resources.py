@@ -440,6 +440,10 @@ class Collection:
         """What is left out stays as it is."""
         return cast(Row, self._http.call("PUT", _path(*self._parts, key), body=body))
 
+    def patch(self, key: str, body: Row) -> Row:
+        """Change the given fields alone."""
+        return cast(Row, self._http.call("PATCH", _path(*self._parts, key), body=body))
+
     def delete(self, key: str) -> None:
         self._http.call("DELETE", _path(*self._parts, key))
 

@@ -9,20 +9,27 @@ from __future__ import annotations
 from uuid import UUID
 
 from postern.domain.access import Decision, Reach, decide, reach
+from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.services.kept_rules import KeptRules
 from postern.services.server.features import Features
 from postern.store.ports.common import Clock, Signals
-from postern.store.ports.targets import AccessRuleStore, ConnectionStore
+from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.targets import ConnectionStore
 
 
 class AccessControl:
     """Needs `signals` to hear which rules changed."""
 
     def __init__(
-        self, store: AccessRuleStore, connections: ConnectionStore, features: Features, signals: Signals, now: Clock
+        self,
+        store: ResourceStore[AccessRule],
+        connections: ConnectionStore,
+        features: Features,
+        signals: Signals,
+        now: Clock,
     ) -> None:
         self._connections = connections
         self._features = features

@@ -25,7 +25,6 @@ from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
 from postern.services.runbooks import schedules as module
-from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
@@ -158,7 +157,13 @@ async def are_deleted(desk: Desk) -> None:
 
 
 async def rule_denies(desk: Desk) -> None:
-    others = RunbookRuleFields("others", "", (RunbookPattern(NAME, "other/"),), (), ())
+    others = {
+        "name": "others",
+        "description": "",
+        "runbooks": (RunbookPattern(NAME, "other/"),),
+        "connections": (),
+        "groups": (),
+    }
     await desk.services.runbook_rules.create(desk.root, others)
 
 

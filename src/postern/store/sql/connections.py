@@ -20,7 +20,7 @@ from postern.store.encryption import Encryption
 from postern.store.ports.targets import ConnectionFilter
 from postern.store.prepared import Prepared, Row
 from postern.store.schema.sessions import sessions
-from postern.store.schema.targets import connection_guardrails, connections
+from postern.store.schema.targets import connection_guardrails, connections, guardrails
 from postern.store.sql.connection_conditions import conditions_of, each_tag, within
 from postern.store.sql.issue_templates import hold_template
 from postern.store.sql.resources import ensure_resource
@@ -164,10 +164,14 @@ def _in_between(connection: Connection) -> Conflict:
 
 
 async def _associate(transaction: Executor, connection: Connection) -> None:
-    """Replaces the connection's side of the association."""
-    await transaction.execute(
-        delete(connection_guardrails).where(connection_guardrails.c.connection_id == connection.id)
-    )
-    pairs = [{"connection_id": connection.id, "guardrail_id": UUID(key)} for key in set(connection.guardrail_rules)]
+    """Replace the connection's guard rails. Guard rails list their connections, so these are changes of theirs, too:
+    who has read one of them before cannot write it any more."""
+    own = connection_guardrails.c.connection_id == connection.id
+    before = set((await transaction.execute(select(connection_guardrails.c.guardrail_id).where(own))).scalars())
+    after = {UUID(key) for key in connection.guardrail_rules}
+    others = guardrails.c.id.in_(sorted(before ^ after))
+    await transaction.execute(update(guardrails).where(others).values(version=guardrails.c.version + 1))
+    await transaction.execute(delete(connection_guardrails).where(own))
+    pairs = [{"connection_id": connection.id, "guardrail_id": key} for key in after]
     if pairs:
         await transaction.execute(insert(connection_guardrails), pairs)

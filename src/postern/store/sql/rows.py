@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -18,10 +17,8 @@ from sqlalchemy import (
     Uuid,
     any_,
     cast,
-    exists,
     func,
     literal,
-    or_,
     select,
 )
 from sqlalchemy import Connection as DatabaseConnection
@@ -29,10 +26,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.connection import Connection, ConnectionType, Extra, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.lists import Page
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
-from postern.domain.rule_filter import RuleFilter
 from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
@@ -184,7 +179,19 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
         connection_ids=tuple(connection_ids),
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
+        version=row[f"{prefix}version"],
     )
+
+
+def guardrail_values(guardrail: GuardRail) -> dict[str, Any]:
+    """Without what never changes."""
+    return {
+        "name": guardrail.name,
+        "description": guardrail.description,
+        "input": rules_values(guardrail.input),
+        "output": rules_values(guardrail.output),
+        "updated_at": guardrail.updated_at,
+    }
 
 
 def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
@@ -246,6 +253,7 @@ def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") 
         connection_ids=tuple(connection_ids),
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
+        version=row[f"{prefix}version"],
     )
     _ = rule.types  # a type that is not known must not be left out
     return rule
@@ -305,24 +313,3 @@ def session_of(row: Row) -> Session:
         runbook=None if row["runbook"] is None else RunbookRef(**row["runbook"]),
         metadata=dict(row["metadata"]) | ending,
     )
-
-
-def rules_wanted(
-    rules: Table, pairs: Table, own: ColumnElement[bool], org_id: UUID, where: RuleFilter
-) -> list[ColumnElement[bool]]:
-    """The conditions of a list of rules; `own` says which of `pairs` lead from a rule to a connection."""
-    wanted: list[ColumnElement[bool]] = [rules.c.org_id == org_id]
-    if where.name is not None:
-        wanted.append(rules.c.name == where.name)
-    if where.connection is not None:
-        same = connections.c.name == where.connection
-        with suppress(ValueError):
-            same = or_(same, connections.c.id == UUID(where.connection))
-        on = exists().where(own, connections.c.id == pairs.c.connection_id, same)
-        wanted.append(on.correlate(rules))
-    return wanted
-
-
-def rules_page(rules: Table, wanted: list[ColumnElement[bool]], page: Page) -> Select[Any]:
-    """The identifiers of one page of them, by name."""
-    return select(rules.c.id).where(*wanted).order_by(rules.c.name).limit(page.limit).offset(page.offset)

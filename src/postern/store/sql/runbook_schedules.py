@@ -24,8 +24,8 @@ from postern.store.schema.people import users
 from postern.store.schema.runbooks import runbook_schedule_runs, runbook_schedules
 from postern.store.schema.targets import connections
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.resource_table import one_of
 from postern.store.sql.rows import count_of
-from postern.store.sql.rule_parts import one_of
 
 log = logging.getLogger(__name__)
 

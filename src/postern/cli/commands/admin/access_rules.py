@@ -101,7 +101,7 @@ def update(name: str, new_name: str | None, no_connections: bool, no_tags: bool,
     body |= {"connection_names": []} if no_connections else {}
     body |= {"connection_tags": {}} if no_tags else {}
     with client() as api:
-        changed = api.collection(_PATH).update(name, body)
+        changed = api.collection(_PATH).patch(name, body)
     told(changed, as_json, f"Changed {changed['name']}.")
 
 

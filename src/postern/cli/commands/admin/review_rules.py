@@ -145,7 +145,7 @@ def update(name: str, new_name: str | None, as_json: bool, **changes: Any) -> No
         if changes.pop(option):
             cleared[field] = empty
     with client() as api:
-        changed = api.collection(*_PATH).update(name, given(name=new_name) | of_rule(**changes) | cleared)
+        changed = api.collection(*_PATH).patch(name, given(name=new_name) | of_rule(**changes) | cleared)
     told(changed, as_json, f"Changed {changed['name']}.")
 
 

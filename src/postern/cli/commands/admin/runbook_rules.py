@@ -120,7 +120,7 @@ def update(name: str, new_name: str | None, as_json: bool, no_connections: bool,
     cleared: Row = {"connections": []} if no_connections else {}
     cleared |= {"user_groups": []} if no_groups else {}
     with client() as api:
-        changed = api.collection(*_PATH).update(name, given(name=new_name) | _given(**more) | cleared)
+        changed = api.collection(*_PATH).patch(name, given(name=new_name) | _given(**more) | cleared)
     told(changed, as_json, f"Changed {changed['name']}.")
 
 
