@@ -222,11 +222,25 @@ CASES = [
     Case(
         "masking",
         "people",
-        ("people", "--column", "customers.email", "--strategy", "hash", "--connection", "shop"),
-        {"columns": ["customers.email"], "strategy": "hash", "strictness": "strict"},
-        ("customers.email", "hash"),
-        ("--name", "customers", "--strictness", "best_effort"),
-        {"columns": ["customers.email"], "strategy": "hash", "strictness": "best_effort"},
+        (
+            *("people", "--column", "customers.email", "--column", "users.*name", "--connection", "shop"),
+            *("--strategy", "hash", "--type", "EMAIL_ADDRESS", "--type", "PHONE_NUMBER", "--threshold", "0.4"),
+            *("--pattern", "BADGE=B-[0-9]{6}=?", "--word", "PROJECT=bluebird", "--word", "PROJECT=robin"),
+        ),
+        {
+            "columns": ["customers.email", "users.*name"],
+            "strategy": "hash",
+            "strictness": "strict",
+            "score_threshold": 0.4,
+            "supported_entity_types": [{"name": "TYPES", "entity_types": ["EMAIL_ADDRESS", "PHONE_NUMBER"]}],
+            "custom_entity_types": [
+                {"name": "BADGE", "regex": "B-[0-9]{6}=?", "deny_list": None, "score": 0.8},
+                {"name": "PROJECT", "regex": None, "deny_list": ["bluebird", "robin"], "score": 0.8},
+            ],
+        },
+        ("users.*name", "hash", "PROJECT"),
+        ("--name", "customers", "--strictness", "best_effort", "--column", "birthday"),
+        {"columns": ["birthday"], "strategy": "hash", "strictness": "best_effort", "score_threshold": 0.4},
         renamed="customers",
     ),
 ]

@@ -55,12 +55,9 @@ def _completion(listed: _List) -> Completion:
 
 agents = names(nouns.AGENT)
 connections = names(nouns.CONNECTION)
-groups = names(nouns.GROUP)
 guardrails = names(nouns.GUARDRAIL)
 guardrail_ids = names(nouns.GUARDRAIL, "id")
 masking_rules = names(nouns.MASKING_RULE)
-resources = names(nouns.RESOURCE)
-service_accounts = names(nouns.SERVICE_ACCOUNT)
 users = names(nouns.USER)
 features = _completion(_List("/feature-flags", ("name",)))
 reviews = _completion(_List("/reviews", ("id",)))

@@ -1,4 +1,4 @@
-"""What the commands of `postern admin` share: lists with pages, one thing shown, something done."""
+"""What commands share: lists with pages, one thing shown, something done."""
 
 from __future__ import annotations
 
@@ -21,19 +21,6 @@ Columns = Sequence[tuple[str, str | Callable[[Row], Any]]]  # titles, and fields
 DEFAULT_LIMIT = 50
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-groups_option = click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    help="A group from now on; repeatable, replaces all.",
-    shell_complete=completion.groups,
-)
-
-
-def connection_option(says: str) -> Decorator:
-    return click.option(
-        "--connection", "connection_names", multiple=True, help=says, shell_complete=completion.connections
-    )
 
 
 def tag_option(says: str) -> Decorator:
@@ -114,11 +101,6 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(f"{option}: needs KEY=VALUE")
         found[key] = value
     return found
-
-
-def of_rule(tags: Sequence[str], **values: Any) -> Row:
-    """What was given of a rule about connections."""
-    return given(**values) | ({"connection_tags": pairs("--tag", tags)} if tags else {})
 
 
 def stdin_line() -> Secret:
