@@ -27,7 +27,7 @@ from postern.store.ports.ssh import SshKeyStore
 MEANS = "ssh-key"
 _TOUCHED = timedelta(minutes=1)
 # One text for an unknown key, another's name, and an account or organisation that takes no keys.
-_REFUSED = "this key is not known here for this user; add it: postern ssh-keys add"
+_REFUSED = "this key is not known here for this user; add it: postern ssh-keys create"
 
 
 @dataclass(frozen=True, slots=True)

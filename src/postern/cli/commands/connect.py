@@ -305,7 +305,7 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
     if as_json:
         return
     if made is None:
-        report_note("by a key of yours: `postern ssh-keys add` once; --native for a password instead")
+        report_note("by a key of yours: `postern ssh-keys create` once; --native for a password instead")
     else:
         until = local_time(made["expires_at"])
         report_note(f"password {made['password']}, shown this once; valid until {until}")
