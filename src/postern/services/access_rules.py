@@ -57,6 +57,7 @@ class Explained:
 class AccessRules:
     def __init__(
         self,
+        *,
         store: AccessRuleStore,
         connections: ConnectionStore,
         principals: PrincipalStore,

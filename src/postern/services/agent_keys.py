@@ -36,6 +36,7 @@ class IssuedAgentKey:
 class AgentKeys:
     def __init__(
         self,
+        *,
         store: AgentStore,
         agents: Agents,
         connections: ConnectionStore,

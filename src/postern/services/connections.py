@@ -42,6 +42,7 @@ class ConnectionView:
 class Connections:
     def __init__(
         self,
+        *,
         store: ConnectionStore,
         control: AccessControl,
         agents: AgentStore,
