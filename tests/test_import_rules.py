@@ -159,3 +159,32 @@ def test_every_room_says_what_it_is_for() -> None:
     for room in ROOMS:
         tree = ast.parse((SOURCE / room / "__init__.py").read_text())
         assert ast.get_docstring(tree), f"{room}/__init__.py needs a docstring"
+
+
+MAX_POSITIONAL = 6
+
+
+def constructors_with_many_positional_parameters(tree: ast.AST) -> list[str]:
+    """Return the names of classes whose constructor takes more than that many positional parameters besides self."""
+    found = []
+    for owner in ast.walk(tree):
+        if not isinstance(owner, ast.ClassDef):
+            continue
+        for function in owner.body:
+            if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+                parameters = function.args.posonlyargs + function.args.args
+                if len(parameters) > MAX_POSITIONAL + 1:
+                    found.append(owner.name)
+    return found
+
+
+def test_constructor_with_many_parameters_takes_keywords() -> None:
+    for path in SOURCE.rglob("*.py"):
+        found = constructors_with_many_positional_parameters(ast.parse(path.read_text()))
+        assert not found, f"{path.relative_to(SOURCE)}: {found[0]}.__init__ needs `*` before its seventh parameter"
+
+
+def test_constructors_are_counted_by_their_positional_parameters() -> None:
+    few, many = "a, b, c, d, e, f, *, g", "a, b, c, d, e, f, g"
+    source = f"class A:\n  def __init__(self, {few}): ...\nclass B:\n  def __init__(self, {many}): ..."
+    assert constructors_with_many_positional_parameters(ast.parse(source)) == ["B"]

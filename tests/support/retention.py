@@ -107,5 +107,11 @@ def purger_of(records: Records, services: Services, blobs: Blobs, home: Path) ->
     stores = records.world.stores
     clean = functools.partial(delete_local, home)
     return Purger(
-        stores.leases, stores.retentions, stores.purges, services.purge_register, blobs, clean, records.world.clock
+        leases=stores.leases,
+        retentions=stores.retentions,
+        store=stores.purges,
+        register=services.purge_register,
+        blobs=blobs,
+        clean=clean,
+        now=records.world.clock,
     )

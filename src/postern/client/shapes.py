@@ -77,12 +77,13 @@ class SessionPage(TypedDict):
 
 class ExecResult(TypedDict):
     """`output_status` is success, failed, running or waiting; `execution_time` in milliseconds. `stdout` and `stderr`
-    only of a command."""
+    only of a command. `output_streams` is None or missing where `output` does not have all that the script printed."""
 
     session_id: str
     output: str | None
     stdout: NotRequired[str | None]
     stderr: NotRequired[str | None]
+    output_streams: NotRequired[list[tuple[str, int]] | None]
     output_status: str
     exit_code: int | None
     error: dict[str, Any] | None

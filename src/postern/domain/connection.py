@@ -258,7 +258,9 @@ class Connection:
     @property
     def default_database(self) -> str | None:
         """The secret attribute `DB` (spec 2.1), for database connections."""
+        if self.type is not ConnectionType.DATABASE:
+            return None
         value = self.secret.get(DATABASE_KEY)
-        if self.type is not ConnectionType.DATABASE or value is None or value.reveal().startswith("_"):
+        if value is None or value.reveal().startswith("_"):
             return None
         return base64.b64decode(value.reveal()).decode()

@@ -70,6 +70,7 @@ class TunnelDoor:
 
     def __init__(
         self,
+        *,
         worker: str,
         authentication: Authentication,
         agents: Enrolment,

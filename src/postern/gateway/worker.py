@@ -55,6 +55,7 @@ class Worker:
 
     def __init__(
         self,
+        *,
         settings: Settings,
         material: Material,
         gates: Mapping[str, Gate],

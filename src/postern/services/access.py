@@ -83,6 +83,7 @@ class Access:
 
     def __init__(
         self,
+        *,
         store: AccessStore,
         connections: ConnectionStore,
         control: AccessControl,
@@ -91,7 +92,6 @@ class Access:
         runbooks: RunbookRules,
         signals: Signals,
         now: Clock,
-        *,
         parsed: frozenset[str] = frozenset(),
         proofs: Mapping[str, Proof] | None = None,
     ) -> None:

@@ -46,6 +46,7 @@ class AccessRules(ResourceService[AccessRule]):
 
     def __init__(
         self,
+        *,
         store: ResourceStore[AccessRule],
         connections: ConnectionStore,
         principals: PrincipalStore,

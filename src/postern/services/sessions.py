@@ -49,6 +49,7 @@ class Sessions:
 
     def __init__(
         self,
+        *,
         store: SessionStore,
         principals: PrincipalStore,
         access: Access,
@@ -61,7 +62,6 @@ class Sessions:
         features: Features,
         signals: Signals,
         now: Clock,
-        *,
         executable: frozenset[str],
     ) -> None:
         self._store = store

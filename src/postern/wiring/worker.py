@@ -249,27 +249,34 @@ def build_worker(
     ssh = _ssh(settings, made, fronts, logins, decoy_secret)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
-        str(worker.id), made.authentication, made.agents, tunnels, carriers, CommandGate(fronts), links, logins
+        worker=str(worker.id),
+        authentication=made.authentication,
+        agents=made.agents,
+        tunnels=tunnels,
+        carriers=carriers,
+        commands=CommandGate(fronts),
+        links=links,
+        logins=logins,
     )
     _sample(meters, links, waiting, tunnels, logins, door)
     return Worker(
-        settings,
-        tls.material(settings),
-        {**carriers, "ssh": ssh},
-        links,
-        waiting,
-        engine.unclosed,
-        violations,
-        hooks,
-        Executions(name, made.sessions, engine, made.signals),
-        ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
-        door,
-        tunnels,
-        logins,
-        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
-        made.server_configs,
-        made.signals,
-        functools.partial(_recover, settings, name, made, segments),
+        settings=settings,
+        material=tls.material(settings),
+        gates={**carriers, "ssh": ssh},
+        links=links,
+        waiting=waiting,
+        unclosed=engine.unclosed,
+        violations=violations,
+        hooks=hooks,
+        executions=Executions(name, made.sessions, engine, made.signals),
+        errands=ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
+        door=door,
+        tunnels=tunnels,
+        logins=logins,
+        presence=Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
+        server_configs=made.server_configs,
+        signals=made.signals,
+        recover=functools.partial(_recover, settings, name, made, segments),
         leave=ssh.close,
     )
 

@@ -51,7 +51,7 @@ def described(
 def heading(names: Sequence[str], exchange: int, prepared: str) -> ColumnHeading:
     definitions = [m.column(0, m.Field(name, m.VAR_STRING))[m.HEAD :] for name in names]
     layout = layout_of(tuple(definitions), False, "utf-8")
-    return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, False, False)
+    return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, may_fetch=False, adds_metadata=False)
 
 
 def test_only_rules_about_columns_ask_for_descriptions_and_reports() -> None:

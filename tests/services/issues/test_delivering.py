@@ -48,13 +48,13 @@ class Office:
             return self.settings.get(org_id, SETTINGS)
 
         made = Delivering(
-            store or self.world.stores.session_issues,
-            self.world.stores.leases,
-            settings,
-            self.tracker,
-            self.world.signals,
-            self.world.clock,
-            self.counted.append,
+            store=store or self.world.stores.session_issues,
+            leases=self.world.stores.leases,
+            settings=settings,
+            trackers=self.tracker,
+            signals=self.world.signals,
+            now=self.world.clock,
+            count=self.counted.append,
         )
         self.running.append(made)
         return made

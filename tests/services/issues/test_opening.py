@@ -117,7 +117,12 @@ async def process(office: Office) -> AsyncIterator[Delivering]:
 
     stores = office.world.stores
     made = Delivering(
-        stores.session_issues, stores.leases, settings, office.tracker, office.world.signals, office.world.clock
+        store=stores.session_issues,
+        leases=stores.leases,
+        settings=settings,
+        trackers=office.tracker,
+        signals=office.world.signals,
+        now=office.world.clock,
     )
 
     async def forever() -> None:

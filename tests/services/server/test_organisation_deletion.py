@@ -46,14 +46,14 @@ class Site:
         stores, made = self.world.stores, self.services
         clean = functools.partial(delete_local, self.home)
         return OrganisationDeleter(
-            stores.leases,
-            stores.organisation_deletions,
-            self.blobs,
-            clean,
-            made.audit,
-            made.operators,
-            made.signals,
-            self.world.clock,
+            leases=stores.leases,
+            store=stores.organisation_deletions,
+            blobs=self.blobs,
+            clean=clean,
+            audit=made.audit,
+            operators=made.operators,
+            signals=made.signals,
+            now=self.world.clock,
         )
 
     async def round(self) -> int:

@@ -305,7 +305,9 @@ class Backend(Answer):
             self._sequence += count
             self._seen += count
             raw = buf[first:pos]
-            return DataRows(slot.exchange, layout, raw, int(count), number, slot.began, None, self._as_text), pos
+            return DataRows(
+                slot.exchange, layout, raw, int(count), number, slot.began, whole=None, as_text=self._as_text
+            ), pos
         whole = self._long_row(buf, pos, end)
         if not whole:
             return None, pos
@@ -323,7 +325,9 @@ class Backend(Answer):
         (one,) = m.Packets(len(raw)).feed(raw)
         self._seen += 1
         packets = m.packets_of(len(one.payload))
-        return DataRows(slot.exchange, layout, raw, packets, number, slot.began, one.payload, self._as_text), pos
+        return DataRows(
+            slot.exchange, layout, raw, packets, number, slot.began, whole=one.payload, as_text=self._as_text
+        ), pos
 
     def _layout_of(self, slot: Slot) -> Layout:
         if self._layout is None:

@@ -481,9 +481,9 @@ class Frontend:
                 values,
                 truncated,
                 ledger.unread,
-                bool(ledger.slots),
-                (),
-                types,
-                ledger.encoding,
+                behind=bool(ledger.slots),
+                unsure=(),
+                types=types,
+                encoding=ledger.encoding,
             )
         )

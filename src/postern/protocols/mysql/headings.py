@@ -26,6 +26,7 @@ class ColumnHeading(Heading):
         definitions: list[bytes],
         sequence: int,
         prepared: str,
+        *,
         may_fetch: bool,
         adds_metadata: bool,
     ) -> None:

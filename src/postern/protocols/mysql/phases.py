@@ -296,8 +296,8 @@ class Answer:
             self._definitions.copy(),
             int(self._held_at),
             prepared,
-            head.cursor,
-            self.adds_metadata,
+            may_fetch=head.cursor,
+            adds_metadata=self.adds_metadata,
         )
 
     def _file(self, head: Slot, number: i64) -> bool:

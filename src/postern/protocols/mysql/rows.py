@@ -229,6 +229,7 @@ class DataRows(Rows):
         packets: int,
         sequence: int,
         began: int = 0,
+        *,
         whole: bytes | None = None,
         as_text: frozenset[int] = frozenset(),
     ) -> None:

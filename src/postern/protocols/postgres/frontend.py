@@ -271,7 +271,18 @@ class Frontend:
         self._asked = exchange
         behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
         batch.operations.append(
-            Operation(exchange, text, phase, values, truncated, ledger.unread, behind, unsure, oids, ledger.encoding)
+            Operation(
+                exchange,
+                text,
+                phase,
+                values,
+                truncated,
+                ledger.unread,
+                behind=behind,
+                unsure=unsure,
+                types=oids,
+                encoding=ledger.encoding,
+            )
         )
 
     def _finish(self) -> Batch:

@@ -25,6 +25,7 @@ FIRST_ADMIN = "admin@localhost"
 class Accounts:
     def __init__(
         self,
+        *,
         store: PrincipalStore,
         organisations: OrganisationStore,
         auth_configs: AuthConfigs,

@@ -43,6 +43,7 @@ class SecondStep:
 class LocalLogin:
     def __init__(
         self,
+        *,
         store: PrincipalStore,
         accounts: Accounts,
         logins: Logins,

@@ -78,6 +78,7 @@ class SamlLogin:
 
     def __init__(
         self,
+        *,
         saml: Saml | None,
         configs: AuthConfigs,
         organisations: OrganisationStore,

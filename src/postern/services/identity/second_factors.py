@@ -86,6 +86,7 @@ class RequiredFactors:
 class SecondFactors:
     def __init__(
         self,
+        *,
         store: SecondFactorStore,
         principals: PrincipalStore,
         accounts: Accounts,

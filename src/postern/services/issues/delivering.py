@@ -67,6 +67,7 @@ class Delivering:
 
     def __init__(
         self,
+        *,
         store: SessionIssueStore,
         leases: LeaseStore,
         settings: Settings,

@@ -53,6 +53,7 @@ class Opened:
 class DownloadLinks:
     def __init__(
         self,
+        *,
         sessions: Sessions,
         principals: PrincipalStore,
         tokens: Tokens,

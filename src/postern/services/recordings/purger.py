@@ -58,6 +58,7 @@ class Purger:
 
     def __init__(
         self,
+        *,
         leases: LeaseStore,
         retentions: RetentionStore,
         store: PurgeStore,

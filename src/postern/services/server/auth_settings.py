@@ -70,6 +70,7 @@ class AuthSettings:
 
     def __init__(
         self,
+        *,
         configs: AuthConfigs,
         organisations: OrganisationStore,
         principals: PrincipalStore,

@@ -54,6 +54,7 @@ class OrganisationDeleter:
 
     def __init__(
         self,
+        *,
         leases: LeaseStore,
         store: OrganisationDeletionStore,
         blobs: Blobs,

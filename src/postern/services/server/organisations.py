@@ -46,6 +46,7 @@ class NewOrganisation:
 class Organisations:
     def __init__(
         self,
+        *,
         store: OrganisationStore,
         foundings: FoundingStore,
         setup_links: SetupLinks,

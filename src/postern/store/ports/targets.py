@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -273,14 +274,25 @@ class ConnectionFilter:
     reach: Reach | None = None
 
 
+class SecretUse(Enum):
+    """Which connections a read decrypts the secrets of. The others have a `secret` that cannot be read, nor stored."""
+
+    ALL = "all"
+    DATABASES = "databases"  # those whose `default_database` every user can see
+    NONE = "none"
+
+
 class ConnectionStore(Protocol):
-    async def get(self, org_id: UUID, name_or_id: str) -> Connection | None:
+    async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
         """A name wins over an identifier of the same spelling. One statement."""
 
-    async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
+    async def find(
+        self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
+    ) -> Listed[Connection]:
         """By name. Two statements."""
 
-    async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
+    async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
+        """Return these connections without their secrets, by name."""
 
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
         """The connections that are called so; what is not there is left out. A name wins over an identifier."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -33,6 +33,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.statement import Effect
 from postern.store.encryption import Encryption
+from postern.store.ports.targets import SecretUse
 from postern.store.prepared import Row
 from postern.store.schema.people import orgs, user_groups, users
 from postern.store.schema.sessions import sessions
@@ -130,18 +131,42 @@ def account_of(row: Row, prefix: str = "") -> Account:
     )
 
 
-async def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
-    """With its secrets, decrypted."""
+class UnopenedSecret(Mapping[str, Secret]):
+    """The secret of a connection that was read without it. Every access raises, so that the secret is never taken for
+    empty, and never overwritten."""
+
+    def __getitem__(self, key: str) -> Secret:
+        raise LookupError("this connection was read without its secret")
+
+    def __iter__(self) -> Iterator[str]:
+        raise LookupError("this connection was read without its secret")
+
+    def __len__(self) -> int:
+        raise LookupError("this connection was read without its secret")
+
+
+_UNOPENED = UnopenedSecret()
+
+
+async def connection_of(
+    row: Row, encryption: Encryption, prefix: str = "", *, secrets: SecretUse = SecretUse.ALL
+) -> Connection:
+    """Build the connection; `secrets` says whether its secret is decrypted."""
     fields: dict[str, Any] = {name: row[prefix + name] for name in _CONNECTION_PLAIN}
     for name in _CONNECTION_LISTS:
         fields[name] = tuple(row[prefix + name])
     for name in _TOGGLES:
         fields[name] = Toggle(row[prefix + name])
+    kind = ConnectionType(row[prefix + "type"])
+    is_needed = secrets is SecretUse.ALL or (secrets is SecretUse.DATABASES and kind is ConnectionType.DATABASE)
+    secret: Mapping[str, Secret] = _UNOPENED
+    if is_needed:
+        secret = await open_secret(row[prefix + "secret"], encryption, fields["org_id"], fields["id"])
     return Connection(
         **fields,
-        type=ConnectionType(row[prefix + "type"]),
+        type=kind,
         guardrail_rules=tuple(sorted(str(UUID(key)) for key in split(row[prefix + "guardrail_rules"]))),
-        secret=await open_secret(row[prefix + "secret"], encryption, fields["org_id"], fields["id"]),
+        secret=secret,
     )
 
 
