@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
-from postern.gateway.estimates import Asked, Estimates
+from postern.gateway.estimates import Estimates
+from postern.gateway.row_counts import HeldStatement
 from postern.inspection.sql.postgres.counting import PostgresCounter
 
 DEFINITIONS = """
@@ -123,7 +124,7 @@ def test_what_is_counted_is_what_is_touched(
 ) -> None:
     async def counted() -> tuple[int | None, str]:
         found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(
-            permit(postgres_server), START, [Asked(text)]
+            permit(postgres_server), START, [HeldStatement(text)]
         )
         assert found is not None
         return found.rows, found.parts[0].why_not

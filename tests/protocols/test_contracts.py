@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from postern.domain.errand import ErrandKind
 from postern.errors import ProtocolViolation
-from postern.gateway.spoken import SPOKEN
 from postern.protocols.asking import Catalogue, Query, Row, Script
 from postern.protocols.base import Side, Wire
 from postern.protocols.framing import packed
@@ -30,6 +29,7 @@ from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.query import Query as PostgresQuery
 from postern.protocols.postgres.script import Script as PostgresScript
 from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.registry import PROTOCOLS
 from postern.protocols.terminal import messages as tm
 from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
@@ -411,9 +411,9 @@ def test_lenses(one: Shown) -> None:
 
 def test_the_table_is_whole() -> None:
     """What the gateway speaks is held to the contracts: who adds a protocol adds its lines above."""
-    assert {spoken.script for spoken in SPOKEN.values()} == {run.script for run in SCRIPTS.values()}
-    spoken = {name: one.catalogue for name, one in SPOKEN.items() if one.catalogue is not None}
-    assert spoken == CATALOGUES
+    assert {type(spec.script("")) for spec in PROTOCOLS.values()} == {run.script for run in SCRIPTS.values()}
+    catalogues = {name: found for name, spec in PROTOCOLS.items() if (found := spec.catalogue()) is not None}
+    assert catalogues == CATALOGUES
     assert QUERIES.keys() == CATALOGUES.keys()
     for table in (WIRES, MASKED, LENSES):
         assert {name.split(",")[0] for name in table} == SCRIPTS.keys()

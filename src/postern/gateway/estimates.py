@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
@@ -19,6 +19,7 @@ from postern.domain.permit import Permit
 from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
+from postern.gateway.row_counts import HeldStatement
 from postern.protocols.asking import Row, TargetRefused
 from postern.protocols.base import Standing
 from postern.protocols.postgres import counting
@@ -28,7 +29,6 @@ from postern.relay.target import Dialer, Start, Target
 
 log = logging.getLogger(__name__)
 
-SUBTYPE: Final = "postgres"
 MOST_PARTS: Final = 20
 # What a text means hangs on these. The rest of what a client asks for when it starts is for it alone.
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
@@ -39,19 +39,6 @@ _STIRRED: Final = "what stands before it may change what it means"
 _UNSETTLED: Final = "its session has asked for more before, which may change what it means"
 
 Plans = Callable[[str], CountPlans]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A statement and its bind values. The rest is as in `Operation`."""
-
-    text: str
-    values: tuple[bytes | None, ...] = ()
-    truncated: bool = False
-    unsure: tuple[int, ...] = ()
-    types: tuple[int, ...] = ()
-    encoding: str = "utf-8"
-    exchange: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +65,13 @@ class Estimates:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def of(
-        self, permit: Permit, start: Start, asked: Sequence[Asked], standing: Standing | None = None
+        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
     ) -> RowCount | None:
-        """`asked` is all that runs, in its order; `standing` that of the session when it was held. None where nothing
-        of it changes rows, or its protocol is not known here. Never raises, but for being cancelled."""
-        if permit.connection.protocol != SUBTYPE:
-            return None
+        """`statements` is all that runs, in its order; `standing` that of the session when it was held. None where
+        nothing of it changes rows. Never raises, but for being cancelled."""
         try:
             standing = standing or Standing()
-            plans, more = await asyncio.to_thread(self._planned, asked, unsettled=standing.unsettled)
+            plans, more = await asyncio.to_thread(self._planned, statements, unsettled=standing.unsettled)
             if not plans:
                 return None
             parts = await self._counted(permit, start, plans, standing)
@@ -102,15 +87,17 @@ class Estimates:
             notes.append("each is counted as if nothing of the others had been done")
         if more:
             notes.append("what else the request does is not counted")
-        if len(set(asked)) < len(asked):
+        if len(set(statements)) < len(statements):
             notes.append("what runs several times is counted once")
         return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
 
-    def _planned(self, asked: Sequence[Asked], *, unsettled: bool) -> tuple[list[tuple[CountPlan, Asked]], bool]:
+    def _planned(
+        self, statements: Sequence[HeldStatement], *, unsettled: bool
+    ) -> tuple[list[tuple[CountPlan, HeldStatement]], bool]:
         """With whether anything is done that is not counted."""
-        found: list[tuple[CountPlan, Asked]] = []
+        found: list[tuple[CountPlan, HeldStatement]] = []
         more, stirred = False, None
-        for one in dict.fromkeys(asked):
+        for one in dict.fromkeys(statements):
             plans = self._plans(one.text)
             why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < one.exchange else ""
             found += [(replace(plan, why_not=plan.why_not or why), one) for plan in plans.parts]
@@ -119,11 +106,11 @@ class Estimates:
                 stirred = one.exchange
         if len(found) > MOST_PARTS:  # else what is left out would count for nothing
             rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
-            found[MOST_PARTS:] = [(rest, Asked(""))]
+            found[MOST_PARTS:] = [(rest, HeldStatement(""))]
         return found, more
 
     async def _counted(
-        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]], standing: Standing
+        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, HeldStatement]], standing: Standing
     ) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
@@ -135,7 +122,7 @@ class Estimates:
         self,
         permit: Permit,
         start: Start,
-        plans: Sequence[tuple[CountPlan, Asked]],
+        plans: Sequence[tuple[CountPlan, HeldStatement]],
         left: Sequence[int],
         counted: dict[int, PartCount],
         standing: Standing,
@@ -169,7 +156,7 @@ class Estimates:
         self,
         permit: Permit,
         start: Start,
-        plans: Sequence[tuple[CountPlan, Asked]],
+        plans: Sequence[tuple[CountPlan, HeldStatement]],
         left: Sequence[int],
         counted: dict[int, PartCount],
         standing: Standing,
@@ -205,7 +192,7 @@ class Counter:
         self._told = standing.reported or {}
         self._limits = limits
 
-    async def count(self, plan: CountPlan, asked: Asked) -> PartCount:
+    async def count(self, plan: CountPlan, asked: HeldStatement) -> PartCount:
         """Raises what reading from the target raises."""
         try:
             values = _values(plan, asked)
@@ -248,7 +235,7 @@ class Counter:
         return rows
 
 
-def _values(plan: CountPlan, asked: Asked) -> list[str | None]:
+def _values(plan: CountPlan, asked: HeldStatement) -> list[str | None]:
     """In the order of the query's. Raises Uncountable where they are not all there."""
     if plan.values and asked.truncated:
         raise Uncountable("a bind value is too large")
@@ -268,12 +255,12 @@ def _values(plan: CountPlan, asked: Asked) -> list[str | None]:
     return found
 
 
-def _codec(asked: Asked, value: bytes) -> str:
+def _codec(asked: HeldStatement, value: bytes) -> str:
     """Bytes of ASCII are the same in every encoding that rules can rely on."""
     return "ascii" if value.isascii() else asked.encoding if asked.encoding != SQL_ASCII else "ascii"
 
 
-def _types(plan: CountPlan, asked: Asked) -> list[int]:
+def _types(plan: CountPlan, asked: HeldStatement) -> list[int]:
     return [asked.types[number - 1] if number <= len(asked.types) else 0 for number in plan.values]
 
 

@@ -16,10 +16,13 @@ from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, Too
 from postern.gateway.fronts import Client, Fronts, told
 from postern.gateway.live import LiveLinks
 from postern.gateway.opening import EndedEarly
+from postern.gateway.protocols import OpenWire, WireParts
 from postern.gateway.wanted import Wanted
 from postern.protocols.asking import TargetRefused
+from postern.protocols.base import Wire
 from postern.protocols.mysql import auth, login
 from postern.protocols.mysql.chosen import Chosen
+from postern.protocols.mysql.wire import MysqlWire
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
 from postern.store.ports.common import Signals, Topic
@@ -28,6 +31,25 @@ SUBTYPE = "mysql"
 
 # In front of a connection id, as a key that cancels: shorter than any that a PostgreSQL client can name.
 _MARK: Final = b"m"
+
+
+def wires(parts: WireParts) -> OpenWire:
+    """Return what makes a wire by what the client chose at its login."""
+    kills = Kills(parts.links, parts.signals)
+
+    def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        chosen = Chosen.read(start.parameters)
+        return MysqlWire(
+            max_message=parts.settings.max_statement,
+            capabilities=chosen.capabilities,
+            collation=chosen.collation,
+            user=chosen.user,
+            parameters=parameters,
+            local_files=parts.settings.mysql_local_files,
+            kill=kills.of(permit),
+        )
+
+    return open_wire
 
 
 class MysqlGate:

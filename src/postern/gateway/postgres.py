@@ -12,10 +12,13 @@ from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.fronts import Client, Fronts, told
 from postern.gateway.opening import EndedEarly
+from postern.gateway.protocols import OpenWire, WireParts
 from postern.gateway.wanted import Wanted
 from postern.protocols.asking import TargetRefused
+from postern.protocols.base import Wire
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
+from postern.protocols.postgres.wire import PostgresWire
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Target
 from postern.store.ports.common import Signals, Topic
@@ -25,6 +28,16 @@ SUBTYPE = "postgres"
 # Bytes of the secret in a cancel key: protocol 3.0 leaves room for four, 3.2 for more.
 SHORT_SECRET: Final = 4
 LONG_SECRET: Final = 32
+
+
+def wires(parts: WireParts) -> OpenWire:
+    """Return what makes a wire by what the target said at login."""
+
+    def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        encoding = parameters.get("client_encoding", "UTF8")
+        return PostgresWire(max_message=parts.settings.max_statement, client_encoding=encoding, parameters=parameters)
+
+    return open_wire
 
 
 class PostgresGate:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from postern.client.mysql import carried_line, mysql_line
 from postern.domain.secret import Secret
+from postern.protocols.clients import NativeCredential
+from postern.protocols.mysql.client import carried_line, mysql_line
 
 AUTHORITY = Path("/home/some one/ca.crt")
 
@@ -16,7 +17,7 @@ AUTHORITY = Path("/home/some one/ca.crt")
 @pytest.mark.parametrize("password", ["plain", "sp ace", "q\"u'o$te`\\", "a@b:c/d?e&f=g#h%i", "!!"])
 @pytest.mark.parametrize("host", ["localhost", "2001:db8::1"])
 def test_a_shell_reads_back_what_was_put_in(password: str, host: str) -> None:
-    line = mysql_line("who-where-abc", Secret(password), host, 7306, "sh op", AUTHORITY)
+    line = mysql_line(NativeCredential("who-where-abc", Secret(password), host, 7306, "sh op", AUTHORITY))
     program, *options = shlex.split(line)
     assert program == "mysql"
     given = dict(option.removeprefix("--").partition("=")[::2] for option in options)
@@ -34,7 +35,7 @@ def test_a_shell_reads_back_what_was_put_in(password: str, host: str) -> None:
 
 
 def test_the_systems_authorities_are_named_by_where_they_are() -> None:
-    line = mysql_line("u", Secret("p"), "localhost", 7306, "", None)
+    line = mysql_line(NativeCredential("u", Secret("p"), "localhost", 7306, "", None))
     assert "--ssl-ca" in line
     assert "--database" not in line
 
@@ -45,7 +46,7 @@ def test_a_carried_port_needs_nothing() -> None:
 
 @pytest.mark.skipif(shutil.which("mysql") is None, reason="needs mysql: install Debian's mariadb-client")
 def test_the_client_that_is_here_knows_all_of_it() -> None:
-    line = mysql_line("u", Secret("p"), "127.0.0.1", 1, "shop", None)
+    line = mysql_line(NativeCredential("u", Secret("p"), "127.0.0.1", 1, "shop", None))
     done = subprocess.run(f"{line} -e 'select 1'", shell=True, capture_output=True, text=True, timeout=60, check=False)
     assert "Can't connect to" in done.stderr
     assert "[ERROR]" not in done.stderr
