@@ -18,12 +18,12 @@ from postern.errors import ProtocolViolation
 from postern.protocols.asking import Catalogue, Query, Row, Script
 from postern.protocols.base import Side, Wire
 from postern.protocols.framing import packed
-from postern.protocols.mysql import messages as mm
-from postern.protocols.mysql.catalogue import CATALOGUE as MYSQL_CATALOGUE
-from postern.protocols.mysql.lens import MysqlLens
-from postern.protocols.mysql.query import Query as MysqlQuery
-from postern.protocols.mysql.script import Script as MysqlScript
-from postern.protocols.mysql.wire import MysqlWire
+from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
+from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
+from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.wire import mysql_messages as mm
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres.catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.query import Query as PostgresQuery

@@ -21,8 +21,8 @@ from postern.errors import CarrierBroke, ProtocolViolation
 from postern.gateway.ssh.channel import ChannelTransport, carrier_error
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side, Wire
-from postern.protocols.mysql import messages as mm
-from postern.protocols.mysql.wire import MysqlWire
+from postern.protocols.mysql.wire import mysql_messages as mm
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres.messages import message as pm
 from postern.protocols.postgres.wire import PostgresWire
 from postern.protocols.terminal import messages as tm

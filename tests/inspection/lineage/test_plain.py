@@ -6,10 +6,10 @@ import pytest
 
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
 from postern.inspection.lineage.session import SessionLineage
 from postern.interception.events import Column, Kind
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 
 USERS = ("id", "email", "phone", "salary", "note")
 PLAIN = {

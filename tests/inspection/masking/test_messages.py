@@ -14,7 +14,7 @@ from postern.inspection.masking.messages import _LOOKS, known
 from postern.inspection.masking.named_only import is_about_names
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.mysql.output import ErrorText
+from postern.protocols.mysql.wire.mysql_output import ErrorText
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.output import Text
 

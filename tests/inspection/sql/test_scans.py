@@ -11,7 +11,6 @@ from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.guardrail_presets import preset
 from postern.domain.statement import Effect
 from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.parser import Parser
 from postern.inspection.sql.postgres.parser import PostgresParser
@@ -19,6 +18,7 @@ from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 # The tables that are read whole, and the statement.
 EVERYWHERE = """

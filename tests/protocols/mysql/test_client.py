@@ -9,7 +9,7 @@ import pytest
 
 from postern.domain.secret import Secret
 from postern.protocols.clients import NativeCredential
-from postern.protocols.mysql.client import carried_line, mysql_line
+from postern.protocols.mysql.mysql_client import carried_line, mysql_line
 
 AUTHORITY = Path("/home/some one/ca.crt")
 

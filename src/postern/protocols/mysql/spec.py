@@ -24,96 +24,96 @@ if TYPE_CHECKING:
 
 
 def _wires(parts: WireParts) -> OpenWire:
-    from postern.gateway.mysql import wires
+    from postern.protocols.mysql.mysql_listener import wires
 
     return wires(parts)
 
 
 def _gate(parts: GateParts) -> Gate:
-    from postern.gateway.mysql import MysqlGate
+    from postern.protocols.mysql.mysql_listener import MysqlGate
 
     return MysqlGate(parts.fronts, version=parts.settings.mysql_version, decoy_secret=parts.decoy_secret)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
-    from postern.agent.mysql import MysqlTargets
+    from postern.protocols.mysql.mysql_target import MysqlTargets
 
     return MysqlTargets(policy)
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.mysql.script import Script
+    from postern.protocols.mysql.queries.mysql_script import Script
 
     return Script(text)
 
 
 def _parameters(name: str) -> Mapping[str, str]:
-    from postern.protocols.mysql.chosen import own
+    from postern.protocols.mysql.login.mysql_client_options import own
 
     return own(name)
 
 
 def _catalogue() -> Catalogue:
-    from postern.protocols.mysql.catalogue import CATALOGUE
+    from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 
     return CATALOGUE
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.mysql.lens import MysqlLens
+    from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 
     return MysqlLens()
 
 
 def _results() -> Reader:
-    from postern.protocols.mysql.results import MysqlResults
+    from postern.protocols.mysql.recorded.mysql_tables import MysqlResults
 
     return MysqlResults()
 
 
 def _answers() -> AnswerReader:
-    from postern.protocols.mysql.answers import MysqlAnswers
+    from postern.protocols.mysql.recorded.mysql_answer_reader import MysqlAnswers
 
     return MysqlAnswers()
 
 
 def _parser() -> Parser:
-    from postern.inspection.sql.mysql import MySqlParser
     from postern.inspection.sql.shared import own
+    from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
     return cast("Parser", own(MySqlParser))
 
 
 def _names(parser: Parser) -> SessionParser:
-    from postern.inspection.sql.mysql import MySqlParser
-    from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
+    from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+    from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 
     assert isinstance(parser, MySqlParser)
     return MySqlPreparedStatements(parser)
 
 
 def _encodings(parser: Parser) -> Interceptor:
-    from postern.inspection.mysql_encodings import MySqlEncodings
+    from postern.protocols.mysql.dialect.mysql_encodings import MySqlEncodings
 
     return MySqlEncodings()
 
 
 def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
-    from postern.inspection.lineage.mysql.lineage import MySqlLineage
-    from postern.inspection.lineage.mysql.session import MySqlSessionLineage
+    from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+    from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 
     lineage = MySqlLineage()
     return lambda schema: MySqlSessionLineage(lineage, schema)
 
 
 def _uri() -> DatabaseUri:
-    from postern.protocols.mysql.uri import URI
+    from postern.protocols.mysql.mysql_uri import URI
 
     return URI
 
 
 def _client() -> NativeClient:
-    from postern.protocols.mysql.client import CLIENT
+    from postern.protocols.mysql.mysql_client import CLIENT
 
     return CLIENT
 
