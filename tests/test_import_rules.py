@@ -57,10 +57,10 @@ MAY: dict[str, set[str]] = {
 # Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
 SUB_ROOMS = {
     re.compile(r"protocols/[a-z]+/[a-z]+_target\.py$"): MAY["agent"] | {"agent", "protocols"},
-    re.compile(r"protocols/[a-z]+/[a-z]+_listener\.py$"): MAY["gateway"] | {"gateway", "protocols"},
+    re.compile(r"protocols/[a-z]+/[a-z]+_(listener|row_counts)\.py$"): MAY["gateway"] | {"gateway", "protocols"},
     re.compile(r"protocols/[a-z]+/(dialect|lineage)/"): MAY["inspection"] | {"inspection", "protocols"},
 }
-SIDES = re.compile(r"protocols/[a-z]+/[a-z]+_(target|listener)\.py$")
+SIDES = re.compile(r"protocols/[a-z]+/[a-z]+_(target|listener|row_counts)\.py$")
 
 # The registry of protocols and their specs stand below all rooms: docs/decisions/0091-one-registry-of-protocols.md.
 SPECS = {"protocols.registry", "protocols.spec"}
@@ -169,16 +169,7 @@ OF_ONE = re.compile(rf"(protocols|gateway|agent|testing)/({_NAMES})(/|$)|inspect
 IMPORTS_ONE = {
     "agent/hooks.py": "hooks are programs, too, and get the environment of commands",
     "gateway/door.py": "commands are started by a message of their own, which other carriers do not have",
-    "gateway/estimates.py": "counts rows by what PostgreSQL's catalogue tells (decision 0046)",
     "gateway/programs.py": "the wires of commands and SSH, which moves into protocols/terminal",
-    "inspection/encodings.py": "PostgreSQL's encodings, which move into its package",
-    "inspection/lineage/changes.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/expressions.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/lineage.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/naming.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/origins.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/queries.py": "lineage of PostgreSQL's trees, which moves into its package",
-    "inspection/lineage/statements.py": "lineage of PostgreSQL's trees, which moves into its package",
     "inspection/masking/copies.py": "asks what a COPY of PostgreSQL shows",
     "inspection/masking/interceptor.py": "asks what MySQL's statements tell about their answers",
     "inspection/masking/messages.py": "asks what MySQL's statements tell about their answers",

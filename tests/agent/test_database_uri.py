@@ -17,7 +17,7 @@ from postern.domain.secret import Secret
 from postern.errors import Misconfigured
 from postern.protocols.database_uri import DatabaseUri
 from postern.protocols.mysql.mysql_uri import URI as MYSQL
-from postern.protocols.postgres.uri import URI as POSTGRES
+from postern.protocols.postgres.postgres_uri import URI as POSTGRES
 
 PLANTED = "planted"
 

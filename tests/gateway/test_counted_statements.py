@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
-from postern.gateway.estimates import Estimates
 from postern.gateway.row_counts import HeldStatement
-from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+from postern.protocols.postgres.postgres_row_counts import Estimates
 
 DEFINITIONS = """
 create table plain (id int, a int, b text); create table other (id int, a int, b text);

@@ -15,10 +15,10 @@ from tests.support.promises import wait_until
 
 from postern.domain.row_count import PartCount
 from postern.errors import Unavailable
-from postern.gateway.estimates import Estimates, Limits
 from postern.gateway.row_counts import HeldStatement
-from postern.inspection.sql.postgres.counting import PostgresCounter
 from postern.protocols.base import Standing
+from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+from postern.protocols.postgres.postgres_row_counts import Estimates, Limits
 from postern.relay.target import Start
 
 DEFINITIONS = """
@@ -273,8 +273,8 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
 async def test_very_many_rows_are_more_than_that(
     server: PostgresServer, dialer: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.inspection.sql.postgres.counting.MOST_ROWS", 50)
-    monkeypatch.setattr("postern.gateway.estimates.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.protocols.postgres.dialect.postgres_count_plans.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.protocols.postgres.postgres_row_counts.MOST_ROWS", 50)
     (part,) = await count(server, dialer, "delete from people")
     assert (part.rows, part.more, part.said) == (50, True, "DELETE public.people: more than 50 rows")
     (part,) = await count(server, dialer, "delete from people where id <= 50")

@@ -26,7 +26,6 @@ from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway import held as module
 from postern.gateway import looks
-from postern.gateway.estimates import Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parse_slots import ParseSlots, Task
 from postern.gateway.row_counts import HeldStatement
@@ -34,6 +33,7 @@ from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Request, Standing
+from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked

@@ -24,11 +24,11 @@ from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.protocols.postgres.catalogue import CATALOGUE as POSTGRES_CATALOGUE
-from postern.protocols.postgres.lens import PostgresLens
-from postern.protocols.postgres.query import Query as PostgresQuery
-from postern.protocols.postgres.script import Script as PostgresScript
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
+from postern.protocols.postgres.queries.postgres_query import Query as PostgresQuery
+from postern.protocols.postgres.queries.postgres_script import Script as PostgresScript
+from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.terminal import messages as tm
 from postern.protocols.terminal.files import sftp_messages as sm

@@ -27,7 +27,7 @@ from postern.gateway.ssh.admission import Admission
 from postern.gateway.ssh.clients import ChannelClient
 from postern.gateway.ssh.gate import SshGate
 from postern.gateway.ssh.users import Proofs
-from postern.protocols.postgres import scram
+from postern.protocols.postgres.login import postgres_scram as scram
 from postern.protocols.terminal import messages as m
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start

@@ -18,7 +18,7 @@ from postern.domain.masking import Strictness
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unauthenticated, Unavailable
-from postern.protocols.postgres.client import user_of
+from postern.protocols.postgres.postgres_client import user_of
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import app as app_module

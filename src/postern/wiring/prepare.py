@@ -21,7 +21,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.clients import NativeCredential
-from postern.protocols.postgres.client import moved, psql_line, user_of
+from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings

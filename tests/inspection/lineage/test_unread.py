@@ -13,8 +13,6 @@ from tests.inspection.lineage.mysql_world import CASES as MYSQL_CASES
 
 from postern.domain.masking import MaskingRule, Strictness
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Operation
@@ -22,6 +20,8 @@ from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Verdict
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 PEOPLE = Relation("public", "people", ("id", "name", "salary"), number=5)
 SCHEMA = TargetSchema(relations={("public", "people"): PEOPLE}, search_path=("public",))
@@ -64,7 +64,7 @@ def test_what_was_kept_is_not_read_again(dialect: str, monkeypatch: pytest.Monke
     assert unread.size == len(LONG)
     unread.keep(elsewhere(unread))
     modules = {
-        "postgres": "postern.inspection.lineage.lineage",
+        "postgres": "postern.protocols.postgres.lineage.postgres_lineage",
         "mysql": "postern.protocols.mysql.lineage.mysql_lineage",
     }
     monkeypatch.setattr(f"{modules[dialect]}._read", None)

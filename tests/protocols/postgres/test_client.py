@@ -8,7 +8,7 @@ import pytest
 
 from postern.domain.secret import Secret
 from postern.protocols.clients import NativeCredential
-from postern.protocols.postgres.client import moved, psql_line, user_of
+from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
 
 AUTHORITY = Path("/home/some one/ca.crt")
 

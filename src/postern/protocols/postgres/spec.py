@@ -26,32 +26,32 @@ if TYPE_CHECKING:
 
 
 def _wires(parts: WireParts) -> OpenWire:
-    from postern.gateway.postgres import wires
+    from postern.protocols.postgres.postgres_listener import wires
 
     return wires(parts)
 
 
 def _gate(parts: GateParts) -> Gate:
-    from postern.gateway.postgres import PostgresGate
+    from postern.protocols.postgres.postgres_listener import PostgresGate
 
     return PostgresGate(parts.fronts, parts.signals, decoy_secret=parts.decoy_secret)
 
 
 def _row_counts(dialer: Dialer) -> RowCounts:
-    from postern.gateway.estimates import Estimates
-    from postern.inspection.sql.postgres.counting import PostgresCounter
+    from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+    from postern.protocols.postgres.postgres_row_counts import Estimates
 
     return Estimates(dialer, PostgresCounter().plans)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
-    from postern.agent.postgres import PostgresTargets
+    from postern.protocols.postgres.postgres_target import PostgresTargets
 
     return PostgresTargets(policy)
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.postgres.script import Script
+    from postern.protocols.postgres.queries.postgres_script import Script
 
     return Script(text)
 
@@ -61,68 +61,68 @@ def _parameters(name: str) -> Mapping[str, str]:
 
 
 def _catalogue() -> Catalogue:
-    from postern.protocols.postgres.catalogue import CATALOGUE
+    from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE
 
     return CATALOGUE
 
 
 def _renderer() -> Renderer:
-    from postern.protocols.postgres.lens import PostgresLens
+    from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
 
     return PostgresLens()
 
 
 def _results() -> Reader:
-    from postern.protocols.postgres.results import PostgresResults
+    from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
 
     return PostgresResults()
 
 
 def _answers() -> AnswerReader:
-    from postern.protocols.postgres.answers import PostgresAnswers
+    from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
 
     return PostgresAnswers()
 
 
 def _parser() -> Parser:
-    from postern.inspection.sql.postgres.parser import PostgresParser
     from postern.inspection.sql.shared import own
+    from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
     return cast("Parser", own(PostgresParser))
 
 
 def _names(parser: Parser) -> SessionParser:
-    from postern.inspection.sql.postgres.parser import PostgresParser
-    from postern.inspection.sql.postgres.prepared import PreparedStatements
+    from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+    from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 
     assert isinstance(parser, PostgresParser)
     return PreparedStatements(parser)
 
 
 def _encodings(parser: Parser) -> Interceptor:
-    from postern.inspection.encodings import ClientEncodings
-    from postern.inspection.sql.postgres.parser import PostgresParser
+    from postern.protocols.postgres.dialect.postgres_encodings import ClientEncodings
+    from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
     assert isinstance(parser, PostgresParser)
     return ClientEncodings(parser)
 
 
 def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
-    from postern.inspection.lineage.lineage import Lineage
-    from postern.inspection.lineage.session import SessionLineage
+    from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+    from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
     lineage = Lineage()
     return lambda schema: SessionLineage(lineage, schema)
 
 
 def _uri() -> DatabaseUri:
-    from postern.protocols.postgres.uri import URI
+    from postern.protocols.postgres.postgres_uri import URI
 
     return URI
 
 
 def _client() -> NativeClient:
-    from postern.protocols.postgres.client import CLIENT
+    from postern.protocols.postgres.postgres_client import CLIENT
 
     return CLIENT
 
