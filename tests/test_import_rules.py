@@ -55,12 +55,14 @@ MAY: dict[str, set[str]] = {
 }  # fmt: skip
 
 # Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
+_TARGET = r"([a-z]+_target\.py$|target/)"
+_LISTENER = r"([a-z]+_(listener|row_counts)\.py$|listener/)"
 SUB_ROOMS = {
-    re.compile(r"protocols/[a-z]+/[a-z]+_target\.py$"): MAY["agent"] | {"agent", "protocols"},
-    re.compile(r"protocols/[a-z]+/[a-z]+_(listener|row_counts)\.py$"): MAY["gateway"] | {"gateway", "protocols"},
+    re.compile(rf"protocols/[a-z]+/{_TARGET}"): MAY["agent"] | {"agent", "protocols"},
+    re.compile(rf"protocols/[a-z]+/{_LISTENER}"): MAY["gateway"] | {"gateway", "protocols"},
     re.compile(r"protocols/[a-z]+/(dialect|lineage)/"): MAY["inspection"] | {"inspection", "protocols"},
 }
-SIDES = re.compile(r"protocols/[a-z]+/[a-z]+_(target|listener|row_counts)\.py$")
+SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER})")
 
 # The registry of protocols and their specs stand below all rooms: docs/decisions/0091-one-registry-of-protocols.md.
 SPECS = {"protocols.registry", "protocols.spec"}

@@ -8,8 +8,8 @@ from postern.domain.connection import Extra
 from postern.domain.permit import Permit
 from postern.domain.session import Verb
 from postern.gateway.protocols import OpenWire, WireParts
-from postern.gateway.ssh.wants import words_of
 from postern.protocols.base import Wire
+from postern.protocols.ssh.listener.ssh_rule_text import words_of
 from postern.protocols.terminal.files.commands import copies
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire

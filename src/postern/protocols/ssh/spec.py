@@ -26,9 +26,9 @@ def _wires(parts: WireParts) -> OpenWire:
 
 def _gate(parts: GateParts) -> Gate:
     """Raises Misconfigured when the gateway's host key cannot be used."""
-    from postern.gateway.ssh.admission import Admission
-    from postern.gateway.ssh.gate import SshGate
-    from postern.gateway.ssh.users import Proofs
+    from postern.protocols.ssh.listener.ssh_admission import Admission
+    from postern.protocols.ssh.listener.ssh_gate import SshGate
+    from postern.protocols.ssh.listener.ssh_users import Proofs
 
     services = parts.services
     proofs = Proofs(services.ssh_keys, services.ssh_authorities, services.ssh_logins)
@@ -37,13 +37,13 @@ def _gate(parts: GateParts) -> Gate:
 
 
 def _checked_agent(agent: Agent, services: Services) -> Agent:
-    from postern.gateway.ssh.host_keys import Believing
+    from postern.protocols.ssh.listener.ssh_host_key_pinning import Believing
 
     return Believing(agent, services.host_keys)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
-    from postern.agent.ssh.targets import SshTargets
+    from postern.protocols.ssh.target.ssh_targets import SshTargets
 
     return SshTargets(policy)
 
@@ -61,7 +61,7 @@ def _renderer() -> Renderer:
 
 
 def _client() -> NativeClient:
-    from postern.protocols.ssh.client import CLIENT
+    from postern.protocols.ssh.ssh_client import CLIENT
 
     return CLIENT
 

@@ -7,15 +7,15 @@ import shlex
 from postern.agent.framed import FramedTransport
 from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
-from postern.agent.ssh import access as settings
-from postern.agent.ssh.channel import ChannelTransport
-from postern.agent.ssh.host_keys import believed, one_line
-from postern.agent.ssh.listening import Listening
-from postern.agent.ssh.login import Environment, Login, address
-from postern.agent.ssh.logins import Logins, Place
 from postern.domain.command import is_variable
 from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
+from postern.protocols.ssh.target import ssh_access as settings
+from postern.protocols.ssh.target.ssh_connection_pool import Logins, Place
+from postern.protocols.ssh.target.ssh_target_channel import ChannelTransport
+from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
+from postern.protocols.ssh.target.ssh_target_listening import Listening
+from postern.protocols.ssh.target.ssh_target_login import Environment, Login, address
 from postern.protocols.terminal.listening import read_what
 from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import asyncssh
 
-from postern.gateway.ssh.channel import ChannelTransport
-from postern.gateway.ssh.right import Right
-from postern.gateway.ssh.users import Person, Proved
-from postern.gateway.ssh.wire import Wire
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_permit_cache import Right
+from postern.protocols.ssh.listener.ssh_users import Person, Proved
 from postern.relay.handshake import StreamHandshake
 
 MOST_CHANNELS = 100  # of one connection, at a time

@@ -16,9 +16,9 @@ from typing import Any
 import asyncssh
 
 from postern.agent.framed import FramedTransport
-from postern.agent.ssh.login import Login, Throttled
 from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
+from postern.protocols.ssh.target.ssh_target_login import Login, Throttled
 from postern.protocols.terminal import listening as told
 from postern.protocols.terminal import messages as m
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import asyncssh
 
-from postern.agent.ssh.access import Access
 from postern.errors import Unavailable
+from postern.protocols.ssh.target.ssh_access import Access
 
 PLAIN = (
     "ssh-ed25519",

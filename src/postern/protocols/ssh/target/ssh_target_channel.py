@@ -22,9 +22,9 @@ from typing import Any
 import asyncssh
 
 from postern.agent.framed import FramedTransport
-from postern.agent.ssh.login import Environment, Login, Throttled
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
+from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Channel, Terminal
 from postern.transport.ssh_windows import bound

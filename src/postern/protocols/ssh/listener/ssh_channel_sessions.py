@@ -13,11 +13,11 @@ from postern.domain.command import is_variable
 from postern.domain.connection import SSH, Extra
 from postern.domain.permit import Permit
 from postern.errors import PosternError
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.bounds import end_in_time
-from postern.gateway.ssh.channel import ChannelTransport
-from postern.gateway.ssh.clients import ChannelClient, ForwardClient
-from postern.gateway.ssh.visit import Visit
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
+from postern.protocols.ssh.listener.ssh_limits import end_in_time
+from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind, Terminal
 from postern.transport.ssh_windows import bound

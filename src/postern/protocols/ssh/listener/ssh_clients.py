@@ -11,7 +11,7 @@ from postern.domain.connection import SSH, TERMINAL, Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid
 from postern.gateway.command import CommandClient
-from postern.gateway.ssh.wants import extra_of, modes_of
+from postern.protocols.ssh.listener.ssh_rule_text import extra_of, modes_of
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 

@@ -17,13 +17,13 @@ from postern.domain.ssh_certificate import SshCertificate
 from postern.errors import Denied, PosternError, Unauthenticated
 from postern.gateway.fronts import Client, Fronts
 from postern.gateway.listener import Logins
-from postern.gateway.ssh.browser import LONGEST, Browsers, Invitation
-from postern.gateway.ssh.channel import ChannelTransport
-from postern.gateway.ssh.clients import ChannelClient
-from postern.gateway.ssh.right import Right
-from postern.gateway.ssh.users import Person, Proofs, Proved, by_certificate, by_key
-from postern.gateway.ssh.visit import Visit
 from postern.gateway.wanted import Wanted
+from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient
+from postern.protocols.ssh.listener.ssh_permit_cache import Right
+from postern.protocols.ssh.listener.ssh_users import Person, Proofs, Proved, by_certificate, by_key
+from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.relay.handshake import StreamHandshake
 from postern.services.access import REFUSED_LOGIN
 from postern.services.identity.ssh_logins import Wanted as WantedInBrowser

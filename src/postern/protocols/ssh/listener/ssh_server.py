@@ -29,15 +29,15 @@ from postern.domain.ssh_key import SIGNATURES
 from postern.domain.ssh_wire import Reader
 from postern.domain.text import one_line
 from postern.errors import Invalid, PosternError, Unauthenticated
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.bounds import Bounded
-from postern.gateway.ssh.browser import Invitation
-from postern.gateway.ssh.channel import WINDOW
-from postern.gateway.ssh.listening import MOST_LISTENERS, Lender, Listener
-from postern.gateway.ssh.sessions import Forwarded, Session
-from postern.gateway.ssh.users import Person, Proved, may_be_credential, may_be_person, split
-from postern.gateway.ssh.visit import MOST_CHANNELS, Visit
-from postern.gateway.ssh.wire import Wire
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_browser_login import Invitation
+from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, Session
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
+from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, Lender, Listener
+from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_credential, may_be_person, split
+from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
 from postern.protocols.terminal.listening import place
 from postern.protocols.verifiers import decoy, fits
 from postern.relay.target import Channel, ChannelKind

@@ -20,7 +20,7 @@ from typing import Any
 
 from postern.errors import PosternError, TooMany
 from postern.gateway.listener import Places
-from postern.gateway.ssh.users import Person, by_browser
+from postern.protocols.ssh.listener.ssh_users import Person, by_browser
 from postern.services.identity.ssh_logins import LIFE, SshLogins, Waiting, Wanted
 
 log = logging.getLogger(__name__)

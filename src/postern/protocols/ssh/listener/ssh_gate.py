@@ -19,12 +19,12 @@ from asyncssh.kex import get_kex_algs
 from postern.domain.secret import Secret
 from postern.domain.ssh_key import SIGNATURES
 from postern.errors import PosternError, TooMany, Unauthenticated
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.channel import WINDOW
-from postern.gateway.ssh.server import Connection, SshServer
-from postern.gateway.ssh.users import Person, Proved
-from postern.gateway.ssh.visit import Visit
-from postern.gateway.ssh.wire import Wire
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
+from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
+from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.relay.handshake import StreamHandshake
 from postern.services.access import REFUSED_LOGIN
 from postern.transport.ssh_algorithms import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from postern.gateway.ssh.bounds import Bounded
+from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.transport.ssh_bounds import MOST_UNSENT, is_flooded
 
 log = logging.getLogger(__name__)

@@ -18,13 +18,13 @@ import asyncssh
 from asyncssh.listener import SSHTCPClientListener
 
 from postern.agent.command import kind_of
-from postern.agent.ssh import access as settings
-from postern.agent.ssh.access import Access
-from postern.agent.ssh.host_keys import PLAIN, HostKeys
-from postern.agent.ssh.wire import Dialling
 from postern.domain.text import one_line
 from postern.errors import Unavailable
 from postern.protocols.asking import TargetRefused
+from postern.protocols.ssh.target import ssh_access as settings
+from postern.protocols.ssh.target.ssh_access import Access
+from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, HostKeys
+from postern.protocols.ssh.target.ssh_target_stream import Dialling
 from postern.protocols.terminal.listening import read_place
 from postern.relay.target import Channel, ChannelKind, Terminal
 from postern.transport.ssh_algorithms import CIPHERS, KEX, MACS

@@ -21,12 +21,12 @@ import asyncssh
 
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.bounds import Bounded
-from postern.gateway.ssh.channel import WINDOW, ChannelTransport
-from postern.gateway.ssh.clients import ForwardClient
-from postern.gateway.ssh.sessions import Forwarded, known
-from postern.gateway.ssh.visit import Visit
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, known
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ForwardClient
+from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.terminal import listening as told
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind

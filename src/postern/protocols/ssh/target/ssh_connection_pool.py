@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Hashable
 from functools import partial
 
-from postern.agent.ssh.login import Login
 from postern.errors import Unavailable
+from postern.protocols.ssh.target.ssh_target_login import Login
 
 LINGER = 5.0  # seconds that a connection without channels is kept for the next one
 MOST_LOGINS = 1_000
