@@ -32,8 +32,8 @@ from postern.gateway.command import CommandGate
 from postern.gateway.engine import Engine
 from postern.gateway.fronts import Fronts
 from postern.gateway.held_logins import HeldLogins
-from postern.gateway.postgres import PostgresGate
 from postern.gateway.wanted import Wanted
+from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Terminal
 from postern.services.access import Access

@@ -472,7 +472,8 @@ def _parameter(flag: str) -> str:
 
 
 def _a(singular: str) -> str:
-    return f"{'an' if singular.startswith(('a', 'i', 'o', 'API', 'SSH')) else 'a'} {singular}"
+    is_spelt = singular[:2].isupper()  # letter by letter, as in "an S-S-H key"
+    return f"{'an' if singular[0] in ('AEFHILMNORSX' if is_spelt else 'aeio') else 'a'} {singular}"
 
 
 def new_name(key: str = "name") -> Field:

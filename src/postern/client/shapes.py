@@ -104,8 +104,6 @@ class ServerInfo(TypedDict):
     api_url: str
     postgres_host: str
     postgres_port: int
-    mysql_host: NotRequired[str]
-    mysql_port: NotRequired[int]
     ssh_host: NotRequired[str]
     ssh_port: NotRequired[int]
     tunnel_url: str

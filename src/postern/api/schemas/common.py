@@ -13,14 +13,16 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
-from postern.domain.connection import SUBTYPES
+from postern.domain.connection import SPOKEN, SUBTYPES
 from postern.domain.target_keys import ALIASES
+from postern.protocols.registry import PROTOCOLS
 
 # Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.
 DEPRECATED: Final[JsonDict] = {"deprecated": True}
 # Every subtype, and the empty one of a connection that has none. The service checks which type has which.
 SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
 # Requests can use an alias, too; answers have the subtype that is stored.
+SPOKEN_SUBTYPES: Final = [name for name in PROTOCOLS if name in SPOKEN]
 SUBTYPE_SPELLINGS: Final[list[JsonValue]] = [*SUBTYPE_NAMES, *sorted(ALIASES)]
 
 # Values that JSON cannot express are read from their text; everything else must have its very type.

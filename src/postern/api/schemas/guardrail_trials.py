@@ -11,6 +11,7 @@ from pydantic import Field
 from postern.api.moments import Moment
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.guardrails import GuardRailRequest, RulesAnswer, RulesBody
+from postern.domain.dialect import DEFAULT_DIALECT, DIALECTS
 from postern.domain.guardrail import Action
 from postern.domain.guardrail_presets import Preset
 from postern.domain.statement import ObjectKind, ObjectName, Statement
@@ -39,7 +40,7 @@ class DraftBody(Body):
 
 class TrialRequest(Body):
     text: str
-    dialect: str = Field("postgres", description="postgres, mysql, tsql, oracle; empty: none is parsed")
+    dialect: str = Field(DEFAULT_DIALECT, description=f"{', '.join(DIALECTS.values())}; empty: none is parsed")
     direction: Literal["input", "output"] = "input"
     guardrail_id: str | None = Field(None, description="A saved guard rail")
     guardrail: DraftBody | None = Field(None, description="Or a draft of one")

@@ -29,8 +29,10 @@ from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.connection import SUBTYPES
-from postern.domain.target_keys import canonical_subtype, check_target_keys
+from postern.domain.server import NATIVE
+from postern.domain.target_keys import ALIASES, canonical_subtype, check_target_keys
 from postern.errors import Denied
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 
 def _narrow(api: Client, filters: Row) -> Row:
@@ -60,7 +62,7 @@ connections = resource_group(
         postern connections show shop-demo
         postern connections create orders --subtype postgres \\
             --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
-        postern connections create stock --subtype mysql --env HOST=db.example.com --env USER=app --env PASS=-
+        postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
         postern connections update orders --set access_max_duration=3600 --tag env=prod
         postern connections apply -f connections.json
         """,
@@ -198,9 +200,9 @@ def _show_schema(found: Row) -> None:
 @click.option("--type", "kind", help="database, application or custom.  [default: that of the subtype]")
 @click.option(
     "--subtype",
-    default="postgres",
+    default=DEFAULT_PROTOCOL,
     show_default=True,
-    help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
+    help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
 )
 @click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
 @secret_values.options
@@ -244,7 +246,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
     \b
-    Keys of postgres and mysql: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of databases: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
     Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
 
     Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a

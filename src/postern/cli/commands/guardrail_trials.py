@@ -17,6 +17,7 @@ from postern.cli.output import emit, fields, json_option, table
 from postern.cli.progress import Progress
 from postern.cli.resource_group import looking_up
 from postern.cli.rule_presets import presets
+from postern.domain.dialect import DEFAULT_DIALECT, DIALECTS
 from postern.errors import Unavailable
 
 
@@ -45,7 +46,7 @@ _FILE = click.option("--file", type=click.File(), help="A draft, as for create, 
 @_RULE
 @_FILE
 @click.option("--text", help="What is tried; standard input, if left out.")
-@click.option("--dialect", default="postgres", show_default=True, help="postgres, mysql, tsql or oracle.")
+@click.option("--dialect", default=DEFAULT_DIALECT, show_default=True, help=f"One of {', '.join(DIALECTS.values())}.")
 @click.option("--output", "is_output", is_flag=True, help="Try the output rules: the text is a part of an answer.")
 @json_option
 def test(
