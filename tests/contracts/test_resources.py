@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 from tests.api.conftest import Api, make_api, message
+from tests.support.public_keys import ed25519_line
 
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
@@ -25,12 +26,19 @@ BOOKS = [{"repository": "git.example.com/acme/ops", "name": "deploy/"}]
 
 @dataclass(frozen=True)
 class Kind:
-    """`required` is what a request must have beside its name, `optional` fields that are not as they are at first."""
+    """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
+    fields are not as they are at first; `change` is one of a single field."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
     required: Mapping[str, Any]
     optional: Mapping[str, Any]
+    unique: Callable[[], Mapping[str, Any]] = dict
+    change: Mapping[str, Any] = field(default_factory=lambda: {"description": "other"})
+
+    def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Return the body of a PUT that gives what is required."""
+        return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
 
 
 KINDS = {
@@ -59,6 +67,14 @@ KINDS = {
         {"runbooks": BOOKS, "connections": [], "user_groups": ["dev"]},
         {"description": "why"},
     ),
+    "SSH authority": Kind(
+        "/sshauthorities",
+        lambda made: made.ssh_authorities,
+        {},
+        {},
+        unique=lambda: {"public_key": ed25519_line()},
+        change={"name": "other"},
+    ),
 }
 
 
@@ -77,7 +93,7 @@ def refused(answer: httpx.Response, status: int, text: str) -> None:
 
 
 async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
-    return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **more})
+    return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **kind.unique(), **more})
 
 
 async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
@@ -93,8 +109,8 @@ async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind)
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
-    for field, value in kind.optional.items():
-        assert shown[field] == value or field == "input"
+    for name, value in kind.optional.items():
+        assert shown[name] == value or name == "input"
     message(await api.as_admin.get(f"{kind.path}/{uuid4()}"), 404)
 
 
@@ -125,18 +141,18 @@ async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     path = f"{kind.path}/{shown['id']}"
     patched = (await api.as_admin.patch(path, json={"name": "renamed"})).json()
     assert patched == shown | {"name": "renamed", "updated_at": patched["updated_at"]}
-    put = await api.as_admin.put(path, json={"name": "renamed", **kind.required})
-    fixed = {name: shown[name] for name in ("id", "created_at")}
+    put = await api.as_admin.put(path, json=kind.replacement(shown, "renamed"))
+    fixed = {name: shown[name] for name in shown if name not in kind.optional}
     assert put.json() == bare | fixed | {"name": "renamed", "updated_at": put.json()["updated_at"]}
 
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
     shown = await made(api, kind)
-    path, change = f"{kind.path}/{shown['id']}", {"description": "other"}
+    path, change = f"{kind.path}/{shown['id']}", kind.change
     first = (await api.as_admin.get(path)).headers["ETag"]
     second = await api.as_admin.patch(path, json=change, headers={"If-Match": first})
     assert (second.status_code, second.headers["ETag"] != first) == (200, True)
-    whole = {"name": "first one", **kind.required}
+    whole = kind.replacement(shown, "first one")
     for answer in (
         await api.as_admin.patch(path, json=change, headers={"If-Match": first}),
         await api.as_admin.put(path, json=whole, headers={"If-Match": first}),
@@ -163,7 +179,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     monkeypatch.setattr(service, "check", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json={"description": "one"}), api.as_admin.patch(path, json={"name": "two"})
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json={"name": "two"})
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
@@ -175,7 +191,7 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
-        message(await client.post(kind.path, json={"name": "other", **kind.required}), 403)
+        message(await client.post(kind.path, json={"name": "other", **kind.required, **kind.unique()}), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
     message(await api.as_ann.get(path), 403)

@@ -17,9 +17,10 @@ from pydantic import create_model
 from postern.api.auth import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.rule_filter import Where
+from postern.api.rule_filter import filter_of, name_filter_of
 from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
 from postern.domain.named_resource import NamedResource
+from postern.domain.rule_filter import RuleFilter
 from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
@@ -84,12 +85,14 @@ def add_crud(
     texts: Mapping[str, str],
     show: Show[R] | None = None,
     remove: Callable[..., Awaitable[None]] | None = None,
+    lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (create, replace, update, delete) what it leads to; `remove` is the route that deletes, where it takes
-    more than a name."""
+    more than a name. `lists_connections`: lists can be narrowed to those that are about a connection."""
     one, many = names
     patch = patch_of(request)
+    Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
     async def shown(resource: R, services: Services, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)

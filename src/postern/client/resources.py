@@ -286,7 +286,6 @@ _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("orgs",): _Lookup("organisation", has_get=False),
     ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
     ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
-    ("sshauthorities",): _Lookup("SSH authority", has_get=False),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
@@ -305,6 +304,7 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("sinks",): Change.PATCH,
     ("access-requests", "rules"): Change.PATCH,
     ("access-rules",): Change.PATCH,
+    ("sshauthorities",): Change.PATCH,
     ("datamasking-rules",): Change.PATCH,
     ("guardrails",): Change.PATCH,
     ("runbooks", "rules"): Change.PATCH,

@@ -20,3 +20,9 @@ class NamedResource(Protocol):
     def created_at(self) -> datetime | None: ...
     @property
     def version(self) -> int: ...
+
+
+def plural(noun: str) -> str:
+    """Return what several of a kind are called: rules, keys, authorities."""
+    ends_in_consonant_and_y = noun.endswith("y") and noun[-2] not in "aeiou"
+    return f"{noun[:-1]}ies" if ends_in_consonant_and_y else f"{noun}s"

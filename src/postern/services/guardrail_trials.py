@@ -89,10 +89,10 @@ class GuardRailTrials:
     def presets(self) -> tuple[Preset, ...]:
         return PRESETS
 
-    async def rail(self, principal: Principal, guardrail_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
+    async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
         """The saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound, Invalid."""
         _require_reader(principal)
-        saved = None if guardrail_id is None else await self._guardrails.get(principal, guardrail_id)
+        saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
         if draft is None:
             if saved is None:
                 raise Invalid("guardrail: give the identifier of a guard rail, or a draft of one", field="guardrail")

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID, uuid4
 
 from postern.domain.lists import Listed, Page
-from postern.domain.named_resource import NamedResource
+from postern.domain.named_resource import NamedResource, plural
 from postern.domain.principal import Principal
 from postern.domain.resource_names import check_resource_name
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
@@ -53,6 +53,10 @@ class ResourceService(Generic[R]):
     async def check(self, resource: R) -> None:
         """Raises Invalid for what could not take effect."""
 
+    def audited(self, resource: R) -> object:
+        """Return what the audit log has of a resource."""
+        return resource
+
     async def announce(self, before: R | None, after: R | None) -> None:
         """Tell the workers. Of what may cover any connection, all of the organisation's sessions are checked again."""
         for one in (after, before):
@@ -64,12 +68,12 @@ class ResourceService(Generic[R]):
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
         """Return a page of them by name. Raises Denied."""
-        require_reader(principal, f"{self.noun}s")
+        require_reader(principal, plural(self.noun))
         return await self._store.find(principal.org_id, page, where)
 
     async def get(self, principal: Principal, name_or_id: str) -> R:
         """Raises Denied, NotFound."""
-        require_reader(principal, f"{self.noun}s")
+        require_reader(principal, plural(self.noun))
         return await self.existing(principal, name_or_id)
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> R:
@@ -102,10 +106,10 @@ class ResourceService(Generic[R]):
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
-        self.require_admin(principal)
+        self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
         await self._store.remove(current)
-        changed(current, None)
+        changed(self.audited(current), None)
         await self.announce(current, None)
 
     async def existing(self, principal: Principal, name_or_id: str) -> R:
@@ -117,7 +121,11 @@ class ResourceService(Generic[R]):
 
     def require_admin(self, principal: Principal) -> None:
         """Raises Denied."""
-        require_admin(principal, f"change {self.noun}s")
+        require_admin(principal, f"change {plural(self.noun)}")
+
+    def require_remover(self, principal: Principal) -> None:
+        """Raises Denied for who may not delete them."""
+        self.require_admin(principal)
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
         current = await self.existing(principal, name_or_id)
@@ -145,7 +153,7 @@ class ResourceService(Generic[R]):
         found = await self._store.get(after.org_id, str(after.id))
         if found is None:
             raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")
-        changed(before, found)
+        changed(None if before is None else self.audited(before), self.audited(found))
         await self.announce(before, found)
         return found
 

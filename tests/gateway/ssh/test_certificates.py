@@ -40,7 +40,9 @@ async def authority(world: World, site: Site) -> asyncssh.SSHKey:
 
 async def trusted(world: World, key: asyncssh.SSHKey) -> asyncssh.SSHKey:
     root = await world.add_user("root", "admin")
-    await world.services().ssh_authorities.add(root, "people", key.export_public_key().decode())
+    await world.services().ssh_authorities.create(
+        root, {"name": "people", "public_key": key.export_public_key().decode()}
+    )
     return key
 
 

@@ -30,6 +30,7 @@ add_crud(
         "update": "Live sessions that it no longer allows are ended.",
         "delete": "Live sessions that no other rule allows are ended.",
     },
+    lists_connections=True,
 )
 
 

@@ -37,4 +37,5 @@ add_crud(
     },
     show=_show,
     remove=_remove,
+    lists_connections=True,
 )

@@ -47,4 +47,5 @@ add_crud(
         "delete": "Conflict where it applies to connections, unless `force` is true.",
     },
     remove=_remove,
+    lists_connections=True,
 )

@@ -22,4 +22,5 @@ add_crud(
         "update": "What was agreed to before holds only as long as the same is asked for.",
         "delete": "From now on it asks nobody for anything.",
     },
+    lists_connections=True,
 )

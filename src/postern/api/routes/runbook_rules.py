@@ -24,4 +24,5 @@ add_crud(
         "delete": "What it gave is kept from all but administrators, unless another rule gives it; without the last "
         "rule everybody may run everything.",
     },
+    lists_connections=True,
 )

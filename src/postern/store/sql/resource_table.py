@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
-from postern.domain.named_resource import NamedResource
+from postern.domain.named_resource import NamedResource, plural
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
@@ -200,6 +200,12 @@ class ResourceTable(Generic[R]):
     async def before_removal(self, transaction: Executor, resource: R) -> None:
         """What must happen first, in the same transaction."""
 
+    def taken(self, resource: R) -> str:
+        """Return why the resource could not be written. Services check what it refers to first, so only a change at the
+        same moment leads to the second reason."""
+        also = ", or something that it refers to was just removed" if self.links else ""
+        return f"name: {self.noun} {resource.name!r} exists already{also}; choose another name"
+
     async def select(self, *conditions: ColumnElement[bool]) -> list[R]:
         async with self._database.statement() as statement:
             rows = (await statement.execute(self._all.where(*conditions))).mappings().all()
@@ -222,11 +228,7 @@ class ResourceTable(Generic[R]):
                     await link.hold(transaction, resource)
                 yield transaction
         except IntegrityError:
-            # Services check what a resource refers to first, so only a change at the same moment leads to the second.
-            also = ", or something that it refers to was just removed" if self.links else ""
-            raise Conflict(
-                f"name: {self.noun} {resource.name!r} exists already{also}; choose another name", field="name"
-            ) from None
+            raise Conflict(self.taken(resource), field="name") from None
 
     async def _check_room(self, transaction: Executor, org_id: UUID) -> None:
         if self.most is None:
@@ -234,7 +236,7 @@ class ResourceTable(Generic[R]):
         await one_at_a_time(transaction)
         there = (await transaction.execute(count_of(self.table, self.table.c.org_id == org_id))).scalar_one()
         if there >= self.most:
-            raise Invalid(f"an organisation may have {self.most} {self.noun}s; delete what nobody needs")
+            raise Invalid(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
 
     async def _lost(self, transaction: Executor, resource: R) -> Conflict | NotFound:
         there = select(self.table.c.id).where(self.table.c.id == resource.id)

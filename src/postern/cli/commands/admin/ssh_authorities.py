@@ -4,7 +4,7 @@ import click
 
 from postern.cli.nouns import SSH_AUTHORITY
 from postern.cli.public_keys import read
-from postern.cli.resource_group import Argument, Resource, resource_group
+from postern.cli.resource_group import Argument, Resource, new_name, resource_group
 from postern.domain.ssh_key import public_key
 
 
@@ -28,7 +28,7 @@ ssh_authorities = resource_group(
             ("fingerprint", "fingerprint"),
             ("created", "created_at"),
         ],
-        verbs=("list", "show", "create", "delete"),
+        options=[new_name()],
         arguments=[
             Argument("name"),
             Argument("public_key", "FILE", type=click.Path(dir_okay=False, allow_dash=True), read=_key),

@@ -97,7 +97,7 @@ async def by_key(keys: SshKeys, user: str, fingerprint: str) -> Person:
 async def by_certificate(authorities: SshAuthorities, user: str, certificate: SshCertificate, address: str) -> Person:
     """Whom it would let in, if its authority has signed it and they sign with its key. Raises Unauthenticated,
     Unavailable."""
-    holder = await authorities.find(user, certificate, address=address)
+    holder = await authorities.holder_of(user, certificate, address=address)
 
     async def standing() -> Principal:
         return (await authorities.standing(holder)).principal
