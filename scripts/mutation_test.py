@@ -199,7 +199,7 @@ def _is_decorator(mutation: MutationSpec) -> bool:
 
 @functools.cache
 def _lines(path: Path) -> list[str]:
-    """Rooms have thousands of mutants in few files."""
+    """Return the lines of a file. Cached, because a room has thousands of mutants in few files."""
     return path.read_text().splitlines()
 
 

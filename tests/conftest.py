@@ -32,7 +32,7 @@ settings.load_profile("postern")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Names of tests must be the same in each process that runs some of them, so an object's address is none."""
+    """Refuse tests that are named by an object's address: names must be the same in every process that runs tests."""
     named_by_address = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named_by_address:
         raise pytest.UsageError(f"give these tests names of their own (ids=…): {named_by_address[:5]}")

@@ -52,7 +52,7 @@ def test_a_shell_at_a_terminal(sit: Callable[..., Sitting], gateway: Gateway) ->
     sitting.type("PS1='re''ady> '; stty size; echo $TERM\r")
     sitting.shows("25 95")
     sitting.shows("xterm")
-    sitting.shows("ready> ")
+    sitting.shows("ready> ")  # at the prompt: bash may undo a change that comes before it
     sitting.size(12, 60)
     os.killpg(sitting.process.pid, signal.SIGWINCH)
     sitting.type("until [ \"$(stty size)\" = '12 60' ]; do sleep 0.1; done; echo res''ized\r")

@@ -213,8 +213,8 @@ def test_a_guard_rail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, con
 
 
 def type_until_done(client: Client, line: str, is_done: Callable[[], bool]) -> None:
-    """A shell that is busy for long may lose a line that comes within a moment of a refused one: whoever types it sees
-    that, and types it again."""
+    """Type the line again until it has run. A busy shell may lose a line that comes directly after a refused one, as a
+    person would see and repeat."""
 
     def typed() -> bool:
         client.says(line)

@@ -69,7 +69,8 @@ async def shows(process: asyncssh.SSHClientProcess[bytes], what: bytes) -> None:
 
 
 async def resize(process: asyncssh.SSHClientProcess[bytes], columns: int, rows: int) -> None:
-    """At a prompt: bash writes the size back that it has just read when it begins to read a line."""
+    """Wait for the prompt, then resize. When bash starts to read a line, it reads the terminal's size and writes it
+    back, so a change at that moment would be lost."""
     await shows(process, b"bash-")
     process.change_terminal_size(columns, rows)
 
