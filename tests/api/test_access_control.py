@@ -95,7 +95,7 @@ async def test_no_route_is_missing_from_the_description(api: Api) -> None:
 # Writes that leave no entry in the audit log, each with its reason.
 UNAUDITED: dict[tuple[str, str], str] = {
     ("POST", "/api/guardrails/simulate"): "it only reads",
-    ("POST", "/api/guardrails/{id}/simulate"): "it only reads",
+    ("POST", "/api/guardrails/{nameOrID}/simulate"): "it only reads",
 }
 
 
