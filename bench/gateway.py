@@ -62,16 +62,16 @@ class BenchGateway:
         """Makes it, and answers its id. `environment` holds HOST, PORT, USER, PASS, DB."""
         secret = {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in environment.items()}
         modes = {f"access_mode_{mode}": "enabled" for mode in ("connect", "exec", "runbooks")}
-        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": self._client.agents.default()}
+        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": self._client.default_agent_id()}
         made = self._client.connections.create(
             {**body, **modes, "access_schema": "enabled", "secret": secret, **options}
         )
-        return made["id"]
+        return str(made["id"])
 
     def agent(self, name: str) -> tuple[str, str]:
         """Makes one that dials in; its id, and the key to start it with."""
         made = self._http.call("POST", "/agents", body={"name": name})
-        return self._client.agents.id_of(name), str(made["key"])
+        return str(self._client.collection("agents").get(name)["id"]), str(made["key"])
 
     def execute(self, connection: str, script: str) -> None:
         """Raises RuntimeError when it fails."""
@@ -81,11 +81,11 @@ class BenchGateway:
 
     def guardrail(self, name: str, rules: Rules, *connection_ids: str) -> None:
         directions = {direction: {"rules": rules.get(direction, [])} for direction in ("input", "output")}
-        self._client.guardrails.create({"name": name, "connection_ids": connection_ids, **directions})
+        self._client.collection("guardrails").create({"name": name, "connection_ids": connection_ids, **directions})
 
     def masking_rule(self, name: str, columns: Sequence[str], strategy: Strategy, *connection_ids: str) -> None:
         body = {"name": name, "columns": columns, "strategy": strategy, "connection_ids": connection_ids}
-        self._client.masking_rules.create(body)
+        self._client.collection("datamasking-rules").create(body)
 
     def url(self, connection: str, database: str, *, sslmode: str = "disable", port: int | None = None) -> str:
         """With a new credential; names and passwords of credentials need no quoting in a URL."""

@@ -33,7 +33,7 @@ from postern.recording.layout import recordings_folder
 from postern.recording.segments import MOST
 from postern.services.bundle import Services
 from postern.store.database import Database
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 from postern.wiring.blobs import KeysForThreads
 
 MB = 1e6

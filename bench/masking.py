@@ -24,7 +24,7 @@ from postern.inspection.masking.card import has_check_digit
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Kind
 from postern.interception.pipeline import SessionView
-from postern.protocols.postgres.rows import DataRows, Layout, layout_of
+from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of
 
 ROUNDS = 5
 BLOCKS = 3

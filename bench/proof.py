@@ -28,7 +28,8 @@ from postern.proof.copies import measure
 from postern.proof.reading import verify_package
 from postern.proof.sessions import Listed
 from postern.store.database import Database
-from postern.store.schema import segments, sessions
+from postern.store.schema.recordings import segments
+from postern.store.schema.sessions import sessions
 
 SESSIONS = 5000
 LARGE = 100  # segments of 1 MB

@@ -32,7 +32,8 @@ from postern.domain.retention import Retention
 from postern.domain.segment import first_link, next_link
 from postern.domain.session import Verb
 from postern.store.database import Database
-from postern.store.schema import segments, session_texts, sessions
+from postern.store.schema.recordings import segments
+from postern.store.schema.sessions import session_texts, sessions
 
 SESSIONS = 100_000
 CHUNK = 2_000

@@ -38,9 +38,8 @@ from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.review import Choice, Review, ReviewStatus
 from postern.domain.review_rule import AccessType
 from postern.services.identity.users import UserFields
-from postern.services.review_rules import ReviewRuleFields
 from postern.services.rule_fields import MAX_RULES
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 
 OPENING = "Sessions opened one after the other, beside review rules and under a grant"
 DECIDING = "From a decision to its effect"
@@ -115,9 +114,12 @@ class Place:
             {"connection_tags": {"stage": f"prod-{number}"}},
             {"connections": ("open", "asked"), "required_groups": (f"team-{number}",)},
         )
-        fields = ReviewRuleFields(
-            name=f"rule-{number}", access_type=AccessType.BOTH, reviewers_groups=("dba",), **about[number % len(about)]
-        )
+        fields = {
+            "name": f"rule-{number}",
+            "access_type": AccessType.BOTH,
+            "reviewers_groups": ("dba",),
+            **about[number % len(about)],
+        }
         self.gateway.call(self.gateway.services.review_rules.create(self.gateway.admin, fields))
 
     def waiting(self) -> list[Review]:

@@ -19,7 +19,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import folded
 from postern.store.ports.telling import OPENED
-from postern.store.schema import session_texts, sessions
+from postern.store.schema.sessions import session_texts, sessions
 from postern.store.sql.session_search import keys_of, place_of
 
 USERS, CONNECTIONS, DAYS, COPIES, BATCH = 500, 200, 21, 50, 2_000

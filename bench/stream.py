@@ -15,7 +15,7 @@ from bench.processes import cpu_seconds
 from bench.stage import Route
 from scramp import ScramClient
 
-from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.wire import postgres_messages as m
 
 _READY = m.ready_for_query(b"I")
 _COMPLETE = (b"SELECT ", b"COPY ")

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from postern.protocols.registry import PROTOCOLS
+from postern.protocols.spec import ProtocolSpec
+
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "postern"
 
 ROOMS = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
 
-# What each room may import of ours, beyond itself. A name with a dot allows only that module.
+# What each room may import of ours, beyond itself and SPECS. A name with a dot allows only that module.
 MAY: dict[str, set[str]] = {
     "errors": set(),
     "domain": {"errors"},
@@ -33,7 +36,8 @@ MAY: dict[str, set[str]] = {
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
     "runbooks": {"domain", "errors"},
-    "services": {"proof", "runbooks", "domain", "errors", "store.ports", "settings"},
+    # Bundles of services take all stores (store.stores); a service takes the ports that it needs.
+    "services": {"proof", "runbooks", "domain", "errors", "store.ports", "store.stores", "settings"},
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports", "process"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
@@ -42,18 +46,34 @@ MAY: dict[str, set[str]] = {
               "integrations.secrets", "descriptors"},
     # The control service's messages, generated: both of its ends speak them.
     "api": {"services", "proof.checkpoints", "transport.control", "domain", "errors", "settings"},
-    "client": {"transport.control", "domain", "errors"},
+    "client": {"transport.control", "protocols.clients", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
     "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
-            "protocols.terminal.messages"},
+            "protocols.terminal.messages", "protocols.clients"},
     "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
+
+# Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
+_TARGET = r"([a-z]+_target\.py$|target/)"
+_LISTENER = r"([a-z]+_(listener|row_counts)\.py$|listener/)"
+SUB_ROOMS = {
+    re.compile(rf"protocols/[a-z]+/{_TARGET}"): MAY["agent"] | {"agent", "protocols"},
+    re.compile(rf"protocols/[a-z]+/{_LISTENER}"): MAY["gateway"] | {"gateway", "protocols"},
+    re.compile(r"protocols/[a-z]+/(dialect|lineage)/"): MAY["inspection"] | {"inspection", "protocols"},
+}
+SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER})")
+
+# The registry of protocols and their specs stand below all rooms: docs/decisions/0091-one-registry-of-protocols.md.
+SPECS = {"protocols.registry", "protocols.spec"}
+SPEC = re.compile(r"protocols/(registry|spec|[a-z]+/spec)\.py$")
 
 # Libraries that turn values into effects, kept out of the rooms that only turn values into values.
 PURE = {"domain", "interception", "protocols", "inspection", "proof", "runbooks"}
 EFFECTS = {"asyncio", "socket", "ssl", "time", "threading", "subprocess", "selectors", "uvloop"}
 PURE_FILES = {"relay/link.py"}
+# Lines for programs of users: they name the certificate authorities that the system trusts.
+CLIENT_LINES = re.compile(r"protocols/(clients|[a-z]+/([a-z]+_)?client)\.py$")
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -77,8 +97,11 @@ def room_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_room_imports_only_what_it_may(path: Path) -> None:
-    room = room_of(path)
-    allowed = MAY[room] | {room}
+    room, relative = room_of(path), str(path.relative_to(SOURCE))
+    if SPEC.match(relative):
+        return  # has rules of its own: see below
+    inner = (allowed for pattern, allowed in SUB_ROOMS.items() if pattern.match(relative))
+    allowed = next(inner, MAY[room] | {room}) | SPECS
     for line, name in imports(path):
         parts = name.split(".")
         if parts[0] != "postern" or len(parts) == 1 or parts[1] == "__version__":
@@ -94,55 +117,155 @@ def test_room_imports_only_what_it_may(path: Path) -> None:
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_pure_rooms_have_no_effects(path: Path) -> None:
     relative = str(path.relative_to(SOURCE))
-    if room_of(path) not in PURE and relative not in PURE_FILES:
+    if (room_of(path) not in PURE and relative not in PURE_FILES) or SIDES.match(relative):
         return
     for line, name in imports(path):
+        if name == "ssl" and CLIENT_LINES.match(relative):
+            continue
         assert name.split(".")[0] not in EFFECTS, (
             f"{relative}:{line} imports {name}; this room turns values into values"
         )
         assert name != "os.environ", f"{relative}:{line} reads the environment; only settings.py does"
 
 
+@pytest.mark.parametrize("path", [path for path in files() if SPEC.match(str(path.relative_to(SOURCE)))], ids=str)
+def test_spec_imports_only_other_specs_when_it_is_loaded(path: Path) -> None:
+    """A spec names what a protocol has in all rooms; its functions import that when they are called."""
+    tree = ast.parse(path.read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name
+            file = "/".join(module.split(".")[1:]) + ".py"
+            assert module.split(".")[0] not in EFFECTS, f"{path}:{node.lineno} imports {module}"
+            assert not module.startswith("postern") or SPEC.match(file), f"{path}:{node.lineno} imports {module}"
+
+
+# What links to programs have in common: commands and SSH are built on it, and it is no protocol by itself.
+SHARED = {"terminal"}
+
+
 def test_protocols_do_not_know_each_other() -> None:
-    folders = {path.name for path in (SOURCE / "protocols").iterdir() if path.is_dir()}
+    folders = {path.name for path in (SOURCE / "protocols").iterdir() if path.is_dir()} - SHARED
     for path in (SOURCE / "protocols").rglob("*.py"):
         own = path.relative_to(SOURCE / "protocols").parts[0]
+        if own == "registry.py":
+            continue
         for line, name in imports(path):
             parts = name.split(".")
             if parts[:2] == ["postern", "protocols"] and len(parts) > 2 and parts[2] in folders:
                 assert parts[2] == own, f"{path}:{line} imports {name}; a protocol never imports another"
 
 
-# What belongs to one protocol outside of `protocols/`, and the rooms that are told of protocols by name: docs/how-to/
-# add-a-protocol.md. Everything else is there once for all of them, so that protocols × features stays a sum.
-OWN = re.compile(r"(protocols|gateway|agent|testing)/(postgres|mysql|ssh|terminal|command)(/|\.py$)")
-TOLD = {
-    "gateway/spoken.py",
-    "agent/reach.py",
-    "wiring/worker.py",
-    "wiring/app.py",
-    # Commands came before there were seats for protocols: their frames and processes are on the tunnel's own road.
-    "agent/framed.py",
-    "agent/hooks.py",
-    "agent/process.py",
-    "cli/terminal.py",
-    "gateway/door.py",
-    "wiring/declared.py",
-    # Rows of held statements are counted by what PostgreSQL's catalogue tells (docs/decisions/0046-row-counts.md).
-    "gateway/estimates.py",
+# What belongs to one protocol. Everything else is there once for all of them, so that protocols × features stays a sum:
+# docs/how-to/add-a-protocol.md.
+_NAMES = "postgres|mysql|ssh|command"
+OWN = re.compile(
+    rf"(protocols|gateway|agent|testing)/({_NAMES})(/|\.py$)"
+    r"|inspection/(sql|masking)/(postgres|mysql)[a-z_]*(/|\.py$)"
+    r"|protocols/registry\.py$|settings\.py$"
+)
+# The folders and modules of one protocol, as imports name them.
+OF_ONE = re.compile(rf"(protocols|gateway|agent|testing)/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
+
+# Modules that import what belongs to one protocol, each with its reason.
+IMPORTS_ONE = {
+    "agent/hooks.py": "hooks are programs, too, and get the environment of commands",
+    "gateway/door.py": "commands are started by a message of their own, which other carriers do not have",
+    "gateway/programs.py": "the wires of commands and SSH, which moves into protocols/terminal",
+    "inspection/masking/copies.py": "asks what a COPY of PostgreSQL shows",
+    "inspection/masking/interceptor.py": "asks what MySQL's statements tell about their answers",
+    "inspection/masking/messages.py": "asks what MySQL's statements tell about their answers",
+    "inspection/masking/named_only.py": "asks what MySQL's statements tell about their answers",
+    "wiring/declared.py": "looks for the command where the agent will",
+    "wiring/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
+    "wiring/worker.py": "commands are started by a message of their own, which other carriers do not have",
+}
+# Modules that name a protocol in a string, each with its reason.
+SAYS_ONE = {
+    "api/control/attendance.py": "an example of a command line",
+    "api/schemas/sessions.py": "says what SQLSTATE is",
+    "cli/commands/admin/agents.py": "an example of a command line",
+    "cli/commands/connections.py": "an example of a subtype",
+    "demo/binaries.py": "the demo's target is a PostgreSQL server",
+    "demo/populate.py": "the demo's target is a PostgreSQL server",
+    "demo/server.py": "the demo's target is a PostgreSQL server",
+    "domain/login.py": "how somebody logged in to the gateway, as it is stored",
+    "inspection/sql/scans.py": "the names of the servers' own schemas",
+    "inspection/sql/shapes.py": "the shapes of each dialect, which move into their packages",
+    "inspection/sql/sqlglot_tree.py": "the names of dialects in sqlglot",
+    "integrations/git/fetcher.py": "a URL's scheme",
+    "integrations/git/messages.py": "a URL's scheme",
+    "integrations/git/places.py": "a URL's scheme",
+    "integrations/git/tasks.py": "a URL's scheme",
+    "runbooks/quoting.py": "what reads scripts, among it programs that commands start",
+    "store/database.py": "the gateway's own store",
+    "store/schema/__init__.py": "the tables of SSH keys",
+    "store/schema/sessions.py": "the gateway's own store",
+    "wiring/agent.py": "an example of a command line",
+    "wiring/demo_shop.py": "the demo's target is a PostgreSQL server",
+    "wiring/git.py": "a URL's scheme",
+    "wiring/machine.py": "prints the psql line of the demo",
+    "wiring/prepare.py": "prints the psql line of the demo",
 }
 
 
-def test_protocols_are_known_by_name_in_these_files_alone() -> None:
-    found = set()
+def foreign_files() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules that belong to no protocol."""
     for path in SOURCE.rglob("*.py"):
         relative = str(path.relative_to(SOURCE))
-        if OWN.match(relative):
-            continue
-        for _, name in imports(path):
-            if OWN.match("/".join(name.split(".")[1:]) + "/"):
-                found.add(relative)
-    assert found == TOLD
+        if not OWN.match(relative):
+            yield relative, ast.parse(path.read_text())
+
+
+def test_modules_of_one_protocol_are_imported_in_these_files_alone() -> None:
+    importing = {
+        relative
+        for relative, _ in foreign_files()
+        for _, name in imports(SOURCE / relative)
+        if name.startswith("postern.") and OF_ONE.search("/".join(name.split(".")[1:]))
+    }
+    assert importing == IMPORTS_ONE.keys()
+
+
+def _names(spec: ProtocolSpec) -> set[str]:
+    """Return the names of a protocol, its servers and its clients. `terminal` is not among them, as it is a word for a
+    window, too."""
+    programs = spec.client().names if spec.client is not None else ()
+    return {spec.name, *spec.aliases, *programs} - SHARED
+
+
+NAMES_WITHIN = re.compile("|".join(n for s in PROTOCOLS.values() if s.type == "database" for n in _names(s)))
+WHOLE_NAMES = {name for spec in PROTOCOLS.values() for name in _names(spec)}
+
+
+def names_one(text: str) -> bool:
+    """Whether a string names a protocol: a database within it, any other as a whole, as users have SSH keys whatever
+    they connect to."""
+    return text.lower() in WHOLE_NAMES or NAMES_WITHIN.search(text.lower()) is not None
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    """Yield the strings of a module that are not documentation."""
+    documents = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+            yield node.value
+
+
+def test_protocols_are_named_in_strings_of_these_files_alone() -> None:
+    naming = {relative for relative, tree in foreign_files() if any(map(names_one, strings(tree)))}
+    assert naming == SAYS_ONE.keys()
+
+
+def test_no_file_outside_of_its_package_is_named_after_a_database() -> None:
+    named = re.compile("|".join(spec.name for spec in PROTOCOLS.values() if spec.type == "database"))
+    assert [relative for relative, _ in foreign_files() if named.search(relative)] == []
 
 
 def test_only_the_access_service_makes_permits() -> None:
@@ -158,3 +281,32 @@ def test_every_room_says_what_it_is_for() -> None:
     for room in ROOMS:
         tree = ast.parse((SOURCE / room / "__init__.py").read_text())
         assert ast.get_docstring(tree), f"{room}/__init__.py needs a docstring"
+
+
+MAX_POSITIONAL = 6
+
+
+def constructors_with_many_positional_parameters(tree: ast.AST) -> list[str]:
+    """Return the names of classes whose constructor takes more than that many positional parameters besides self."""
+    found = []
+    for owner in ast.walk(tree):
+        if not isinstance(owner, ast.ClassDef):
+            continue
+        for function in owner.body:
+            if isinstance(function, ast.FunctionDef) and function.name == "__init__":
+                parameters = function.args.posonlyargs + function.args.args
+                if len(parameters) > MAX_POSITIONAL + 1:
+                    found.append(owner.name)
+    return found
+
+
+def test_constructor_with_many_parameters_takes_keywords() -> None:
+    for path in SOURCE.rglob("*.py"):
+        found = constructors_with_many_positional_parameters(ast.parse(path.read_text()))
+        assert not found, f"{path.relative_to(SOURCE)}: {found[0]}.__init__ needs `*` before its seventh parameter"
+
+
+def test_constructors_are_counted_by_their_positional_parameters() -> None:
+    few, many = "a, b, c, d, e, f, *, g", "a, b, c, d, e, f, g"
+    source = f"class A:\n  def __init__(self, {few}): ...\nclass B:\n  def __init__(self, {many}): ..."
+    assert constructors_with_many_positional_parameters(ast.parse(source)) == ["B"]

@@ -56,6 +56,10 @@ class Conflict(PosternError):
     """The thing exists already, or is in a state that does not allow the request."""
 
 
+class PreconditionFailed(PosternError):
+    """The thing is not in the version that the request names."""
+
+
 class TooMany(PosternError):
     """The caller goes over a limit; the same call may go through later."""
 
@@ -88,6 +92,7 @@ STATUSES: Mapping[type[PosternError], int] = {
     NotFound: 404,
     Conflict: 409,
     Gone: 410,
+    PreconditionFailed: 412,
     Invalid: 422,
     TooMany: 429,
     Unavailable: 503,

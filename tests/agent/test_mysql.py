@@ -23,8 +23,8 @@ from postern.agent.secrets import Resolver
 from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.protocols.asking import Row, TargetRefused
-from postern.protocols.mysql.chosen import Chosen
-from postern.protocols.mysql.query import Query
+from postern.protocols.mysql.login.mysql_client_options import Chosen
+from postern.protocols.mysql.queries.mysql_query import Query
 from postern.relay.orders import Order
 from postern.relay.target import Start, Target
 

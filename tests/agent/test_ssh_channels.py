@@ -17,8 +17,8 @@ from tests.support.promises import until
 from tests.support.ssh_channels import Running, Servers, secrets_of
 from tests.support.sshds import Sshd, sshd
 
-from postern.agent.ssh import login as logins
-from postern.agent.ssh import logins as sharing
+from postern.protocols.ssh.target import ssh_connection_pool as sharing
+from postern.protocols.ssh.target import ssh_target_login as logins
 from postern.protocols.terminal import messages as m
 from postern.relay.target import ChannelKind, Terminal
 

@@ -15,7 +15,8 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_channels import Running, Servers
 from tests.support.ssh_here import PASSWORD, serving
 
-from postern.agent.ssh import login, wire
+from postern.protocols.ssh.target import ssh_target_login as login
+from postern.protocols.ssh.target import ssh_target_stream as wire
 from postern.protocols.terminal import messages as m
 from postern.relay.target import ChannelKind
 from postern.transport import ssh_windows

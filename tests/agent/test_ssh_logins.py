@@ -18,9 +18,9 @@ from tests.support.ssh_here import PASSWORD, greets, serving
 from tests.support.sshds import PASSPHRASE, Sshd, make_key, public, sshd
 
 from postern.agent.policy import LocalPolicy
-from postern.agent.ssh import logins
 from postern.errors import Denied, PosternError, Unavailable
 from postern.protocols.asking import TargetRefused
+from postern.protocols.ssh.target import ssh_connection_pool as logins
 from postern.protocols.terminal import messages as m
 from postern.relay.target import ChannelKind, Start
 

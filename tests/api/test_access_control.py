@@ -15,7 +15,7 @@ from tests.api.conftest import TARGET, Api, message
 from postern.api.audited import AuditedRoute
 from postern.api.middleware import MAX_BODY
 from postern.domain.lists import Page
-from postern.store.ports import AuditEntry, AuditFilter
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 OPEN = {
     ("GET", "/api/openapi.json"),
@@ -95,7 +95,7 @@ async def test_no_route_is_missing_from_the_description(api: Api) -> None:
 # Writes that leave no entry in the audit log, each with its reason.
 UNAUDITED: dict[tuple[str, str], str] = {
     ("POST", "/api/guardrails/simulate"): "it only reads",
-    ("POST", "/api/guardrails/{id}/simulate"): "it only reads",
+    ("POST", "/api/guardrails/{nameOrID}/simulate"): "it only reads",
 }
 
 

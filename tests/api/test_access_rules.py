@@ -41,12 +41,12 @@ async def test_a_rule_from_its_making_to_its_end(api: Api) -> None:
     for key in ("for dba", made["id"]):
         for reader in (api.as_admin, api.as_auditor):
             assert (await reader.get(f"/access-rules/{key}")).json() == made
-    kept = await api.as_admin.put("/access-rules/for dba", json={"groups": ["sre", "dba"]})
+    kept = await api.as_admin.patch("/access-rules/for dba", json={"groups": ["sre", "dba"]})
     assert kept.json() | {"updated_at": ""} == made | {"groups": ["dba", "sre"], "updated_at": ""}
     cleared = {"name": "none", "description": "", "connection_names": [], "connection_tags": {}}
-    changed = (await api.as_admin.put(f"/access-rules/{made['id']}", json=cleared)).json()
+    changed = (await api.as_admin.patch(f"/access-rules/{made['id']}", json=cleared)).json()
     assert {name: changed[name] for name in cleared} == cleared
-    again = await api.as_admin.put("/access-rules/none", json={**changed, "connection_names": [shop["id"]]})
+    again = await api.as_admin.patch("/access-rules/none", json={**changed, "connection_names": [shop["id"]]})
     assert again.json()["connection_names"] == ["shop"]  # an answer, edited, is a valid request
     assert (await api.as_admin.delete("/access-rules/none")).status_code == 204
     message(await api.as_admin.get("/access-rules/none"), 404)
@@ -81,7 +81,7 @@ async def test_what_is_wrong_is_named_and_changes_nothing(api: Api, body: Any, s
     assert says in message(await api.as_admin.post("/access-rules", json=given), status)
     before = await make(api, "other")
     if body.get("groups", 0) is not None:  # in a change null keeps what is there
-        assert says in message(await api.as_admin.put("/access-rules/other", json=body), status)
+        assert says in message(await api.as_admin.patch("/access-rules/other", json=body), status)
     assert (await api.as_admin.get("/access-rules")).json()["data"] == [before]
 
 
@@ -91,7 +91,7 @@ async def test_names_are_taken_once(api: Api) -> None:
     await make(api, "other")
     again = {"name": LONG, "groups": ["x"]}
     assert "exists already" in message(await api.as_admin.post("/access-rules", json=again), 409)
-    assert "exists already" in message(await api.as_admin.put("/access-rules/other", json=again), 409)
+    assert "exists already" in message(await api.as_admin.patch("/access-rules/other", json=again), 409)
 
 
 async def test_lists_are_pages_by_name(api: Api) -> None:
@@ -109,7 +109,7 @@ async def test_writes_are_audited_with_before_and_after(api: Api) -> None:
     api.world.clock.tick = timedelta(milliseconds=1)
     await api.make_connection()
     made = await make(api)
-    await api.as_admin.put("/access-rules/for dba", json={"groups": ["sre"]})
+    await api.as_admin.patch("/access-rules/for dba", json={"groups": ["sre"]})
     await api.as_admin.delete("/access-rules/for dba")
     message(await api.as_ann.post("/access-rules", json={"name": "mine", "groups": ["dba"]}), 403)
     entries = (await api.as_auditor.get("/audit/logs?resource_type=access-rules")).json()["data"]
@@ -140,7 +140,7 @@ async def test_the_feature_hides_what_no_rule_names(api: Api) -> None:
     assert "no connection 'shop'" in message(ran, 404)
     message(await api.as_bob.post("/connections/shop/credentials"), 404)
     assert (await api.as_ann.post("/connections/shop/credentials")).status_code == 201
-    await api.as_admin.put("/access-rules/for dba", json={"connection_tags": {"stage": "test"}})
+    await api.as_admin.patch("/access-rules/for dba", json={"connection_tags": {"stage": "test"}})
     assert (await api.as_ann.get("/connections")).json()["total"] == 2
 
 

@@ -54,10 +54,9 @@ RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "conne
 SCHEDULE = {"connection_name": "shop", "file_name": "a.runbook.sh", "cron": "0 3 * * *"}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
-# Whose `{id}` it is, where it is no guard rail's.
+# Whose `{id}` it is.
 _IDS = {
     "/audit": "entry",
-    "/datamasking-rules": "masking_rule",
     "/reviews": "review",
     "/runbooks/configurations": "repository",
     "/integrations": "issue_template",
@@ -69,9 +68,11 @@ _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
-    ("PUT", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
+    ("PUT", "/access-rules/{nameOrID}"): {"name": "renamed", "groups": ["crew"]},
+    ("PATCH", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
     ("POST", "/access-requests/rules"): {**REVIEW_RULE, "name": "new"},
-    ("PUT", "/access-requests/rules/{nameOrID}"): {"min_approvals": 2},
+    ("PUT", "/access-requests/rules/{nameOrID}"): {**REVIEW_RULE, "name": "renamed"},
+    ("PATCH", "/access-requests/rules/{nameOrID}"): {"min_approvals": 2},
     ("POST", "/api-keys"): {"name": "new"},
     ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
     ("POST", "/connections"): {**CONNECTION, "name": "new"},
@@ -79,13 +80,15 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PATCH", "/connections/{nameOrID}"): {"tags": ["x"]},
     ("PUT", "/feature-flags/{name}"): {"enabled": True},
     ("POST", "/guardrails"): {"name": "new", "input": RULES},
-    ("PUT", "/guardrails/{id}"): {"name": "renamed", "input": RULES},
+    ("PUT", "/guardrails/{nameOrID}"): {"name": "renamed", "input": RULES},
+    ("PATCH", "/guardrails/{nameOrID}"): {"input": RULES},
     ("POST", "/datamasking-rules"): {"name": "new", "columns": ["email"]},
     ("POST", "/datamasking-rules/test"): {"rule": {"name": "new", "columns": ["email"]}, "texts": ["x"]},
-    ("PUT", "/datamasking-rules/{id}"): {"name": "renamed", "columns": ["email"]},
+    ("PUT", "/datamasking-rules/{nameOrID}"): {"name": "renamed", "columns": ["email"]},
+    ("PATCH", "/datamasking-rules/{nameOrID}"): {"columns": ["phone"]},
     ("POST", "/guardrails/test"): {"text": "x", "guardrail": {"input": RULES}},
     ("POST", "/guardrails/simulate"): {"guardrail": {"input": RULES}},
-    ("POST", "/guardrails/{id}/simulate"): {"guardrail": {"input": RULES}},
+    ("POST", "/guardrails/{nameOrID}/simulate"): {"guardrail": {"input": RULES}},
     ("POST", "/localauth/login"): {"email": "ann@example.com", "password": PASSWORD},
     ("POST", "/localauth/register"): {"email": "x@example.com", "password": PASSWORD},
     ("POST", "/localauth/second-factor"): {"ticket": "made up", "kind": "totp", "code": "123456"},
@@ -130,13 +133,16 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/integrations/tracker/issuetemplates/{id}"): {**ISSUES, "name": "renamed"},
     ("POST", "/integrations/tracker/test"): {},
     ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
-    ("PUT", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
+    ("PUT", "/runbooks/rules/{nameOrID}"): {**RUNBOOK_RULE, "name": "renamed"},
+    ("PATCH", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
     ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
     ("PUT", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
     ("POST", "/sshauthorities"): {"name": "new", "public_key": OTHER_SSH_KEY},
+    ("PUT", "/sshauthorities/{nameOrID}"): {"name": "renamed", "public_key": SSH_KEY},
+    ("PATCH", "/sshauthorities/{nameOrID}"): {"name": "renamed"},
     ("POST", "/sshlogins/confirm"): {"code": "AAAA-BBBB", "answer": "deny"},
     ("POST", "/sshkeys"): {"name": "new", "public_key": OTHER_SSH_KEY},
     ("POST", "/users"): {"email": "new@example.com"},
@@ -169,11 +175,13 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/access-requests/rules/{nameOrID}"):                        "403 403 403 204 403 403 204 404",
     ("GET", "/access-requests/rules/{nameOrID}"):                           "403 403 200 200 403 200 200 404",
     ("PUT", "/access-requests/rules/{nameOrID}"):                           "403 403 403 200 403 403 200 404",
+    ("PATCH", "/access-requests/rules/{nameOrID}"):                         "403 403 403 200 403 403 200 404",
     ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
     ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
     ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
     ("GET", "/access-rules/{nameOrID}"):                                    "403 403 200 200 403 200 200 404",
     ("PUT", "/access-rules/{nameOrID}"):                                    "403 403 403 200 403 403 200 404",
+    ("PATCH", "/access-rules/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
     ("GET", "/agents"):                                                     "200 200 200 200 200 200 200 200",
     ("POST", "/agents"):                                                    "403 403 403 201 403 403 201 201",
     ("DELETE", "/agents/{nameOrID}"):                                       "403 403 403 204 403 403 204 404",
@@ -214,13 +222,14 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/datamasking-rules"):                                         "403 403 403 201 403 403 201 201",
     ("GET", "/datamasking-rules/presets"):                                  "403 403 200 200 403 200 200 200",
     ("POST", "/datamasking-rules/test"):                                    "403 403 200 200 403 200 200 200",
-    ("DELETE", "/datamasking-rules/{id}"):                                  "403 403 403 204 403 403 204 404",
-    ("GET", "/datamasking-rules/{id}"):                                     "403 403 200 200 403 200 200 404",
-    ("PUT", "/datamasking-rules/{id}"):                                     "403 403 403 200 403 403 200 404",
+    ("DELETE", "/datamasking-rules/{nameOrID}"):                            "403 403 403 204 403 403 204 404",
+    ("GET", "/datamasking-rules/{nameOrID}"):                               "403 403 200 200 403 200 200 404",
+    ("PUT", "/datamasking-rules/{nameOrID}"):                               "403 403 403 200 403 403 200 404",
+    ("PATCH", "/datamasking-rules/{nameOrID}"):                             "403 403 403 200 403 403 200 404",
     ("GET", "/guardrails"):                                                 "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
-    ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
-    ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
+    ("DELETE", "/guardrails/{nameOrID}"):                                   "403 403 403 204 403 403 204 404",
+    ("GET", "/guardrails/{nameOrID}"):                                      "403 403 200 200 403 200 200 404",
     ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
     # The connection needs no review: who may connect is told so.
     ("POST", "/reviews"):                                                   "201 201 403 201 201 403 201 404",
@@ -232,8 +241,9 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/guardrails/presets"):                                         "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/test"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/simulate"):                                       "403 403 200 200 403 200 200 200",
-    ("POST", "/guardrails/{id}/simulate"):                                  "403 403 200 200 403 200 200 404",
-    ("PUT", "/guardrails/{id}"):                                            "403 403 403 200 403 403 200 404",
+    ("POST", "/guardrails/{nameOrID}/simulate"):                                  "403 403 200 200 403 200 200 404",
+    ("PUT", "/guardrails/{nameOrID}"):                                      "403 403 403 200 403 403 200 404",
+    ("PATCH", "/guardrails/{nameOrID}"):                                    "403 403 403 200 403 403 200 404",
     ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
     ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
     ("DELETE", "/integrations/tracker"):                                    "403 403 403 204 403 403 204 404",
@@ -301,6 +311,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/runbooks/rules/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
     ("GET", "/runbooks/rules/{nameOrID}"):                                  "403 403 200 200 403 200 200 404",
     ("PUT", "/runbooks/rules/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
+    ("PATCH", "/runbooks/rules/{nameOrID}"):                                "403 403 403 200 403 403 200 404",
     ("GET", "/runbooks/schedules"):                                         "200 200 200 200 200 200 200 200",
     ("POST", "/runbooks/schedules"):                                        "201 201 403 201 403 403 403 404",
     ("DELETE", "/runbooks/schedules/{nameOrID}"):                           "404 204 403 204 404 403 204 404",
@@ -368,6 +379,9 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sshauthorities"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/sshauthorities"):                                            "403 403 403 201 403 403 403 201",
     ("DELETE", "/sshauthorities/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
+    ("GET", "/sshauthorities/{nameOrID}"):                                  "403 403 200 200 403 200 200 404",
+    ("PATCH", "/sshauthorities/{nameOrID}"):                                "403 403 403 200 403 403 403 404",
+    ("PUT", "/sshauthorities/{nameOrID}"):                                  "403 403 403 200 403 403 403 404",
     ("GET", "/sshkeys"):                                                    "200 200 200 200 200 200 200 200",
     ("POST", "/sshkeys"):                                                   "201 201 403 201 403 403 403 201",
     ("DELETE", "/sshkeys/{id}"):                                            "404 204 404 204 404 404 204 404",
@@ -484,8 +498,8 @@ async def fill(file: Path) -> Template:
 async def _things(api: Api) -> dict[str, str]:
     """Something for every path parameter; ann's where it belongs to somebody."""
     await api.make_connection()
-    guardrail = await api.make_guardrail()
-    masking_rule = await api.make_masking_rule()
+    await api.make_guardrail()
+    await api.make_masking_rule()
     credential = (await api.as_ann.post("/connections/shop/credentials")).json()
     session = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
     for path, body in (
@@ -523,8 +537,6 @@ async def _things(api: Api) -> dict[str, str]:
     organisations = {one["name"]: one["id"] for one in (await api.as_admin.get("/orgs")).json()["data"]}
     return {
         "agent": str(api.agent.id),
-        "guardrail": guardrail["id"],
-        "masking_rule": masking_rule["id"],
         "credential_id": credential["id"],
         "session_id": session["session_id"],
         "factor_id": factor["id"],
@@ -605,7 +617,9 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/access-rules/": "for the crew",
         "/api-keys/": "ci",
         "/connections/": "shop",
+        "/datamasking-rules/": "customer data",
         "/feature-flags/": "api-keys",
+        "/guardrails/": "no drops",
         "/machineidentities/": "backup",
         "/resources/": "shop",
         "/retention/connections/": "shop",
@@ -621,7 +635,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "nameOrID": name,
         "name": name,
         "connection": "shop",
-        "id": known[next((kind for start, kind in _IDS.items() if path.startswith(start)), "guardrail")],
+        "id": next((known[kind] for start, kind in _IDS.items() if path.startswith(start)), known["review"]),
         "subject": "robot",
         "emailOrID": "bob@example.com",
         **known,

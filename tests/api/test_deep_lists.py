@@ -13,7 +13,7 @@ from postern.interception.events import Operation, Shown
 from postern.recording.library import Library
 from postern.services.recordings.reading import MOST_BYTES, MOST_ITEMS
 from postern.store.database import Database
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 
 
 @pytest.mark.parametrize("offset", [10_001, 400_000, 1_000_000])

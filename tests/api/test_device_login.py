@@ -12,7 +12,7 @@ from tests.support.world import API_URL
 
 from postern.domain.lists import Page
 from postern.services.identity.device_login import LIFE
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer
 

@@ -20,7 +20,7 @@ from tests.support.spooled import ended, library, recorded_session, write_segmen
 
 from postern.domain.session import Session
 from postern.interception.events import Completed, End, Event, Operation, Shown
-from postern.protocols.postgres import messages as pg
+from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.store.database import Database
 
 SEGMENTS = int(os.environ.get("POSTERN_TEST_SEGMENTS", "128"))

@@ -14,7 +14,8 @@ from tests.api.test_access_control import UNAUDITED
 from postern.api.audited import _ACTIONS
 from postern.services.server.idempotency import KeptAnswer, Ticket
 from postern.store.database import Database
-from postern.store.schema import connections, credentials, idempotency_keys
+from postern.store.schema.server import idempotency_keys
+from postern.store.schema.targets import connections, credentials
 
 KEY = {"Idempotency-Key": "0d2f7c9e"}
 

@@ -24,7 +24,7 @@ from postern.domain.principal import PrincipalStatus
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.users import UserFields
 from postern.settings import load
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
 
 NEW = "another long password"
 

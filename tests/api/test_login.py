@@ -17,7 +17,7 @@ from postern.domain.lists import Page
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
 from postern.store.database import Database
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
 
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, appendix B
 

@@ -24,14 +24,14 @@ async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site:
     world, stores, configs = site.world, site.world.stores, site.services.auth_configs
     provider = OpenIdClient(Fetcher(), world.clock)
     settings = AuthSettings(
-        configs,
-        stores.organisations,
-        stores.principals,
-        stores.api_keys,
-        Operators(stores.organisations),
-        world.signals,
-        world.clock,
-        provider,
+        configs=configs,
+        organisations=stores.organisations,
+        principals=stores.principals,
+        api_keys=stores.api_keys,
+        operators=Operators(stores.organisations),
+        signals=world.signals,
+        now=world.clock,
+        provider=provider,
     )
     admin = await site.world.add_user("root", "admin")
     config, _ = await settings.put(admin, fields(site.provider.issuer))

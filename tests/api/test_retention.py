@@ -23,7 +23,7 @@ from postern.domain.retention import Retention
 from postern.domain.session import EndReason
 from postern.recording.copies import StoredCopies
 from postern.store.database import Database
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 
 
 @dataclass

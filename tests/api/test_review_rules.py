@@ -49,7 +49,7 @@ async def test_a_rule_from_its_making_to_its_end(api: Api) -> None:
     for key in ("pairs", made["id"]):
         for reader in (api.as_admin, api.as_auditor):
             assert (await reader.get(f"{RULES}/{key}")).json() == made
-    kept = await api.as_admin.put(f"{RULES}/pairs", json={"reviewers_groups": ["sre", "leads", "sre"]})
+    kept = await api.as_admin.patch(f"{RULES}/pairs", json={"reviewers_groups": ["sre", "leads", "sre"]})
     assert kept.json() | {"updated_at": ""} == made | {"updated_at": ""}
     cleared = {
         "name": "none",
@@ -64,9 +64,9 @@ async def test_a_rule_from_its_making_to_its_end(api: Api) -> None:
         "access_max_duration": None,
         "approval_required_groups": ["interns"],
     }
-    changed = (await api.as_admin.put(f"{RULES}/{made['id']}", json=cleared)).json()
+    changed = (await api.as_admin.patch(f"{RULES}/{made['id']}", json=cleared)).json()
     assert {name: changed[name] for name in cleared} == cleared | {"connection_names": ["shop"]}
-    again = await api.as_admin.put(f"{RULES}/none", json={**changed, "connection_tags": {"a": "b"}})
+    again = await api.as_admin.patch(f"{RULES}/none", json={**changed, "connection_tags": {"a": "b"}})
     assert again.json()["connection_tags"] == {"a": "b"}  # an answer, edited, is a valid request
     assert (await api.as_admin.delete(f"{RULES}/none")).status_code == 204
     message(await api.as_admin.get(f"{RULES}/none"), 404)
@@ -111,7 +111,7 @@ async def test_what_is_left_out_means_one_person_of_anybody_for_everybody(api: A
         ({"access_max_duration": 10**30}, 422, "access_max_duration"),
         ({"access_type": "everything"}, 400, "access_type"),
         ({"name": ""}, 422, "name"),
-        ({"name": "a b"}, 422, "name"),
+        ({"name": "a/b"}, 422, "name"),
         ({"name": "x" * 129}, 422, "name"),
         ({"name": str(uuid4())}, 422, "name: must not look like an identifier"),
         ({"description": "x" * 10_001}, 422, "description: at most"),
@@ -123,7 +123,7 @@ async def test_what_is_wrong_is_named_and_changes_nothing(api: Api, body: Any, s
     given = {"name": "pairs", "access_type": "jit", "reviewers_groups": ["leads"], "connection_names": ["shop"]}
     assert says in message(await api.as_admin.post(RULES, json=given | body), status)
     before = await make(api, "other")
-    assert says in message(await api.as_admin.put(f"{RULES}/other", json=body), status)
+    assert says in message(await api.as_admin.patch(f"{RULES}/other", json=body), status)
     assert (await api.as_admin.get(RULES)).json()["data"] == [before]
 
 
@@ -141,7 +141,7 @@ async def test_names_are_taken_once_and_lists_are_pages_by_name(api: Api) -> Non
         await make(api, name)
     again = {"name": "aaa", "access_type": "jit", "reviewers_groups": ["x"], "connection_names": ["shop"]}
     assert "exists already" in message(await api.as_admin.post(RULES, json=again), 409)
-    assert "exists already" in message(await api.as_admin.put(f"{RULES}/bbb", json={"name": "aaa"}), 409)
+    assert "exists already" in message(await api.as_admin.patch(f"{RULES}/bbb", json={"name": "aaa"}), 409)
     page = (await api.as_auditor.get(f"{RULES}?limit=2")).json()
     assert [one["name"] for one in page["data"]] == ["aaa", "bbb"]
     assert (page["total"], page["has_next_page"]) == (3, True)
@@ -163,7 +163,7 @@ async def test_writes_are_audited_with_before_and_after(api: Api) -> None:
     api.world.clock.tick = timedelta(milliseconds=1)
     await api.make_connection()
     made = await make(api)
-    await api.as_admin.put(f"{RULES}/pairs", json={"min_approvals": 2})
+    await api.as_admin.patch(f"{RULES}/pairs", json={"min_approvals": 2})
     await api.as_admin.delete(f"{RULES}/pairs")
     body = {"name": "mine", "access_type": "jit", "reviewers_groups": ["dba"], "connection_names": ["shop"]}
     message(await api.as_ann.post(RULES, json=body), 403)

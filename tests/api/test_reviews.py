@@ -65,6 +65,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "output": "",
         "stdout": None,
         "stderr": None,
+        "output_streams": None,
         "output_status": "waiting",
         "exit_code": None,
         "error": None,

@@ -35,15 +35,15 @@ async def test_a_rule_from_its_making_to_its_end(api: Api) -> None:
     for key in ("deploys", made["id"]):
         for reader in (api.as_admin, api.as_auditor):
             assert (await reader.get(f"{RULES}/{key}")).json() == made
-    kept = await api.as_admin.put(f"{RULES}/deploys", json={"user_groups": ["sre", "dev", "sre"]})
+    kept = await api.as_admin.patch(f"{RULES}/deploys", json={"user_groups": ["sre", "dev", "sre"]})
     assert kept.json() | {"updated_at": ""} == made | {"updated_at": ""}
     cleared = {**LEAST, "name": "all", "description": "", "connections": [shop["id"]]}
-    changed = (await api.as_admin.put(f"{RULES}/{made['id']}", json=cleared)).json()
+    changed = (await api.as_admin.patch(f"{RULES}/{made['id']}", json=cleared)).json()
     assert {name: changed[name] for name in cleared} == cleared | {
         "connections": ["shop"],
         "runbooks": [{"repository": OPS, "name": ""}],
     }
-    again = await api.as_admin.put(f"{RULES}/all", json={**changed, "connections": []})
+    again = await api.as_admin.patch(f"{RULES}/all", json={**changed, "connections": []})
     assert (again.json()["connections"], again.json()["nowhere"]) == ([], False)  # an edited answer is a valid request
     assert (await api.as_admin.delete(f"{RULES}/all")).status_code == 204
     message(await api.as_admin.get(f"{RULES}/all"), 404)
@@ -81,7 +81,7 @@ async def test_what_is_wrong_is_named_and_changes_nothing(api: Api, body: Any, s
     await api.make_connection()
     assert says in message(await api.as_admin.post(RULES, json={**LEAST, "name": "deploys", **body}), status)
     before = await make(api, "other")
-    assert says in message(await api.as_admin.put(f"{RULES}/other", json=body), status)
+    assert says in message(await api.as_admin.patch(f"{RULES}/other", json=body), status)
     assert (await api.as_admin.get(RULES)).json()["data"] == [before]
 
 
@@ -96,7 +96,7 @@ async def test_names_are_taken_once_and_lists_are_pages_by_name(api: Api) -> Non
     for name in ("bbb", "aaa", "ccc"):
         await make(api, name)
     assert "exists already" in message(await api.as_admin.post(RULES, json={**LEAST, "name": "aaa"}), 409)
-    assert "exists already" in message(await api.as_admin.put(f"{RULES}/bbb", json={"name": "aaa"}), 409)
+    assert "exists already" in message(await api.as_admin.patch(f"{RULES}/bbb", json={"name": "aaa"}), 409)
     page = (await api.as_auditor.get(f"{RULES}?limit=2")).json()
     assert [one["name"] for one in page["data"]] == ["aaa", "bbb"]
     assert (page["total"], page["has_next_page"]) == (3, True)
@@ -107,7 +107,7 @@ async def test_names_are_taken_once_and_lists_are_pages_by_name(api: Api) -> Non
 async def test_writes_are_audited_with_before_and_after(api: Api) -> None:
     api.world.clock.tick = timedelta(milliseconds=1)
     made = await make(api)
-    await api.as_admin.put(f"{RULES}/deploys", json={"user_groups": ["dev"]})
+    await api.as_admin.patch(f"{RULES}/deploys", json={"user_groups": ["dev"]})
     await api.as_admin.delete(f"{RULES}/deploys")
     message(await api.as_ann.post(RULES, json={**LEAST, "name": "mine"}), 403)
     entries = (await api.as_auditor.get("/audit/logs?resource_type=runbooks/rules")).json()["data"]
@@ -127,12 +127,12 @@ async def test_attack_what_a_rule_names_does_not_go_and_leave_it_open(api: Api) 
     await api.make_connection()
     await make(api, connections=["shop"], user_groups=["dev"])
     groups = {one["name"]: one["id"] for one in (await api.as_admin.get("/users/groups")).json()["data"]}
-    says = "the runbook rule 'deploys' is for the group 'dev' alone"
+    says = "runbook rule 'deploys' needs the group 'dev'"
     assert says in message(await api.as_admin.delete("/users/groups/dev"), 409)
     answer = await api.as_admin.delete(f"/scim/v2/Groups/{groups['dev']}")
     assert (answer.status_code, says in answer.json()["detail"]) == (409, True)
     assert (await api.as_admin.delete("/connections/shop")).status_code == 204
     left = (await api.as_admin.get(f"{RULES}/deploys")).json()
     assert (left["connections"], left["nowhere"]) == ([], True)
-    sent_back = message(await api.as_admin.put(f"{RULES}/deploys", json=left), 422)
+    sent_back = message(await api.as_admin.patch(f"{RULES}/deploys", json=left), 422)
     assert "connections: all that this rule listed were deleted" in sent_back

@@ -94,7 +94,7 @@ async def test_a_list_is_as_the_specification_says(books: Api) -> None:
 async def test_without_a_repository_there_is_no_list(api: Api) -> None:
     answer = await api.as_ann.get("/runbooks")
     assert answer.status_code == 404
-    assert "postern admin runbookrepos add" in answer.json()["message"]
+    assert "postern admin runbook-repositories create" in answer.json()["message"]
     assert (await api.as_admin.get(CONFIGURATIONS)).status_code == 404
 
 

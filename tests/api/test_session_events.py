@@ -21,7 +21,7 @@ from postern.api.files import Wanted
 from postern.domain.connection import TERMINAL
 from postern.domain.session import Session
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
-from postern.protocols.postgres import messages as pg
+from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.protocols.terminal import messages as m
 from postern.services.recordings import reading
 

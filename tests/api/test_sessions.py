@@ -20,7 +20,7 @@ from postern.domain.issue import Issue, in_session
 from postern.domain.results import Columns, Finished, Row
 from postern.domain.session import EndReason, Session, Verb
 from postern.store.database import Database
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 EVENTS = [
     (1.0, "i", b"select name, note from pets"),
@@ -247,6 +247,7 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
         "output": "id\n1\n",
         "stdout": None,
         "stderr": None,
+        "output_streams": [["stdout", 5]],
         "output_status": status,
         "exit_code": exit_code,
         "error": None,
@@ -267,6 +268,7 @@ async def test_much_output_is_cut_and_says_so(api: Api) -> None:
     result = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "x"})).json()
     assert result["truncated"] is True
     assert result["output"] == "ä" * (1024 * 1024 // 2)
+    assert result["output_streams"] is None
 
 
 async def test_a_long_run_answers_202(sqlite_database: Database) -> None:
@@ -303,11 +305,20 @@ async def test_a_command_tells_output_and_errors_apart(api: Api) -> None:
     body = {"connection": "shell", "script": "x"}
     result = (await api.as_ann.post("/sessions", json=body)).json()
     assert (result["output"], result["stdout"], result["stderr"]) == ("one\noh two\nno\n", "one\ntwo\n", "oh no\n")
+    assert result["output_streams"] == [["stdout", 4], ["stderr", 3], ["stdout", 4], ["stderr", 3]]
     assert (result["exit_code"], result["output_status"], result["truncated"]) == (3, "failed", False)
     again = await api.as_ann.get(f"/sessions/{result['session_id']}/exec")
     assert (again.status_code, again.json()) == (200, result)
     in_json = (await api.as_ann.post("/sessions", json=body | {"format": "json"})).json()
     assert (in_json["stdout"], in_json["stderr"]) == ("one\ntwo\n", "oh no\n")
+    assert in_json["output_streams"] is None
+
+
+async def test_streams_that_alternate_too_often_are_not_listed(api: Api) -> None:
+    await command_of(api)
+    run_commands(api, [(1, "oe"[number % 2], b"x") for number in range(10_001)])
+    result = (await api.as_ann.post("/sessions", json={"connection": "shell", "script": "x"})).json()
+    assert (len(result["output"]), result["output_streams"], result["truncated"]) == (10_001, None, False)
 
 
 @pytest.mark.parametrize(("much", "kept"), [("o", (1 << 20, 3)), ("e", (3, 1 << 20))])
@@ -372,6 +383,7 @@ async def test_a_script_that_was_killed_before_it_began_says_so(api: Api) -> Non
     answer = await asked
     assert (answer.status_code, answer.json()["output_status"]) == (200, "failed")
     assert answer.json()["output"] == "killed by ann@example.com"
+    assert answer.json()["output_streams"] == [["gateway", 25]]
 
 
 async def test_attack_what_a_script_answered_is_not_for_others(api: Api) -> None:

@@ -10,7 +10,8 @@ from tests.api.conftest import Api, message
 from tests.support.public_keys import ed25519_line, private_key
 
 from postern.domain.lists import Page
-from postern.store.ports import AuditEntry, AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 SSH = {"type": "application", "subtype": "ssh"}
 

@@ -12,7 +12,7 @@ from tests.support.asked_tracker import AskedTracker
 from postern.api.app import serve
 from postern.domain.secret import Secret
 from postern.errors import NotFound
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 PATH = "/integrations/tracker"
 BODY: dict[str, Any] = {

@@ -37,8 +37,8 @@ from postern.recording.layout import recordings_folder, sealed_path
 from postern.recording.library import Gap, Library
 from postern.recording.stored import Stored
 from postern.services.recordings.ledger import Ledger
-from postern.store.ports import Piece
-from postern.store.schema import sessions
+from postern.store.ports.targets import Piece
+from postern.store.schema.sessions import sessions
 
 
 @pytest.fixture

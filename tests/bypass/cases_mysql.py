@@ -6,7 +6,7 @@ from __future__ import annotations
 from tests.bypass.lines import cases
 from tests.bypass.ordinary_mysql import ORDINARY
 
-from postern.inspection.sql.mysql import MySqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 __all__ = ["CASES", "ORDINARY", "SCHEMA", "parser"]
 

@@ -6,7 +6,7 @@ from tests.bypass.lines import cases
 from tests.bypass.ordinary_postgres import ORDINARY
 from tests.bypass.world_postgres import SCHEMA
 
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 __all__ = ["CASES", "ORDINARY", "SCHEMA", "parser"]
 

@@ -17,13 +17,13 @@ from tests.bypass.world_postgres import SCHEMA
 
 from postern.domain.masking import MaskingRule, Strategy
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.masking.columns import ColumnRule, Columns
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column, Kind
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 # With rows: the others lose nothing.
 _ANSWERS = re.compile(

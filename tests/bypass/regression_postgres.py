@@ -19,7 +19,7 @@ from pathlib import Path
 from postgast import PgQueryError, split
 
 from postern.domain.statement import Effect
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 SOURCE = "pglast==8.8"
 _FOLDER = "/libpg_query/test/sql/postgres_regress/"

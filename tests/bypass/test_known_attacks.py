@@ -16,14 +16,14 @@ from postern.domain.statement import Effect
 from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.samples import SampleTexts
 from postern.interception.events import Column, Kind, Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.base import Side
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 from postern.relay.link import Send
 from postern.testing import postgres as pg
 from postern.wiring.parsers import PARSED, parser_of

@@ -11,7 +11,7 @@ from tests.bypass.observe_mariadb import MariaDbObserver
 from tests.bypass.score import score
 from tests.support.mariadb import MariaDbServer, program
 
-from postern.inspection.sql.mysql import MySqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from tests.support.mariadb import MariaDbServer, program
 from tests.support.postgres import PostgresServer, running_server
 
 from postern.domain.guarded_objects import guarded
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.parser import Parser
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from tests.bypass.regression_postgres import fetch, read_all
 from tests.bypass.score import score
 from tests.support.postgres import running_server
 
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 _NOT_BUILT_IN = "0A000"
 

@@ -17,9 +17,9 @@ from postern.domain.statement import Effect
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.guardrails.findings import Finding
 from postern.inspection.guardrails.rules import Rules, judge_text
-from postern.inspection.sql.mysql import MySqlParser
-from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
-from postern.protocols.mysql.schema import QUESTIONS, target_schema
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
+from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 
 USES = views_mysql.USES.strip().splitlines()
 NAMES = [*views_mysql.READING, *views_mysql.CLAUSES]

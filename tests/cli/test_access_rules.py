@@ -15,25 +15,6 @@ def root(gate: Served) -> Served:
     return gate
 
 
-def test_rules_are_made_shown_changed_and_deleted(root: Served) -> None:
-    assert "There are no access rules yet" in root.ok("admin", "access-rules", "list").stderr
-    command = ("admin", "access-rules", "create", "for dba", "--group", "dba", "--connection", "shop")
-    made = root.json(*command, "--tag", "stage=test", "--description", "night shift")
-    assert (made["connection_names"], made["connection_tags"]) == (["shop"], {"stage": "test"})
-    shown = root.ok("admin", "access-rules", "show", "for dba").stdout
-    assert "night shift" in shown
-    assert "stage=test" in shown
-    assert root.ok("admin", "access-rules", "list").stdout.splitlines()[0].startswith("for dba\t")
-    options = ("--name", "dba only", "--group", "dba", "--group", "sre", "--no-tags")
-    changed = root.json("admin", "access-rules", "update", "for dba", *options)
-    assert (changed["name"], changed["groups"], changed["connection_tags"]) == ("dba only", ["dba", "sre"], {})
-    assert changed["connection_names"] == ["shop"]
-    assert root.json("admin", "access-rules", "update", "dba only", "--no-connections")["connection_names"] == []
-    assert root.cli("admin", "access-rules", "delete", "dba only", stdin="n\n").exit_code == 1
-    root.ok("admin", "access-rules", "delete", "dba only", "--yes")
-    assert root.cli("admin", "access-rules", "show", "dba only").exit_code == 5
-
-
 def test_what_is_wrong_is_said(root: Served) -> None:
     create = ("admin", "access-rules", "create", "x")
     assert root.cli(*create).exit_code == 2

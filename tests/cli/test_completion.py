@@ -52,15 +52,15 @@ def test_names_of_the_gateway(known: Served) -> None:
     assert completed(known, "postern connections update oth") == ["other"]
     assert completed(known, "postern admin agents drain e") == ["edge"]
     assert completed(known, "postern connections list --agent e") == ["edge"]
-    assert completed(known, "postern admin users get ro") == [ROOT]
+    assert completed(known, "postern admin users show ro") == [ROOT]
 
 
 def test_whatever_is_named_is_completed(known: Served, tmp_path: Path) -> None:
     known.ok("admin", "groups", "create", "crew")
     known.ok("admin", "access-rules", "create", "crew-rule", "--group", "crew", "--connection", "shop")
-    known.ok("admin", "reviewrules", "create", "crew-pairs", "--reviewers", "crew", "--connection", "shop")
-    known.ok("admin", "apikeys", "create", "crew-key", "--group", "crew")
-    known.ok("admin", "serviceaccounts", "create", "crew-bot")
+    known.ok("admin", "review-rules", "create", "crew-pairs", "--reviewers", "crew", "--connection", "shop")
+    known.ok("admin", "api-keys", "create", "crew-key", "--group", "crew")
+    known.ok("admin", "service-accounts", "create", "crew-bot")
     known.ok("admin", "machines", "create", "crew-batch", "--connection", "shop")
     known.ok("connections", "update", "shop", "--tag", "crew=blue")
     (tmp_path / "rule.json").write_text(
@@ -76,25 +76,20 @@ def test_whatever_is_named_is_completed(known: Served, tmp_path: Path) -> None:
         "connections update shop --agent e": "edge",
         f"connections create x --guardrail {rail[:8]}": rail,
         "connections create x --redact email": "EMAIL_ADDRESS",
-        "guardrails show cr": "crew-rail",
         "sessions list --connection sh": "shop",
         "sessions list --user ro": ROOT,
         "credentials issue sh": "shop",
         "access sh": "shop",
         "access shop --user ro": ROOT,
         "exec sh": "shop",
-        "admin agents show e": "edge",
         "admin agents renew-key e": "edge",
         "admin agents delete e": "edge",
         "admin groups delete cr": "crew",
         "admin users list --group cr": "crew",
-        "admin access-rules show cr": "crew-rule",
         "admin access-rules update crew-rule --tag cr": "crew=blue",
-        "admin reviewrules get cr": "crew-pairs",
-        "admin reviewrules create x --force cr": "crew",
-        "admin apikeys revoke cr": "crew-key",
-        "admin apikeys create x --service-account cr": "crew-bot",
-        "admin serviceaccounts get cr": "crew-bot",
+        "admin review-rules create x --force cr": "crew",
+        "admin api-keys revoke cr": "crew-key",
+        "admin api-keys create x --service-account cr": "crew-bot",
         "admin machines rotate cr": "crew-batch",
         "admin machines create x --connection sh": "shop",
         "admin resources show sh": "shop",

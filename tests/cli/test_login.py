@@ -143,14 +143,14 @@ def test_another_gateway_gets_a_profile_of_its_own(gate: Served) -> None:
 
 def test_an_api_key_is_checked_and_kept(gate: Served) -> None:
     gate.log_in()
-    gate.ok("admin", "serviceaccounts", "create", "reports", "--group", "dba")
-    key = gate.json("admin", "apikeys", "create", "nightly", "--service-account", "reports")["key"]
+    gate.ok("admin", "service-accounts", "create", "reports", "--group", "dba")
+    key = gate.json("admin", "api-keys", "create", "nightly", "--service-account", "reports")["key"]
     gate.ok("login", gate.url, "--profile", "robot", "--api-key", "-", stdin=key + "\n")
     assert gate.config.profiles["robot"].kind is TokenKind.API_KEY
     assert gate.json("whoami", "--profile", "robot")["kind"] == "service_account"
     assert gate.json("logout", "--profile", "robot")["logins"] == [{"profile": "robot", "ended_at_gateway": False}]
     assert gate.cli("login", gate.url, "--profile", "robot", "--api-key", "no-such-key").exit_code == 3
-    assert gate.json("admin", "apikeys", "get", "nightly")["status"] == "active"
+    assert gate.json("admin", "api-keys", "show", "nightly")["status"] == "active"
 
 
 @pytest.mark.parametrize("url", ["gateway.example.com", "ftp://example.com", "https://me:pw@example.com", "https://"])

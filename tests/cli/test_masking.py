@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from tests.support.served import Served
 
@@ -17,42 +15,11 @@ def shop(gate: Served) -> Served:
     return gate
 
 
-def test_rule_is_created_shown_changed_and_deleted_by_flags_and_name(shop: Served) -> None:
-    made = shop.json(
-        *("masking", "create", "people", "--column", "customers.email", "--column", "users.*name"),
-        *("--strategy", "hash", "--connection", "shop", "--type", "EMAIL_ADDRESS", "--type", "PHONE_NUMBER"),
-        *("--pattern", "BADGE=B-[0-9]{6}=?", "--word", "PROJECT=bluebird", "--word", "PROJECT=robin"),
-        *("--description", "of our customers", "--threshold", "0.4"),
-    )
-    expected: dict[str, Any] = {
-        "name": "people",
-        "description": "of our customers",
-        "columns": ["customers.email", "users.*name"],
-        "strategy": "hash",
-        "strictness": "strict",
-        "score_threshold": 0.4,
-        "supported_entity_types": [{"name": "TYPES", "entity_types": ["EMAIL_ADDRESS", "PHONE_NUMBER"]}],
-        "custom_entity_types": [
-            {"name": "BADGE", "regex": "B-[0-9]{6}=?", "deny_list": None, "score": 0.8},
-            {"name": "PROJECT", "regex": None, "deny_list": ["bluebird", "robin"], "score": 0.8},
-        ],
-        "connection_ids": [shop.json("connections", "show", "shop")["id"]],
-    }
-    assert {name: made[name] for name in expected} == expected
-    changed = shop.json("masking", "update", "people", "--strictness", "best_effort", "--column", "birthday")
-    expected |= {"strictness": "best_effort", "columns": ["birthday"]}
-    assert {name: changed[name] for name in expected} == expected
-    shop.ok("masking", "update", "people", "--name", "customers", "--connection", "store")
-    shown = shop.json("masking", "show", "customers")
-    assert shown["connection_ids"] == [shop.json("connections", "show", "store")["id"]]
-    shop.ok("masking", "delete", "customers", "--yes")
-    assert shop.json("masking", "list") == []
-
-
 def test_preset_is_the_beginning_of_a_rule(shop: Served) -> None:
     presets = {one["name"]: one for one in shop.json("masking", "presets")}
     recommended = presets["recommended"]
     made = shop.json("masking", "create", "data", "--preset", "recommended", "--connection", "shop")
+    assert made["connection_ids"] == [shop.json("connections", "show", "shop")["id"]]
     for name in ("columns", "strategy", "strictness", "supported_entity_types"):
         assert made[name] == recommended[name]
     assert (made["strictness"], "EMAIL_ADDRESS" in str(made["supported_entity_types"])) == ("strict", True)

@@ -25,7 +25,7 @@ from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason
 from postern.store.database import Database
-from postern.store.schema import reviews
+from postern.store.schema.reviews import reviews
 
 SCRIPT = "delete from orders\n-- \x1b[2J\u202e"
 EXEC = ("exec", "guarded", "-i", SCRIPT)

@@ -1,4 +1,4 @@
-"""`postern runbooks` and `postern admin runbookrepos`, against the real API over HTTP."""
+"""`postern runbooks` and `postern admin runbook-repositories`, against the real API over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.domain.runbook import repository_id
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 
-REPOS = ("admin", "runbookrepos")
+REPOS = ("admin", "runbook-repositories")
 TEXT = 'echo {{ .name | required "say who" | description "whom to greet" }}\n'
 
 
@@ -32,33 +32,29 @@ def secrets_of(served: Served) -> list[str]:
     return [found.git_password.reveal(), found.ssh_key.reveal(), found.ssh_keypass.reveal(), found.ssh_known_hosts]
 
 
-def test_repositories_are_added_changed_read_and_removed(root: Served, tmp_path: Path) -> None:
+def test_secrets_of_repositories_are_read_from_files_and_never_shown(root: Served, tmp_path: Path) -> None:
     assert "read from nowhere yet" in root.ok(*REPOS, "list").stderr
     key, hosts = tmp_path / "key", tmp_path / "hosts"
     key.write_text("-----BEGIN KEY-----\nplanted\n-----END KEY-----\n")
     hosts.write_text("git.example.com ssh-ed25519 AAAA\n")
     files = ("--key-file", str(key), "--known-hosts-file", str(hosts), "--password-file", "-")
-    made = root.ok(*REPOS, "add", URL, *files, "--user", "me", "--hooks", "60", stdin="planted\n")
+    made = root.ok(*REPOS, "create", URL, *files, "--user", "me", "--hooks", "60", stdin="planted\n")
     assert f"Added {NAME}. It is at " in made.stdout
     assert secrets_of(root) == ["planted", key.read_text(), "", hosts.read_text()]
     (shown,) = root.json(*REPOS, "list")
     assert (shown["git_user"], shown["git_hook_ttl"], shown["error"]) == ("me", 60, "")
-    assert "planted" not in root.ok(*REPOS, "get", NAME).stdout
+    assert "planted" not in root.ok(*REPOS, "show", NAME).stdout
     changed = root.json(*REPOS, "update", NAME, "--branch", "next", "--no-key", "--hooks", "0")
     assert (changed["git_branch"], changed["git_hook_ttl"], changed["git_user"]) == ("next", 0, "me")
     assert secrets_of(root) == ["planted", "", "", hosts.read_text()]
-    assert root.cli(*REPOS, "update", NAME).exit_code == 2
     assert root.cli(*REPOS, "refresh", "no such").exit_code == 5
-    assert root.cli(*REPOS, "remove", NAME, stdin="n\n").exit_code == 1
-    root.ok(*REPOS, "remove", NAME, "--yes")
-    assert root.json(*REPOS, "list") == []
 
 
 def test_what_could_not_be_read_is_told_as_that(root: Served) -> None:
     made = root.world.fetcher.remotes[URL]
     root.world.fetcher.remotes[URL] = Unavailable("it is away")
     why = f"postern: {NAME} could not be read: it is away\n"
-    added = root.ok(*REPOS, "add", URL)
+    added = root.ok(*REPOS, "create", URL)
     assert added.stdout == f"Added {NAME}. It could not be read: none of its runbooks are shown yet.\n"
     assert added.stderr == why
     failed = root.cli(*REPOS, "refresh", NAME)
@@ -78,13 +74,13 @@ def test_what_could_not_be_read_is_told_as_that(root: Served) -> None:
 
 
 def test_a_secret_is_no_argument(root: Served) -> None:
-    assert root.cli(*REPOS, "add", URL, "--password", "planted").exit_code == 2
-    both = root.cli(*REPOS, "add", URL, "--password-file", "-", "--key-file", "-", stdin="planted")
+    assert root.cli(*REPOS, "create", URL, "--password", "planted").exit_code == 2
+    both = root.cli(*REPOS, "create", URL, "--password-file", "-", "--key-file", "-", stdin="planted")
     assert (both.exit_code, "only one" in both.stderr, "planted" in both.output) == (2, True, False)
 
 
 def test_a_runbook_is_written_from_a_file(root: Served) -> None:
-    root.ok(*REPOS, "add", URL)
+    root.ok(*REPOS, "create", URL)
     made = root.ok(*REPOS, "write", NAME, "new.runbook.sh", "-", "--message", "why", stdin="echo new\n")
     assert made.stdout.startswith("Committed new.runbook.sh as ")
     assert root.json("runbooks", "show", "new.runbook.sh")["text"] == "echo new\n"
@@ -93,7 +89,7 @@ def test_a_runbook_is_written_from_a_file(root: Served) -> None:
 
 
 def test_runbooks_are_listed_and_shown(root: Served) -> None:
-    root.ok(*REPOS, "add", URL)
+    root.ok(*REPOS, "create", URL)
     root.log_in(ANN)
     other = "https://git.example.com/away"
     lines = root.ok("runbooks", "list").stdout.splitlines()
@@ -109,7 +105,7 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     assert root.cli("runbooks", "show", "no-such").exit_code == 5
     assert root.json("runbooks", "list")["errors"] == []
     root.log_in()
-    root.ok(*REPOS, "add", other)  # which cannot be read
+    root.ok(*REPOS, "create", other)  # which cannot be read
     listed = root.ok("runbooks", "list")
     assert "postern: git.example.com/away: nothing answers there" in listed.stderr
     assert len(listed.stdout.splitlines()) == 2

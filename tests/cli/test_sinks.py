@@ -69,7 +69,7 @@ def test_events_are_listed_with_their_schemas(root: Served) -> None:
     assert root.cli("admin", "sinks", "events", "session.ended").exit_code == 2
 
 
-def test_a_sink_is_paused_changed_and_deleted(root: Served) -> None:
+def test_paused_sink_keeps_its_events_and_takes_no_test(root: Served) -> None:
     made = root.ok("admin", "sinks", "create", "logs", "syslog", "syslog+tls://logs.example.com:6514", *EVENTS)
     assert made.stdout == ""
     root.ok("admin", "sinks", "pause", "logs")
@@ -78,11 +78,6 @@ def test_a_sink_is_paused_changed_and_deleted(root: Served) -> None:
     assert (refused.exit_code, "paused" in refused.stderr) == (1, True)
     root.ok("admin", "sinks", "resume", "logs")
     assert root.ok("admin", "sinks", "list").stdout.split("\t")[:3] == ["logs", "syslog", "active"]
-    changed = root.json("admin", "sinks", "update", "logs", "--name", "trail", "--event", "audit.entry")
-    assert (changed["name"], changed["events"]) == ("trail", ["audit.entry"])
-    assert root.cli("admin", "sinks", "update", "trail").exit_code == 2
-    root.ok("admin", "sinks", "delete", "trail", "--yes")
-    assert root.cli("admin", "sinks", "show", "trail").exit_code == 5
 
 
 def test_headers_come_by_standard_input_and_are_never_shown(root: Served) -> None:

@@ -25,41 +25,41 @@ def home(gate: Served, tmp_path: Path) -> Path:
 
 def test_the_only_key_of_a_home_is_added_and_removed_by_name(gate: Served, home: Path) -> None:
     gate.log_in(ANN)
-    assert "ssh-keygen -t ed25519" in gate.cli("ssh-keys", "add").stderr
+    assert "ssh-keygen -t ed25519" in gate.cli("ssh-keys", "create").stderr
     (home / "id_ed25519.pub").write_text(ed25519_line() + " ann@laptop\n")
-    done = gate.ok("ssh-keys", "add")
+    done = gate.ok("ssh-keys", "create")
     assert done.stdout.startswith("Added ann@laptop (SHA256:")
     (listed,) = gate.json("ssh-keys", "list")["data"]
     assert listed["name"] == "ann@laptop"
     assert listed["fingerprint"] in gate.ok("ssh-keys", "list").stdout
-    gate.ok("ssh-keys", "remove", "ann@laptop")
+    gate.ok("ssh-keys", "delete", "ann@laptop")
     assert gate.json("ssh-keys", "list")["data"] == []
-    assert gate.cli("ssh-keys", "remove", "ann@laptop").exit_code == 5
+    assert gate.cli("ssh-keys", "delete", "ann@laptop").exit_code == 5
 
 
 def test_several_keys_need_a_file_and_a_name_is_made_where_there_is_no_comment(gate: Served, home: Path) -> None:
     gate.log_in(ANN)
     for name in ("id_ed25519.pub", "id_rsa.pub"):
         (home / name).write_text(ed25519_line())
-    refused = gate.cli("ssh-keys", "add")
+    refused = gate.cli("ssh-keys", "create")
     assert (refused.exit_code, "id_rsa.pub" in refused.stderr) == (2, True)
-    assert gate.json("ssh-keys", "add", str(home / "id_rsa.pub"))["name"] == "id_rsa"
-    assert gate.json("ssh-keys", "add", "-", stdin=ed25519_line())["name"] == "stdin"
-    made = gate.json("ssh-keys", "add", str(home / "id_ed25519.pub"), "--name", "laptop")
-    assert gate.json("ssh-keys", "remove", made["fingerprint"]) == {"removed": made["fingerprint"]}
+    assert gate.json("ssh-keys", "create", str(home / "id_rsa.pub"))["name"] == "id_rsa"
+    assert gate.json("ssh-keys", "create", "-", stdin=ed25519_line())["name"] == "stdin"
+    made = gate.json("ssh-keys", "create", str(home / "id_ed25519.pub"), "--name", "laptop")
+    assert gate.json("ssh-keys", "delete", made["fingerprint"]) == {"deleted": made["fingerprint"]}
     gate.log_in()
     (first, second) = gate.json("ssh-keys", "list", "--user", ANN)["data"]
-    gate.ok("ssh-keys", "remove", first["name"], "--user", ANN)
-    gate.ok("ssh-keys", "remove", second["id"])
+    gate.ok("ssh-keys", "delete", first["name"], "--user", ANN)
+    gate.ok("ssh-keys", "delete", second["id"])
     assert gate.json("ssh-keys", "list", "--user", ANN)["data"] == []
 
 
 def test_a_private_key_is_not_even_sent(gate: Served, home: Path) -> None:
     (home / "id_ed25519").write_text(private_key())
-    refused = gate.cli("ssh-keys", "add", str(home / "id_ed25519"))  # nobody is logged in
+    refused = gate.cli("ssh-keys", "create", str(home / "id_ed25519"))  # nobody is logged in
     assert refused.exit_code == 1
     assert "this is a private key" in refused.stderr
-    missing = gate.cli("ssh-keys", "add", str(home / "nothing.pub"))
+    missing = gate.cli("ssh-keys", "create", str(home / "nothing.pub"))
     assert (missing.exit_code, "cannot be read" in missing.stderr) == (2, True)
 
 

@@ -11,36 +11,37 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
-from postern.client.credential_forms import FORMS, NativeCredential
+from postern.client.native_clients import credential_in_form
 from postern.domain.secret import Secret
 from postern.errors import Invalid
+from postern.protocols.clients import NativeCredential
 
 # What each form has to escape in some place: quotes, a backslash, a colon, `#`, `%`, `$`, blanks, letters beyond ASCII.
 ODD = "p:a/s?s#w%4o$r`d\\ 'x\" &ü@"
 NAMES = ("ann-shop-x1", ODD)
 
 
-def credential(subtype: str, text: str, authority: Path | None = Path("/home/ann/a ca.crt")) -> NativeCredential:
-    return NativeCredential(subtype, text, Secret(text), "gateway.example.com", 7432, text, authority)
+def credential(text: str, authority: Path | None = Path("/home/ann/a ca.crt")) -> NativeCredential:
+    return NativeCredential(text, Secret(text), "gateway.example.com", 7432, text, authority)
 
 
 @pytest.mark.parametrize("text", NAMES)
 def test_postgres_uri_is_read_back_by_libpq(text: str) -> None:
-    found = conninfo_to_dict(FORMS["uri"](credential("postgres", text)))
+    found = conninfo_to_dict(credential_in_form("postgres", "uri", credential(text)))
     assert (found["user"], found["password"], found["dbname"]) == (text, text, text)
     assert (found["host"], found["port"]) == ("gateway.example.com", "7432")
     assert (found["sslmode"], found["sslrootcert"]) == ("verify-full", "/home/ann/a ca.crt")
 
 
 def test_postgres_uri_without_a_ca_of_its_own_trusts_the_system() -> None:
-    found = conninfo_to_dict(FORMS["uri"](credential("postgres", "x", None)))
+    found = conninfo_to_dict(credential_in_form("postgres", "uri", credential("x", None)))
     assert (found["sslmode"], found["sslrootcert"]) == ("verify-full", "system")
 
 
 @pytest.mark.parametrize("text", NAMES)
 @pytest.mark.parametrize("subtype", ["postgres", "mysql"])
 def test_sqlalchemy_url_is_read_back(subtype: str, text: str) -> None:
-    found = make_url(FORMS["sqlalchemy"](credential(subtype, text)))
+    found = make_url(credential_in_form(subtype, "sqlalchemy", credential(text)))
     assert (found.username, found.password, found.database, found.port) == (text, text, text, 7432)
     options = found.get_dialect()().create_connect_args(found)[1]
     if subtype == "postgres":
@@ -52,7 +53,7 @@ def test_sqlalchemy_url_is_read_back(subtype: str, text: str) -> None:
 @pytest.mark.parametrize("text", NAMES)
 @pytest.mark.parametrize(("subtype", "driver"), [("postgres", "postgresql"), ("mysql", "mariadb")])
 def test_jdbc_url_escapes_its_parts(subtype: str, driver: str, text: str) -> None:
-    url = FORMS["jdbc"](credential(subtype, text))
+    url = credential_in_form(subtype, "jdbc", credential(text))
     parts = urlsplit(url.removeprefix("jdbc:"))
     settings = parse_qs(parts.query, strict_parsing=True)
     assert (parts.scheme, parts.netloc) == (driver, "gateway.example.com:7432")
@@ -64,7 +65,7 @@ def test_jdbc_url_escapes_its_parts(subtype: str, driver: str, text: str) -> Non
 @pytest.mark.parametrize("text", NAMES)
 @pytest.mark.parametrize("subtype", ["postgres", "mysql"])
 def test_django_settings_are_python(subtype: str, text: str) -> None:
-    (statement,) = ast.parse(FORMS["django"](credential(subtype, text))).body
+    (statement,) = ast.parse(credential_in_form(subtype, "django", credential(text))).body
     assert isinstance(statement, ast.Assign)
     one = ast.literal_eval(statement.value)["default"]
     assert (one["USER"], one["PASSWORD"], one["NAME"], one["PORT"]) == (text, text, text, 7432)
@@ -79,7 +80,7 @@ def test_django_settings_are_python(subtype: str, text: str) -> None:
     ],
 )
 def test_environment_is_read_back_by_a_shell(subtype: str, names: tuple[str, ...], text: str) -> None:
-    lines = FORMS["env"](credential(subtype, text))
+    lines = credential_in_form(subtype, "env", credential(text))
     printed = "".join(f"\nprintf '%s\\n' \"${name}\"" for name in names)
     done = subprocess.run(["/bin/sh", "-c", lines + printed], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == [text] * 3
@@ -88,15 +89,15 @@ def test_environment_is_read_back_by_a_shell(subtype: str, names: tuple[str, ...
 @pytest.mark.parametrize(("form", "subtype"), [("pgpass", "mysql"), ("my.cnf", "postgres")])
 def test_form_of_the_other_database_is_refused(form: str, subtype: str) -> None:
     with pytest.raises(Invalid, match="--format"):
-        FORMS[form](credential(subtype, "x"))
+        credential_in_form(subtype, form, credential("x"))
 
 
 def test_pgpass_escapes_colons_and_backslashes() -> None:
-    one = NativeCredential("postgres", "a:b", Secret("c\\d:e"), "::1", 7432, "shop", None)
-    assert FORMS["pgpass"](one) == "\\:\\:1:7432:*:a\\:b:c\\\\d\\:e"
+    one = NativeCredential("a:b", Secret("c\\d:e"), "::1", 7432, "shop", None)
+    assert credential_in_form("postgres", "pgpass", one) == "\\:\\:1:7432:*:a\\:b:c\\\\d\\:e"
 
 
 def test_address_of_ipv6_is_bracketed_in_urls() -> None:
-    one = NativeCredential("postgres", "a", Secret("b"), "::1", 7432, "shop", None)
-    assert conninfo_to_dict(FORMS["uri"](one))["host"] == "::1"
-    assert "[::1]:7432" in FORMS["jdbc"](one)
+    one = NativeCredential("a", Secret("b"), "::1", 7432, "shop", None)
+    assert conninfo_to_dict(credential_in_form("postgres", "uri", one))["host"] == "::1"
+    assert "[::1]:7432" in credential_in_form("postgres", "jdbc", one)

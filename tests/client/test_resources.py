@@ -18,10 +18,10 @@ def answering(*agents: tuple[str, str]) -> Client:
 
 
 def test_a_connection_gets_the_gateways_own_agent_or_the_only_one_and_never_any() -> None:
-    found = answering(("edge", "standard"), ("embedded", "gateway")).agents.default()
+    found = answering(("edge", "standard"), ("embedded", "gateway")).default_agent_id()
     assert found == "id of embedded"
-    assert answering(("edge", "standard")).agents.default() == "id of edge"
+    assert answering(("edge", "standard")).default_agent_id() == "id of edge"
     with pytest.raises(Conflict, match="a1, b1; choose one by --agent"):
-        answering(("a1", "standard"), ("b1", "standard")).agents.default()
+        answering(("a1", "standard"), ("b1", "standard")).default_agent_id()
     with pytest.raises(NotFound, match="no agent yet"):
-        answering().agents.default()
+        answering().default_agent_id()

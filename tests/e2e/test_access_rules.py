@@ -23,7 +23,6 @@ from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.services.access import REFUSED_LOGIN
-from postern.services.access_rules import AccessRuleFields
 from postern.services.identity.users import UserFields
 from postern.transport.stream import Stream
 from postern.wiring import tls
@@ -48,7 +47,7 @@ def ann(ruled: Gateway) -> Iterator[Principal]:
     services, admin = ruled.services, ruled.admin
     fields = UserFields(email="ann@example.com", groups=("dba",), status=PrincipalStatus.ACTIVE)
     made = ruled.call(services.users.create(admin, fields)).principal
-    rule = AccessRuleFields(name="for dba", groups=("dba",), connections=("target",))
+    rule = {"name": "for dba", "groups": ("dba",), "connections": ("target",)}
     ruled.call(services.access_rules.create(admin, rule))
     ruled.call(services.features.put(admin, "access-control", enabled=True))
     yield made
@@ -65,7 +64,7 @@ def connected(gateway: Gateway, who: Principal, connection: str = "target") -> p
 
 def test_a_changed_rule_cuts_who_it_no_longer_names_and_nobody_else(ruled: Gateway, ann: Principal) -> None:
     with connected(ruled, ann) as mine, connected(ruled, ruled.admin) as other:
-        change = AccessRuleFields(groups=("sre",))
+        change = {"groups": ("sre",)}
         ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", change))
         assert "your access to connection 'target' has ended" in cut(mine)
         assert other.execute("select 1").fetchone() == (1,)
@@ -96,7 +95,7 @@ def test_a_login_whose_connection_is_hidden_is_told_what_a_wrong_password_is_tol
     ruled: Gateway, ann: Principal
 ) -> None:
     issued = ruled.credential("target", principal=ann)
-    ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", AccessRuleFields(connections=())))
+    ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", {"connections": ()}))
     with pytest.raises(psycopg.OperationalError, match=REFUSED_LOGIN) as refused:
         psycopg.connect(ruled.url(issued=issued))
     assert "target" not in str(refused.value).replace("target_session", "")
@@ -137,7 +136,7 @@ def test_a_session_through_the_tunnel_is_cut(ruled: Gateway, ann: Principal) -> 
         url = f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"
         with psycopg.connect(url, autocommit=True) as mine:
             mine.execute("select 1")
-            ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", AccessRuleFields(groups=("sre",))))
+            ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", {"groups": ("sre",)}))
             assert "has ended" in cut(mine)
 
 
@@ -148,7 +147,7 @@ def test_a_script_that_runs_is_cut(ruled: Gateway, ann: Principal, direct: psyco
     ruled.call(ruled.services.access_rules.remove(ruled.admin, "for dba"))
     found = ruled.finished(session.id, within(2))
     assert found.metadata["end_reason"] == "revoked"
-    rule = AccessRuleFields(name="for dba", groups=("dba",), connections=("target",))
+    rule = {"name": "for dba", "groups": ("dba",), "connections": ("target",)}
     ruled.call(ruled.services.access_rules.create(ruled.admin, rule))
 
 

@@ -29,7 +29,7 @@ from postern.recording.stored import Stored
 from postern.settings import load
 from postern.store.database import Database
 from postern.store.encryption import file_key, make_file_key
-from postern.store.ports import SegmentKeys
+from postern.store.ports.keys import SegmentKeys
 from postern.wiring import paths
 from postern.wiring.blobs import KeysForThreads
 

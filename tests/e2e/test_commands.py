@@ -21,7 +21,6 @@ from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session
 from postern.protocols.terminal import messages as m
 from postern.services.connection_fields import ConnectionFields
-from postern.services.masking_rules import MaskingRuleFields
 from postern.transport import websocket
 from postern.transport.mux import Mux
 from postern.wiring import tls
@@ -105,13 +104,13 @@ def test_success(gateway: Gateway) -> None:
 def test_a_masking_rule_holds_for_what_a_program_prints(gateway: Gateway) -> None:
     ruled = command(gateway, "ruled", "python3", "-u", "-")
     gateway.masking_rule(
-        MaskingRuleFields(
-            "badges",
-            groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
-            custom_types=(CustomType("BADGE", "B-[0-9]{6}"),),
-            strategy=Strategy.PARTIAL,
-            connection_ids=(str(ruled.id),),
-        )
+        {
+            "name": "badges",
+            "groups": (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
+            "custom_types": (CustomType("BADGE", "B-[0-9]{6}"),),
+            "strategy": Strategy.PARTIAL,
+            "connection_ids": (str(ruled.id),),
+        }
     )
     script = (
         "import sys, time\n"

@@ -17,7 +17,7 @@ from postern.domain.agent import AgentMode
 from postern.domain.lists import Page
 from postern.domain.review import ReviewStatus
 from postern.domain.secret import Secret
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 
 
 def change(gateway: Gateway, name: str, **changes: Any) -> None:

@@ -16,7 +16,6 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.services.guardrails import GuardRailFields
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +29,7 @@ POLICIES = ("no-rule", "masking", "deny", "review")
 def policies(gateway: Gateway, target: PostgresServer) -> dict[str, Connection]:
     made = {name: gateway.connection(f"drivers-{name}", target, redact_enabled=name == "masking") for name in POLICIES}
     gateway.guardrail("drivers deny", made["deny"], deny=r"(?i)drop\s+table")
-    fields = GuardRailFields(name="drivers review", input=(REVIEW,), connection_ids=(str(made["review"].id),))
+    fields = {"name": "drivers review", "input": (REVIEW,), "connection_ids": (str(made["review"].id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     return made
 

@@ -19,8 +19,6 @@ from tests.support.postgres import PostgresServer
 from postern.domain.connection import Connection
 from postern.domain.guardrail_presets import preset
 from postern.domain.masking import Strictness
-from postern.services.guardrails import GuardRailFields
-from postern.services.masking_rules import MaskingRuleFields
 
 pytestmark = pytest.mark.slow
 
@@ -80,13 +78,13 @@ def ruled(request: pytest.FixtureRequest, gateway: Gateway, world: PostgresServe
     ids = (str(connection.id),)
     if request.param == "marked":
         gateway.masking_rule(
-            MaskingRuleFields(name, columns=("shop.customers.email",), strictness=Strictness.STRICT, connection_ids=ids)
+            {"name": name, "columns": ("shop.customers.email",), "strictness": Strictness.STRICT, "connection_ids": ids}
         )
         yield request.param, gateway.url(name, database=DATABASE)
         return
     found = preset(request.param)
     assert found is not None
-    fields = GuardRailFields(name=name, input=found.input, output=found.output, connection_ids=ids)
+    fields = {"name": name, "input": found.input, "output": found.output, "connection_ids": ids}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     yield request.param, gateway.url(name, database=DATABASE)
 

@@ -37,7 +37,6 @@ from postern.domain.session import Session
 from postern.errors import NotFound
 from postern.interception.events import Refusal
 from postern.services.credentials import Issued
-from postern.services.guardrails import GuardRailFields
 
 WAYS = (Postgres, Mysql, SshCommand, SshShell)
 
@@ -278,7 +277,7 @@ def test_who_waits_is_told_of_a_rejection(
 def asked_about(gateway: Gateway, connection: Connection, word: str) -> tuple[Principal, Issued]:
     """Somebody, and what they come by, of whom a rule about text asks for a review of what has `word` in it."""
     rule = Rule(RuleType.PATTERN_MATCH, (), word, "four eyes", action=Action.REVIEW)
-    fields = GuardRailFields(name=connection.name, input=(rule,), connection_ids=(str(connection.id),))
+    fields = {"name": connection.name, "input": (rule,), "connection_ids": (str(connection.id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     ann = person(gateway, f"{connection.name}@example.com", "dev")
     return ann, gateway.credential(connection.name, principal=ann)

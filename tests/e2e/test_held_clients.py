@@ -23,7 +23,6 @@ from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.review import Review, ReviewStatus
-from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
 
 pytestmark = pytest.mark.slow
@@ -37,7 +36,7 @@ WRITES = Rule(
 @pytest.fixture(scope="module")
 def held(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
     connection = gateway.connection(NAME, target)
-    fields = GuardRailFields(name=NAME, input=(REVIEW, WRITES), connection_ids=(str(connection.id),))
+    fields = {"name": NAME, "input": (REVIEW, WRITES), "connection_ids": (str(connection.id),)}
     made = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     yield connection
     gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))

@@ -20,7 +20,6 @@ from postern.domain.review import Choice
 from postern.domain.review_rule import AccessType
 from postern.recording.group_commit import GroupCommit
 from postern.recording.space import Space
-from postern.services.review_rules import ReviewRuleFields
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
@@ -121,7 +120,7 @@ def test_a_login_that_needs_no_review_costs_three_statements(gateway: Gateway) -
         }
         about |= {f"tagged-{number}": {"connection_tags": {"stage": f"test-{number}"}} for number in range(MANY)}
         for name, more in about.items():
-            fields = ReviewRuleFields(name=name, access_type=AccessType.BOTH, reviewers_groups=("dba",), **more)
+            fields = {"name": name, "access_type": AccessType.BOTH, "reviewers_groups": ("dba",), **more}
             gateway.call(rules.create(gateway.admin, fields))
         heard = len(worker.statements)
         costs(gateway, worker)

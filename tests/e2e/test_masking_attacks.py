@@ -16,7 +16,6 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
 
 from postern.domain.masking import Strategy, Strictness, TypeGroup
-from postern.services.masking_rules import MaskingRuleFields
 
 SECRETS = (b"lovelace", b"83412")
 HIDDEN = "select upper(name) as x from sitters"
@@ -40,7 +39,7 @@ def hidden(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection)
     connection = gateway.connection("sitting", target)
     columns = ("sitters.name", "sitters.salary", "sitters.doc")
     gateway.masking_rule(
-        MaskingRuleFields("sitting", columns=columns, groups=FOUND, connection_ids=(str(connection.id),))
+        {"name": "sitting", "columns": columns, "groups": FOUND, "connection_ids": (str(connection.id),)}
     )
     yield gateway.url("sitting")
     direct.execute("drop table sitters cascade; drop function sitter, fixed_sitter")
@@ -75,20 +74,28 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         parse("s", HIDDEN) + SYNC + parse("s", SHOWN) + SYNC + bind("", "s") + execute("") + SYNC
     ],
     "prepared by PREPARE, then by Parse, run by EXECUTE": [
-        query(f"prepare s as {SHOWN}"), query("deallocate s"), parse("s", HIDDEN) + SYNC, query("execute s"),
+        query(f"prepare s as {SHOWN}"),
+        query("deallocate s"),
+        parse("s", HIDDEN) + SYNC,
+        query("execute s"),
     ],
     "declared by DECLARE, then bound by Bind, fetched by FETCH": [*BEFORE, HIDDEN_PORTAL, query("fetch all from c")],
     "a portal is fetched by a prepared FETCH": [
-        *BEFORE, HIDDEN_PORTAL + parse("f", "fetch all from c") + bind("", "f") + execute("") + SYNC,
+        *BEFORE,
+        HIDDEN_PORTAL + parse("f", "fetch all from c") + bind("", "f") + execute("") + SYNC,
     ],
     "a portal is fetched through a portal": [
-        *BEFORE, query(f"declare z cursor for {SHOWN}"), query("close z"),
+        *BEFORE,
+        query(f"declare z cursor for {SHOWN}"),
+        query("close z"),
         parse("s", HIDDEN) + bind("c", "s") + parse("f", "fetch all from c") + bind("z", "f") + SYNC,
         query("fetch all from z"),
     ],
     "a portal is named by the numbers of its letters": [*BEFORE, HIDDEN_PORTAL, query(r'fetch all from U&"\0063"')],
     "names differ beyond the length at which they are cut": [
-        parse(LONG + "A", SHOWN) + SYNC, close(LONG + "B") + SYNC, parse(LONG + "B", HIDDEN) + SYNC,
+        parse(LONG + "A", SHOWN) + SYNC,
+        close(LONG + "B") + SYNC,
+        parse(LONG + "B", HIDDEN) + SYNC,
         bind("", LONG + "A") + execute("") + SYNC,
     ],
     "a cursor is opened by a block of code": [
@@ -98,18 +105,22 @@ CONVERSATIONS: dict[str, list[bytes]] = {
     ],
     "a setting that is reported": [query("select set_config('application_name', name, false) from sitters")],
     "a setting that is shown": [
-        query("select set_config('application_name', name, false) from sitters"), query("show application_name"),
+        query("select set_config('application_name', name, false) from sitters"),
+        query("show application_name"),
     ],
     "a setting that takes numbers": [
-        query("select set_config('lock_timeout', salary::text, false) from sitters"), query("show lock_timeout"),
+        query("select set_config('lock_timeout', salary::text, false) from sitters"),
+        query("show lock_timeout"),
         query("select current_setting('lock_timeout')"),
     ],
     "a time zone": [
-        query("select set_config('TimeZone', '<' || name || '>1', false) from sitters"), query("show timezone"),
+        query("select set_config('TimeZone', '<' || name || '>1', false) from sitters"),
+        query("show timezone"),
     ],
     "a time zone that is spelled": [
         query("select set_config('TimeZone', '<' || name || '>1', false) from sitters"),
-        query("select to_char(now(), 'TZ')"), query("select timeofday()"),
+        query("select to_char(now(), 'TZ')"),
+        query("select timeofday()"),
     ],
     "an operator that does not exist": [query("select name::regoper from sitters")],
     "a setting that a block of code writes": [
@@ -123,7 +134,8 @@ CONVERSATIONS: dict[str, list[bytes]] = {
     "a notification": [query("listen c"), query("select pg_notify('c', name) from sitters"), query("select 1")],
     "a lock": [query("select pg_advisory_lock(salary) from sitters"), query("select classid, objid from pg_locks")],
     "a large object's number": [
-        query("select lo_create(salary) from sitters"), query("select oid from pg_largeobject_metadata"),
+        query("select lo_create(salary) from sitters"),
+        query("select oid from pg_largeobject_metadata"),
         query("select lo_unlink(salary) from sitters"),
     ],
     "keys of a document": [query("select json_build_object(name, 1) from sitters")],
@@ -132,7 +144,8 @@ CONVERSATIONS: dict[str, list[bytes]] = {
     "keys of a text that is cast": [query("""select ('{"' || name || '": 1}')::json from sitters""")],
     "a plan with a function that was called": [query("explain select * from sitters where note = fixed_sitter()")],
     "a plan of a prepared statement": [
-        query("prepare p as select * from sitters where note = fixed_sitter()"), query("explain execute p"),
+        query("prepare p as select * from sitters where note = fixed_sitter()"),
+        query("explain execute p"),
     ],
     "a plan of a view": [query("explain select * from sat")],
     "a function of somebody's own": [query("select sitter()")],
@@ -140,7 +153,7 @@ CONVERSATIONS: dict[str, list[bytes]] = {
     "an expression that nests too deep to follow": [query(f"select {'upper(' * 300}name{')' * 300} from sitters")],
     "statistics of the columns": [query("analyze sitters"), query("table pg_stats")],
     "a notice": [query("do $$ begin raise notice '%', (select name from sitters); end $$")],
-}  # fmt: skip
+}
 
 
 # Each puts together what a rule hides, and is asked of rows that differ in nothing but that.
@@ -213,10 +226,13 @@ def walkers(
                    (1, 'Doe', 7, 'none', '{"k": [1]}'), (1, null, null, 'none', null)""")
     name = f"walking-{request.param}"
     connection = gateway.connection(name, target)
-    rule = MaskingRuleFields(
-        name, columns=("walkers.name", "walkers.salary", "walkers.doc"), strategy=request.param,
-        groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),), connection_ids=(str(connection.id),),
-    )  # fmt: skip
+    rule = {
+        "name": name,
+        "columns": ("walkers.name", "walkers.salary", "walkers.doc"),
+        "strategy": request.param,
+        "groups": (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
+        "connection_ids": (str(connection.id),),
+    }
     gateway.masking_rule(rule)
     yield gateway.url(name)
     direct.execute("drop table walkers")
@@ -258,7 +274,7 @@ def test_attack_no_table_of_hashes_of_chosen_values(
     connection = gateway.connection("hashing", target)
     columns = ("sitters.name", "sitters.salary")
     gateway.masking_rule(
-        MaskingRuleFields("hashing", columns=columns, strategy=Strategy.HASH, connection_ids=(str(connection.id),))
+        {"name": "hashing", "columns": columns, "strategy": Strategy.HASH, "connection_ids": (str(connection.id),)}
     )
     with psycopg.connect(gateway.url("hashing"), autocommit=True) as client:
         hashes = cells(client, "select salary from sitters", binary=False)
@@ -414,9 +430,13 @@ def test_keys_of_a_column_stay_and_a_document_put_together_is_a_constant(
 ) -> None:
     connection = gateway.connection(f"keys-{strategy}", target)
     gateway.masking_rule(
-        MaskingRuleFields(f"keys-{strategy}", columns=("sitters.name", "sitters.doc"), strategy=strategy,
-                          connection_ids=(str(connection.id),))
-    )  # fmt: skip
+        {
+            "name": f"keys-{strategy}",
+            "columns": ("sitters.name", "sitters.doc"),
+            "strategy": strategy,
+            "connection_ids": (str(connection.id),),
+        }
+    )
     with psycopg.connect(gateway.url(f"keys-{strategy}")) as client:
         asked = "select doc, row_to_json(s), json_build_object(name, id) from sitters s"
         doc, row, made = client.execute(asked).fetchall()[0]
@@ -428,9 +448,13 @@ def test_keys_of_a_column_stay_and_a_document_put_together_is_a_constant(
 def test_best_effort_tells_notifications_and_settings_and_marks_them(gateway: Gateway, target: PostgresServer) -> None:
     connection = gateway.connection("lenient", target)
     gateway.masking_rule(
-        MaskingRuleFields("lenient", columns=("sitters.name",), strictness=Strictness.BEST_EFFORT,
-                          connection_ids=(str(connection.id),))
-    )  # fmt: skip
+        {
+            "name": "lenient",
+            "columns": ("sitters.name",),
+            "strictness": Strictness.BEST_EFFORT,
+            "connection_ids": (str(connection.id),),
+        }
+    )
     with psycopg.connect(gateway.url("lenient"), autocommit=True) as client:
         client.execute("listen c")
         client.execute("select pg_notify('c', 'told')")

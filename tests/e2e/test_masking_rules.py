@@ -21,7 +21,6 @@ from tests.support.postgres import PostgresServer
 from postern.domain.connection import Connection
 from postern.domain.masking import Strategy, Strictness, TypeGroup
 from postern.interception.events import Note, Shown
-from postern.services.masking_rules import MaskingRuleFields
 
 VALUES: dict[str, str] = {
     "c_int2": "31234::int2",
@@ -118,7 +117,7 @@ def typed(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
 def rule(gateway: Gateway, target: PostgresServer, name: str, **changes: Any) -> Connection:
     connection = gateway.connection(name, target)
     fields: dict[str, Any] = {"name": name, "columns": ("c_*",), "connection_ids": (str(connection.id),)} | changes
-    gateway.masking_rule(MaskingRuleFields(**fields))
+    gateway.masking_rule({**fields})
     return connection
 
 
@@ -428,7 +427,7 @@ async def test_a_table_that_hides_another_is_known_though_the_rule_came_later(
     late = gateway.connection("late", target)
     connection = await asyncpg.connect(gateway.url("late"))
     await connection.execute("create temp table harmless as select c_text as label from typed")
-    gateway.masking_rule(MaskingRuleFields("late", columns=("typed.c_*",), connection_ids=(str(late.id),)))
+    gateway.masking_rule({"name": "late", "columns": ("typed.c_*",), "connection_ids": (str(late.id),)})
     said = await changed(connection, "select upper(label) from harmless", "LOVELACE")
     assert "blocked by masking rule 'late'" in said
     await connection.close()
@@ -491,7 +490,7 @@ async def test_live_sessions_follow_a_rule_at_once(gateway: Gateway, target: Pos
     live = gateway.connection("live", target)
     connection = await asyncpg.connect(gateway.url("live"))
     assert await connection.fetchval("select 'Lovelace' as c_text") == "Lovelace"
-    made = gateway.masking_rule(MaskingRuleFields("live", columns=("c_*",), connection_ids=(str(live.id),)))
+    made = gateway.masking_rule({"name": "live", "columns": ("c_*",), "connection_ids": (str(live.id),)})
     assert await changed(connection, "select 'Lovelace' as c_text", "Lovelace") == "****"
     await connection.close()
     assert made.name == "live"

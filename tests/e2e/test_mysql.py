@@ -27,8 +27,9 @@ from tests.support.mysql_gateway import ask, connect, login, mysql_connection, r
 from tests.support.postgres import free_port
 from tests.support.promises import wait_until
 
-from postern.client.mysql import mysql_line
 from postern.domain.secret import Secret
+from postern.protocols.clients import NativeCredential
+from postern.protocols.mysql.mysql_client import mysql_line
 from postern.services.credentials import Issued
 from postern.wiring import tls
 
@@ -163,9 +164,9 @@ def test_the_command_line(gateway: Gateway, shop: Issued) -> None:
 def test_the_line_that_is_printed_works_as_pasted(gateway: Gateway, shop: Issued) -> None:
     need("mysql")
     authority = tls.authority(gateway.settings)
-    line = mysql_line(
-        shop.credential.username, shop.password, "localhost", gateway.settings.mysql_port, "shop", authority
-    )
+    port = gateway.settings.mysql_port
+    user = shop.credential.username
+    line = mysql_line(NativeCredential(user, shop.password, "localhost", port, "shop", authority))
     encrypted = "show status like 'Ssl_cipher'"
     done = subprocess.run(
         f'{line} -N -e "{encrypted}"; {line} -N -e "\\s" | grep -i ssl',
@@ -177,7 +178,7 @@ def test_the_line_that_is_printed_works_as_pasted(gateway: Gateway, shop: Issued
     )
     assert "Cipher in use is TLS" in done.stdout, done.stderr
     assert gateway.newest_finished("shop").metadata["client_tls"] == "yes"
-    wrong = mysql_line("x", Secret("y"), "127.0.0.2", gateway.settings.mysql_port, "", authority)
+    wrong = mysql_line(NativeCredential("x", Secret("y"), "127.0.0.2", port, "", authority))
     refused = subprocess.run(f"{wrong} -e 's'", shell=True, capture_output=True, text=True, timeout=120, check=False)
     assert refused.returncode == 1
 

@@ -15,7 +15,6 @@ from tests.support.mysql_gateway import DATABASE, ask, connect, login, mysql_con
 
 from postern.domain.masking import Strategy, Strictness, TypeGroup
 from postern.services.credentials import Issued
-from postern.services.masking_rules import MaskingRuleFields
 
 SECRET = "Lovelace"
 
@@ -29,12 +28,12 @@ def marked(gateway: Gateway, maria: MariaDbServer, shop: Issued) -> Issued:
     run(maria, f"create or replace procedure {DATABASE}.heirs_fill() {fills}")
     connection = mysql_connection(gateway, "my-marked", maria)
     gateway.masking_rule(
-        MaskingRuleFields(
-            "my-columns",
-            columns=(f"{DATABASE}.heirs.surname",),
-            strictness=Strictness.STRICT,
-            connection_ids=(str(connection.id),),
-        )
+        {
+            "name": "my-columns",
+            "columns": (f"{DATABASE}.heirs.surname",),
+            "strictness": Strictness.STRICT,
+            "connection_ids": (str(connection.id),),
+        }
     )
     return gateway.credential("my-marked")
 
@@ -215,13 +214,13 @@ def walkers(request: pytest.FixtureRequest, gateway: Gateway, maria: MariaDbServ
     name = f"my-walking-{request.param}"
     connection = mysql_connection(gateway, name, maria)
     gateway.masking_rule(
-        MaskingRuleFields(
-            name,
-            columns=("walkers.surname", "walkers.salary", "walkers.born"),
-            strategy=request.param,
-            groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
-            connection_ids=(str(connection.id),),
-        )
+        {
+            "name": name,
+            "columns": ("walkers.surname", "walkers.salary", "walkers.born"),
+            "strategy": request.param,
+            "groups": (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
+            "connection_ids": (str(connection.id),),
+        }
     )
     return gateway.credential(name)
 

@@ -31,8 +31,7 @@ from postern.domain.session import Session
 from postern.errors import Malformed
 from postern.interception.events import Shown
 from postern.services.credentials import Issued
-from postern.services.guardrails import GuardRailFields
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 from postern.wiring import tls
 
 MAIL, CARD = "ada.lovelace@example.org", "4111 1111 1111 1111"
@@ -59,12 +58,12 @@ def guarded(gateway: Gateway, maria: MariaDbServer, people: None) -> Connection:
         Rule(RuleType.PATTERN_MATCH, (), "(?i)watched", "watch", action=Action.WARN),
         Rule(RuleType.PATTERN_MATCH, (), "(?i)four_eyes", "four eyes", action=Action.REVIEW),
     )
-    fields = GuardRailFields(
-        name="my rules",
-        input=rules,
-        output=(Rule(RuleType.PATTERN_MATCH, (), "top-secret", "hidden"),),
-        connection_ids=(str(connection.id),),
-    )
+    fields = {
+        "name": "my rules",
+        "input": rules,
+        "output": (Rule(RuleType.PATTERN_MATCH, (), "top-secret", "hidden"),),
+        "connection_ids": (str(connection.id),),
+    }
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     return connection
 
@@ -122,7 +121,7 @@ def test_a_rule_about_a_table_denies_views_that_read_it(gateway: Gateway, maria:
         run(maria, text)
     connection = mysql_connection(gateway, "my-vault", maria)
     rule = Rule(RuleType.DENY_STATEMENTS, objects=("shop.salaries",), name="no salaries")
-    fields = GuardRailFields(name="vault", input=(rule,), connection_ids=(str(connection.id),))
+    fields = {"name": "vault", "input": (rule,), "connection_ids": (str(connection.id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     with connect(gateway, gateway.credential("my-vault")) as client:
         for text in ("select * from pay_of_pay", "select * from salaries", "prepare p from 'select * from pay'"):

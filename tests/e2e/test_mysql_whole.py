@@ -32,7 +32,6 @@ from tests.support.running import started
 from postern.domain.guardrail import Rule, RuleType
 from postern.interception.events import Shown
 from postern.services.credentials import Issued
-from postern.services.guardrails import GuardRailFields
 
 MAIL = "ada.lovelace@example.org"
 EVENTS = 150
@@ -63,11 +62,11 @@ def loaded(gateway: Gateway, maria: MariaDbServer) -> Issued:
     run(maria, "grant all on load_test.* to load_test")
     sysbench("oltp_read_write", maria.port, "load_test", "x", "prepare")
     connection = mysql_connection(gateway, "my-loaded", maria, secret={"DB": "load_test"}, redact_enabled=True)
-    fields = GuardRailFields(
-        name="under load",
-        input=(Rule(RuleType.REQUIRE_WHERE, name="where"), Rule(RuleType.PATTERN_MATCH, (), "(?i)drop", "no drops")),
-        connection_ids=(str(connection.id),),
-    )
+    fields = {
+        "name": "under load",
+        "input": (Rule(RuleType.REQUIRE_WHERE, name="where"), Rule(RuleType.PATTERN_MATCH, (), "(?i)drop", "no drops")),
+        "connection_ids": (str(connection.id),),
+    }
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     return gateway.credential("my-loaded")
 

@@ -15,7 +15,7 @@ from tests.support.promises import wait_until, within
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus
 from postern.domain.session import Session, SessionStatus
-from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.wire import postgres_messages as m
 from postern.services.credentials import Issued
 from postern.services.identity.users import UserFields
 

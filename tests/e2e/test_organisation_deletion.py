@@ -20,7 +20,7 @@ from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.recording.purged import delete_local
 from postern.services.agents import EMBEDDED
 from postern.services.server.organisation_deletion import OrganisationDeleter
-from postern.store.ports import SessionFilter
+from postern.store.ports.targets import SessionFilter
 from postern.wiring.app import now
 
 
@@ -76,14 +76,14 @@ def test_running_sessions_end_and_nobody_comes_back(gateway: Gateway, boss: Prin
         with pytest.raises(psycopg.OperationalError, match="password is wrong"):
             psycopg.connect(url)
         deleter = OrganisationDeleter(
-            gateway.stores.leases,
-            gateway.stores.organisation_deletions,
-            FolderBlobs(tmp_path),
-            functools.partial(delete_local, home),
-            services.audit,
-            services.operators,
-            services.signals,
-            now,
+            leases=gateway.stores.leases,
+            store=gateway.stores.organisation_deletions,
+            blobs=FolderBlobs(tmp_path),
+            clean=functools.partial(delete_local, home),
+            audit=services.audit,
+            operators=services.operators,
+            signals=services.signals,
+            now=now,
         )
         wait_until(lambda: gateway.call(deleter.once()) == 1)
         names = [one.name for one in gateway.call(services.organisations.find(gateway.admin, Page())).items]

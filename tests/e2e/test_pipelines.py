@@ -24,7 +24,6 @@ from tests.support.promises import wait_until
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.principal import Principal, PrincipalStatus
-from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
 from postern.testing import postgres as pg
 
@@ -146,7 +145,7 @@ def policies(gateway: Gateway, target: PostgresServer) -> dict[str, Connection]:
         name: gateway.connection(f"pipelines-{name}", target, redact_enabled=name == "masking") for name in POLICIES
     }
     gateway.guardrail("pipelines deny", made["deny"], deny=r"(?i)drop\s+table")
-    fields = GuardRailFields(name="pipelines review", input=(REVIEW,), connection_ids=(str(made["review"].id),))
+    fields = {"name": "pipelines review", "input": (REVIEW,), "connection_ids": (str(made["review"].id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     return made
 

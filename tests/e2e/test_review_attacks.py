@@ -22,7 +22,6 @@ from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.review import Choice, Review, ReviewStatus
 from postern.errors import Conflict
-from postern.services.guardrails import GuardRailFields
 from postern.testing import postgres as pg
 
 pytestmark = pytest.mark.slow
@@ -37,7 +36,7 @@ def both(gateway: Gateway, target: PostgresServer) -> Connection:
     """Who connects waits for the dba, and so does a DELETE of all rows."""
     person(gateway, "dba2@example.com", "dba2")
     connection = gateway.connection(NAME, target, reviewers=("dba2",))
-    fields = GuardRailFields(name="both eyes", input=(REVIEW,), connection_ids=(str(connection.id),))
+    fields = {"name": "both eyes", "input": (REVIEW,), "connection_ids": (str(connection.id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     return connection
 

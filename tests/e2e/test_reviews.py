@@ -19,9 +19,8 @@ from postern.domain.lists import Page
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.review import Choice, Review, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, NotFound
-from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
 REFUSED = psycopg.errors.InsufficientPrivilege
@@ -30,7 +29,7 @@ REFUSED = psycopg.errors.InsufficientPrivilege
 @pytest.fixture(scope="module")
 def reviewed(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
     connection = gateway.connection("reviewed", target)
-    fields = GuardRailFields(name="four eyes", input=(REVIEW,), connection_ids=(str(connection.id),))
+    fields = {"name": "four eyes", "input": (REVIEW,), "connection_ids": (str(connection.id),)}
     made: GuardRail = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     yield connection
     gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))

@@ -20,7 +20,6 @@ from postern.domain.review import ReviewStatus
 from postern.domain.session import Session
 from postern.errors import Conflict
 from postern.services.connection_fields import ConnectionFields
-from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
 
@@ -53,7 +52,7 @@ def other(two: tuple[Gateway, int]) -> Principal:
 
 def create(gateway: Gateway, name: str, *rules: Rule, connection: str = "target") -> GuardRail:
     found = gateway.call(gateway.services.connections.get(gateway.admin, connection)).connection
-    fields = GuardRailFields(name=name, input=rules, connection_ids=(str(found.id),))
+    fields = {"name": name, "input": rules, "connection_ids": (str(found.id),)}
     return gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
 
 
@@ -91,7 +90,7 @@ def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, i
         gateway.call(organisations.update(gateway.admin, OrganisationFields(access_help=said)))
         for one in sessions:
             reads(one, said)
-        changed = GuardRailFields(name="care", input=(Rule(RuleType.DENY_WORDS_LIST, words=("something else",)),))
+        changed = {"name": "care", "input": (Rule(RuleType.DENY_WORDS_LIST, words=("something else",)),)}
         gateway.call(gateway.services.guardrails.replace(gateway.admin, str(made.id), changed))
         for one in sessions:
             reads(one, "")

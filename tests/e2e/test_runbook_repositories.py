@@ -14,7 +14,7 @@ from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow
 
-REPOS = ("admin", "runbookrepos")
+REPOS = ("admin", "runbook-repositories")
 HELLO = {"ops/hello.runbook.sh": "echo {{ .name }}\n", "readme.md": "no runbook"}
 
 
@@ -54,7 +54,7 @@ def test_pushes_are_shown_and_a_server_that_goes_away_takes_nothing_with_it(read
     books = served.repository()
     first = books.commit(HELLO)
     url = f"{served.url}/team/runbooks.git"
-    unread = reader.run(*REPOS, "add", url)
+    unread = reader.run(*REPOS, "create", url)
     assert (unread.returncode, "could not be read" in unread.stderr) == (0, True)
     assert reader.run(*REPOS, "refresh", url).returncode == 1
     changed = reader.run(*REPOS, "update", url, "--user", "me", "--password-file", "-", stdin="secret-token\n")

@@ -20,7 +20,7 @@ from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow
 
-REPOS = ("admin", "runbookrepos")
+REPOS = ("admin", "runbook-repositories")
 PIA, DBA = "pia@example.com", "dba@example.com"
 ROBOT, TOKEN = "robot", "planted-token-of-git"
 SECRET = "planted-value-of-pia"
@@ -81,7 +81,7 @@ def road(target: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> It
             agent.until_it_serves()
             url = f"{server.url}/team/runbooks.git"
             made = Road(gateway, agent, books, url.removeprefix("https://").removesuffix(".git"))
-            made.ok(*REPOS, "add", url, "--user", ROBOT, "--password-file", "-", stdin=TOKEN)
+            made.ok(*REPOS, "create", url, "--user", ROBOT, "--password-file", "-", stdin=TOKEN)
             connection(gateway, "orders", "edge", target.port)
             connection(gateway, "reviewed", "edge", target.port)
             made.ok("connections", "update", "reviewed", "--set", "reviewers=dba")

@@ -25,7 +25,7 @@ from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, Malformed
 from postern.services.identity.users import UserFields
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 FILES = {
     "find.runbook.sql": "select id, name from customers where name = {{ .name | type `textarea` | squote }}",
@@ -180,14 +180,15 @@ def test_a_rule_denies_and_one_that_goes_ends_what_runs(
             submit(gateway, ann, "shop", "find.runbook.sql", name="ann")
         runs = submit(gateway, ann, "shop", "slow.runbook.sql", mark="by rule")
         wait_until(lambda: running(direct, "by rule"))
-        gateway.call(rules.remove(slow.id))
+        gateway.call(rules.remove(slow))
         rules_changed(gateway)
         session = gateway.finished(runs.id)
         assert session.metadata["end_reason"] == "revoked"
         wait_until(lambda: not running(direct, "by rule"))
     finally:
-        for one in (slow, other):
-            gateway.call(rules.remove(one.id))
+        for one in gateway.call(rules.all(gateway.admin.org_id)):
+            if one.id in (slow.id, other.id):
+                gateway.call(rules.remove(one))
         rules_changed(gateway)
 
 

@@ -37,7 +37,6 @@ from postern.services.identity.users import UserFields
 from postern.services.issues.settings import TrackerFields
 from postern.services.issues.templates import IssueTemplateFields
 from postern.services.runbooks.repositories import RepositoryFields
-from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.telling.sinks import SinkFields
 
@@ -177,12 +176,18 @@ def test_it_runs_as_its_owner_until_they_may_not(site: Site, direct: psycopg.Con
         "runbookParameters": '{"what": "it\'s due"}',
     }
     assert gateway.operations(session.id) == [session.script]  # recorded as any other
-    others = RunbookRuleFields("scheduled-others", "", (RunbookPattern(site.repository, "other/"),), (), ())
+    others = {
+        "name": "scheduled-others",
+        "description": "",
+        "runbooks": (RunbookPattern(site.repository, "other/"),),
+        "connections": (),
+        "groups": (),
+    }
     rule = gateway.call(gateway.services.runbook_rules.create(gateway.admin, others))
     try:
         assert "no rule lets you run" in site.reason("as-its-owner", seconds=1)
     finally:
-        gateway.call(gateway.services.runbook_rules.remove(gateway.admin, str(rule.rule.id)))
+        gateway.call(gateway.services.runbook_rules.remove(gateway.admin, str(rule.id)))
     (told,) = site.told("as-its-owner")
     assert (told["connection"], told["runbook"]) == ("scheduled-shop", "/note.runbook.sql")
     assert (told["owner"], told["schedule_id"]) == (site.sam.email, str(made.id))

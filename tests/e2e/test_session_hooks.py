@@ -58,7 +58,7 @@ class Books:
     def push(self, opens: str, closes: str = "") -> None:
         """From then on these are the hooks."""
         self.bare.commit({OPEN: opens} | ({CLOSE: closes} if closes else {}))
-        done = self.gateway.run("admin", "runbookrepos", "refresh", str(self.bare.path).strip("/"))
+        done = self.gateway.run("admin", "runbook-repositories", "refresh", str(self.bare.path).strip("/"))
         assert done.returncode == 0, done.stderr
 
     def writes(self) -> str:
@@ -80,7 +80,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def bare(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Bare:
     made = Bare.made(tmp_path_factory.mktemp("hooks") / "books")
     made.commit({OPEN: "print('first')"})
-    added = gateway.run("admin", "runbookrepos", "add", f"file://{made.path}", "--hooks", "1")
+    added = gateway.run("admin", "runbook-repositories", "create", f"file://{made.path}", "--hooks", "1")
     assert added.returncode == 0, added.stderr
     return made
 
@@ -186,7 +186,7 @@ def test_a_database_session_has_hooks_too_and_none_once_they_are_off(gateway: Ga
 
 
 def switch(gateway: Gateway, books: Books, seconds: str) -> None:
-    done = gateway.run("admin", "runbookrepos", "update", str(books.bare.path).strip("/"), "--hooks", seconds)
+    done = gateway.run("admin", "runbook-repositories", "update", str(books.bare.path).strip("/"), "--hooks", seconds)
     assert done.returncode == 0, done.stderr
 
 

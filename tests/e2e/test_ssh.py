@@ -27,7 +27,6 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.errors import Malformed
 from postern.services.credentials import Issued
-from postern.services.guardrails import GuardRailFields
 from postern.services.server.server_configs import ListenerFields, ServerFields
 
 SSHD = {"MaxStartups": "300", "MaxSessions": "300", "Subsystem": "sftp internal-sftp"}
@@ -265,7 +264,7 @@ def test_a_file_or_a_port_that_a_rule_asks_about_waits(
     name, word = "asked-about", "four_eyes"
     asking = server(gateway, name, target, access_forward_local=Toggle.ENABLED)
     rule = Rule(RuleType.PATTERN_MATCH, (), f"{word}|forward to", "four eyes", action=Action.REVIEW)
-    fields = GuardRailFields(name=name, input=(rule,), connection_ids=(str(asking.id),))
+    fields = {"name": name, "input": (rule,), "connection_ids": (str(asking.id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     colleague, issued = person(gateway, f"{name}@example.com", "admin"), gateway.credential(name)
     (tmp_path / word).write_text("it is here")

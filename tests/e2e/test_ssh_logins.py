@@ -58,7 +58,9 @@ def ann(gateway: Gateway) -> Principal:
 @contextmanager
 def trusted(gateway: Gateway, folder: Path) -> Iterator[Authority]:
     authority = Authority(folder / "authority")
-    gateway.call(gateway.services.ssh_authorities.add(gateway.admin, "people", authority.line))
+    gateway.call(
+        gateway.services.ssh_authorities.create(gateway.admin, {"name": "people", "public_key": authority.line})
+    )
     try:
         yield authority
     finally:

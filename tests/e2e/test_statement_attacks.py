@@ -16,7 +16,6 @@ from tests.support.postgres import PostgresServer
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
-from postern.services.guardrails import GuardRailFields
 
 WORLD = """
 drop schema if exists traps cascade;
@@ -50,7 +49,7 @@ def world(direct: psycopg.Connection) -> Iterator[None]:
 @contextmanager
 def ruled(gateway: Gateway, target: PostgresServer, name: str, rule: Rule) -> Iterator[Connection]:
     connection = gateway.connection(name, target)
-    fields = GuardRailFields(name=name, input=(rule,), output=(), connection_ids=(str(connection.id),))
+    fields = {"name": name, "input": (rule,), "output": (), "connection_ids": (str(connection.id),)}
     made = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     try:
         yield connection

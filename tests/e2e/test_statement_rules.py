@@ -23,7 +23,6 @@ from postern.domain.statement import Effect
 from postern.domain.trial import Simulation
 from postern.errors import Invalid, TooMany
 from postern.services.guardrail_trials import Period
-from postern.services.guardrails import GuardRailFields
 
 REFUSED = psycopg.errors.InsufficientPrivilege
 
@@ -48,7 +47,7 @@ def rows(direct: psycopg.Connection) -> int:
 
 @contextmanager
 def rules(gateway: Gateway, connection: Connection, *given: Rule, output: tuple[Rule, ...] = ()) -> Iterator[GuardRail]:
-    fields = GuardRailFields(name="care", input=given, output=output, connection_ids=(str(connection.id),))
+    fields = {"name": "care", "input": given, "output": output, "connection_ids": (str(connection.id),)}
     made = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
     try:
         yield made
@@ -349,7 +348,7 @@ def test_a_change_takes_effect_at_the_next_statement(
                 return False
 
             wait_until(is_refused)
-            fields = GuardRailFields(name="care", input=(WARN_WHERE,))
+            fields = {"name": "care", "input": (WARN_WHERE,)}
             gateway.call(gateway.services.guardrails.replace(gateway.admin, str(made.id), fields))
             heard = told(connection)
             wait_until(lambda: not is_refused())

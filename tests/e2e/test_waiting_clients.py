@@ -32,7 +32,7 @@ from postern.domain.session import Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.services.credentials import Issued
 from postern.services.identity.users import UserFields
-from postern.store.ports import ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
 from postern.wiring import tls
 
 pytestmark = pytest.mark.slow

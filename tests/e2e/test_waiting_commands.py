@@ -24,7 +24,6 @@ from postern.domain.secret import Secret
 from postern.domain.session import SessionStatus, Verb
 from postern.errors import Conflict, Denied
 from postern.protocols.terminal import messages as m
-from postern.services.guardrails import GuardRailFields
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +86,7 @@ def test_a_typed_line_waits_and_another_spelling_does_not(gateway: Gateway) -> N
     name = f"typed-{uuid4().hex[:8]}"
     typed, colleague = command(gateway, name, "bash", "--norc"), person(gateway, f"{name}@example.com", "admin")
     rule = Rule(RuleType.PATTERN_MATCH, (), "dangerous", "four eyes", action=Action.REVIEW)
-    fields = GuardRailFields(name=name, input=(rule,), connection_ids=(str(typed.id),))
+    fields = {"name": name, "input": (rule,), "connection_ids": (str(typed.id),)}
     gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
 
     async def work(opened: Opened) -> None:

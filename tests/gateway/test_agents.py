@@ -70,7 +70,16 @@ class Worker:
         logins = Logins(timeout=60, most=100, most_per_address=100)
         nobody, links = cast("Authentication", None), cast("LiveLinks", None)
         none = cast("Runner", None)
-        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, {}, none, links, logins)
+        self.door = TunnelDoor(
+            worker=self.name,
+            authentication=nobody,
+            agents=Enrolment(),
+            tunnels=self.tunnels,
+            carriers={},
+            commands=none,
+            links=links,
+            logins=logins,
+        )
         context = self.material.server_context()
         self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)
         self.port = int(self.server.sockets[0].getsockname()[1])

@@ -13,14 +13,14 @@ from tests.gateway.test_live import permit_of
 from postern.errors import ProtocolViolation
 from postern.gateway import live
 from postern.gateway.live import LiveLink, LiveLinks
-from postern.gateway.postgres import _Client
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.login import Startup
+from postern.protocols.postgres.login.postgres_login import Startup
+from postern.protocols.postgres.postgres_listener import _Client
+from postern.protocols.postgres.wire import postgres_messages as m
 from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import answer_of, read_answer
 from postern.relay.target import Target
 from postern.services.access import Access
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 PID = 4242

@@ -11,10 +11,11 @@ from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
 from postern.domain.row_count import RowCount
-from postern.gateway.estimates import Asked, Estimates
-from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.gateway.row_counts import HeldStatement as Statement
 from postern.protocols.base import Standing
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+from postern.protocols.postgres.postgres_row_counts import Estimates
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.texts import SQL_ASCII
 from postern.testing import postgres as pg
 
@@ -31,7 +32,7 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
         yield postgres_server
 
 
-async def counted(server: PostgresServer, *asked: Asked, standing: Standing | None = None) -> RowCount:
+async def counted(server: PostgresServer, *asked: Statement, standing: Standing | None = None) -> RowCount:
     found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(permit(server), START, asked, standing)
     assert found is not None
     return found
@@ -51,14 +52,14 @@ async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: Post
         session.execute("select set_config(%s, %s, false)", [name, value])
         touched = session.execute(text.encode()).rowcount
         session.rollback()
-    found = await counted(server, Asked(text), standing=Standing(reported={name: value}))
+    found = await counted(server, Statement(text), standing=Standing(reported={name: value}))
     assert found.rows == touched
-    assert (await counted(server, Asked(text))).rows != touched
+    assert (await counted(server, Statement(text))).rows != touched
 
 
 @pytest.mark.parametrize("told", [{"session_authorization": "app"}, {"is_superuser": "off"}])
 async def test_attack_another_user_is_not_counted_for(server: PostgresServer, told: Mapping[str, str]) -> None:
-    found = await counted(server, Asked("delete from events"), standing=Standing(reported=told))
+    found = await counted(server, Statement("delete from events"), standing=Standing(reported=told))
     assert found.rows is None
     assert "has become another user" in found.parts[0].why_not
 
@@ -73,7 +74,7 @@ def test_what_the_target_tells_of_its_settings_is_kept() -> None:
 
 
 async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:
-    found = await counted(server, Asked("delete from events"), standing=Standing(unsettled=True))
+    found = await counted(server, Statement("delete from events"), standing=Standing(unsettled=True))
     assert found.parts[0].why_not == "its session has asked for more before, which may change what it means"
 
 
@@ -89,9 +90,9 @@ async def test_attack_tables_of_an_open_transaction_are_not_taken_for_others(
         session.execute("create schema elsewhere; create table elsewhere.kept (id int); create table more (id int)")
         session.commit()
         try:
-            assert (await counted(server, Asked(text), standing=standing)).rows == 48
+            assert (await counted(server, Statement(text), standing=standing)).rows == 48
             session.execute(f"set search_path = elsewhere, public; {change}".encode())
-            (part,) = (await counted(server, Asked(text), standing=standing)).parts
+            (part,) = (await counted(server, Statement(text), standing=standing)).parts
             assert part.why_not == "a transaction that is open, which may be its own, has made or changed tables"
         finally:
             session.rollback()
@@ -126,12 +127,12 @@ STIRS = [
 @pytest.mark.parametrize("first", STIRS)
 async def test_attack_what_stands_before_it_may_change_what_is_meant(server: PostgresServer, first: str) -> None:
     reason = "what stands before it may change what it means"
-    in_one = await counted(server, Asked(f"{first}; delete from events"))
+    in_one = await counted(server, Statement(f"{first}; delete from events"))
     assert in_one.parts[-1].why_not == reason
-    by_themselves = await counted(server, Asked(first, exchange=1), Asked("delete from events", exchange=2))
+    by_themselves = await counted(server, Statement(first, exchange=1), Statement("delete from events", exchange=2))
     assert by_themselves.parts[-1].why_not == reason
     if first != "delete from events where own()":
-        behind = await counted(server, Asked(f"delete from events; {first}"))
+        behind = await counted(server, Statement(f"delete from events; {first}"))
         assert behind.parts[0].rows == 48
         left_out = first.split()[0] not in ("set", "reset", "rollback", "commit")
         assert ("what else the request does is not counted" in behind.notes) is left_out or first == "reset all"
@@ -139,15 +140,15 @@ async def test_attack_what_stands_before_it_may_change_what_is_meant(server: Pos
 
 async def test_what_changes_only_rows_is_said(server: PostgresServer) -> None:
     found = await counted(
-        server, Asked("begin; insert into events values (0); select 1; show timezone; delete from events")
+        server, Statement("begin; insert into events values (0); select 1; show timezone; delete from events")
     )
     assert (found.rows, found.notes) == (
         48,
         ("each is counted as if nothing of the others had been done", "what else the request does is not counted"),
     )
-    quiet = await counted(server, Asked("begin; select lower('X'); delete from events; commit"))
+    quiet = await counted(server, Statement("begin; select lower('X'); delete from events; commit"))
     assert (quiet.rows, quiet.notes) == (48, ())
-    twice = await counted(server, *[Asked("delete from events where id = 1")] * 2)
+    twice = await counted(server, *[Statement("delete from events where id = 1")] * 2)
     assert (twice.rows, twice.notes) == (1, ("what runs several times is counted once",))
 
 
@@ -155,19 +156,21 @@ async def test_bind_values_are_of_the_types_that_the_client_declares(server: Pos
     told = Standing(reported={"TimeZone": "Asia/Tokyo"})
     text = "delete from events where plain < $1"
     moment = (b"2024-05-06 12:00:00+00",)
-    assert (await counted(server, Asked(text, moment, types=(1184,)), standing=told)).rows == 20
-    assert (await counted(server, Asked(text, moment, types=(1114,)), standing=told)).rows == 11
-    assert (await counted(server, Asked("delete from events where raw = $1", (b"\\x01",), types=(17,)))).rows == 48
-    (part,) = (await counted(server, Asked("delete from events where id = $1", (b"events",), types=(2205,)))).parts
+    assert (await counted(server, Statement(text, moment, types=(1184,)), standing=told)).rows == 20
+    assert (await counted(server, Statement(text, moment, types=(1114,)), standing=told)).rows == 11
+    assert (await counted(server, Statement("delete from events where raw = $1", (b"\\x01",), types=(17,)))).rows == 48
+    (part,) = (await counted(server, Statement("delete from events where id = $1", (b"events",), types=(2205,)))).parts
     assert part.why_not == "a bind value is of the type regclass"
-    (part,) = (await counted(server, Asked("delete from events where word = any($1)", (b"{NULL}",)))).parts
+    (part,) = (await counted(server, Statement("delete from events where word = any($1)", (b"{NULL}",)))).parts
     assert "an array with a NULL" in part.why_not
 
 
 async def test_bind_values_are_in_the_encoding_of_the_client(server: PostgresServer) -> None:
     text = "delete from events where word || '\u00e9' = $1"
-    assert (await counted(server, Asked(text, (b"A\xe9",), encoding="iso8859-1"))).rows == 0
+    assert (await counted(server, Statement(text, (b"A\xe9",), encoding="iso8859-1"))).rows == 0
     text = "delete from events where word || $2 = $1"
-    assert (await counted(server, Asked(text, ("0\u00e9".encode("latin-1"), b"\xe9"), encoding="iso8859-1"))).rows == 1
-    (part,) = (await counted(server, Asked(text, (b"0\xc3\xa9", b"\xc3\xa9"), encoding=SQL_ASCII))).parts
+    assert (
+        await counted(server, Statement(text, ("0\u00e9".encode("latin-1"), b"\xe9"), encoding="iso8859-1"))
+    ).rows == 1
+    (part,) = (await counted(server, Statement(text, (b"0\xc3\xa9", b"\xc3\xa9"), encoding=SQL_ASCII))).parts
     assert "is not text" in part.why_not

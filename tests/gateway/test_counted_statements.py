@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
-from postern.gateway.estimates import Asked, Estimates
-from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.gateway.row_counts import HeldStatement
+from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+from postern.protocols.postgres.postgres_row_counts import Estimates
 
 DEFINITIONS = """
 create table plain (id int, a int, b text); create table other (id int, a int, b text);
@@ -123,7 +124,7 @@ def test_what_is_counted_is_what_is_touched(
 ) -> None:
     async def counted() -> tuple[int | None, str]:
         found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(
-            permit(postgres_server), START, [Asked(text)]
+            permit(postgres_server), START, [HeldStatement(text)]
         )
         assert found is not None
         return found.rows, found.parts[0].why_not

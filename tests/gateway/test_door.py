@@ -17,9 +17,10 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
 from postern.gateway import door as doors
-from postern.gateway.door import Carrier, Enrolment, Runner, TunnelDoor
+from postern.gateway.door import Enrolment, Runner, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
+from postern.gateway.protocols import Carrier
 from postern.gateway.tunnels import Tunnels
 from postern.services.identity.authentication import MUST_ENROL, Authentication, Caller
 from postern.transport import certificates, websocket
@@ -70,7 +71,16 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     authentication, enrolment = cast("Authentication", people), cast("Enrolment", None)
     carriers = {"postgres": cast("Carrier", None)}
     commands, links = cast("Runner", None), cast("LiveLinks", None)
-    door = TunnelDoor("one", authentication, enrolment, Tunnels(wait=1), carriers, commands, links, logins)
+    door = TunnelDoor(
+        worker="one",
+        authentication=authentication,
+        agents=enrolment,
+        tunnels=Tunnels(wait=1),
+        carriers=carriers,
+        commands=commands,
+        links=links,
+        logins=logins,
+    )
     server = await websocket.serve(door.opened, "127.0.0.1", 0, material.server_context())
     authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
     yield Place(int(server.sockets[0].getsockname()[1]), authority, people)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -14,12 +13,12 @@ from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import ConnectionType
 from postern.domain.row_count import PartCount
 from postern.errors import Unavailable
-from postern.gateway.estimates import Asked, Estimates, Limits
-from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.gateway.row_counts import HeldStatement
 from postern.protocols.base import Standing
+from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
+from postern.protocols.postgres.postgres_row_counts import Estimates, Limits
 from postern.relay.target import Start
 
 DEFINITIONS = """
@@ -78,7 +77,7 @@ async def count(
     limits: Limits = LIMITS,
 ) -> list[PartCount]:
     estimates = Estimates(dialer, PostgresCounter().plans, limits)
-    found = await estimates.of(permit(server, user), START, [Asked(text, values)])
+    found = await estimates.of(permit(server, user), START, [HeldStatement(text, values)])
     return [] if found is None else list(found.parts)
 
 
@@ -161,10 +160,10 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     assert "refused to count (22P02)" in await why_not(server, dialer, text, b"new", b"p3", b"secret")
     assert "not text" in await why_not(server, dialer, text, b"new", b"\xff", b"10")
     estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
-    found = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), truncated=True)])
+    found = await estimates.of(permit(server), START, [HeldStatement(text, (b"new", b"p3", b"10"), truncated=True)])
     assert found is not None
     assert found.parts[0].why_not == "a bind value is too large"
-    guessed = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), unsure=(3,))])
+    guessed = await estimates.of(permit(server), START, [HeldStatement(text, (b"new", b"p3", b"10"), unsure=(3,))])
     assert guessed is not None
     assert guessed.parts[0].why_not == "the type of the bind value $3 is not known"
 
@@ -176,7 +175,7 @@ async def test_attack_the_name_of_a_table_steers_no_screen(
     direct.execute(f"create table {name} (n int)".encode())
     try:
         estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
-        found = await estimates.of(permit(server), START, [Asked(f"delete from {name}; delete from x.{name}")])
+        found = await estimates.of(permit(server), START, [HeldStatement(f"delete from {name}; delete from x.{name}")])
         assert found is not None
         assert found.shown()["said"] == [
             "DELETE public.a\\u202e\\x1b[2J: 0 rows",
@@ -207,9 +206,9 @@ async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> 
 
 async def test_attack_what_is_beyond_the_last_part_is_not_left_out(server: PostgresServer, dialer: Watched) -> None:
     """Many harmless statements in front of the one that matters."""
-    asked = [Asked(f"delete from people where id = {number}") for number in range(1, 21)]
+    asked = [HeldStatement(f"delete from people where id = {number}") for number in range(1, 21)]
     found = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(
-        permit(server), START, [*asked, Asked("delete from people")]
+        permit(server), START, [*asked, HeldStatement("delete from people")]
     )
     assert found is not None
     assert found.rows is None
@@ -247,7 +246,10 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
 ) -> None:
     start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
     estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
-    asked = [Asked("delete from people where born < '05.01.2000'"), Asked("delete from pg_catalog.pg_class")]
+    asked = [
+        HeldStatement("delete from people where born < '05.01.2000'"),
+        HeldStatement("delete from pg_catalog.pg_class"),
+    ]
     found = await estimates.of(permit(server), start, asked, Standing(in_transaction=True))
     assert found is not None
     assert found.parts[0].rows == 3
@@ -271,8 +273,8 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
 async def test_very_many_rows_are_more_than_that(
     server: PostgresServer, dialer: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.inspection.sql.postgres.counting.MOST_ROWS", 50)
-    monkeypatch.setattr("postern.gateway.estimates.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.protocols.postgres.dialect.postgres_count_plans.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.protocols.postgres.postgres_row_counts.MOST_ROWS", 50)
     (part,) = await count(server, dialer, "delete from people")
     assert (part.rows, part.more, part.said) == (50, True, "DELETE public.people: more than 50 rows")
     (part,) = await count(server, dialer, "delete from people where id <= 50")
@@ -689,7 +691,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
 ) -> None:
     limits = Limits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
     estimates = Estimates(dialer, PostgresCounter().plans, limits)
-    asked = [Asked("delete from moods")]
+    asked = [HeldStatement("delete from moods")]
     with direct.transaction(force_rollback=True):
         direct.execute("lock table moods in access exclusive mode")
         counts = []
@@ -709,7 +711,7 @@ async def test_only_so_many_wait_and_one_counts_at_a_time(
 async def test_a_target_that_is_away_is_said(server: PostgresServer, dialer: Watched, refusal: Exception) -> None:
     dialer.refusal = refusal
     estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
-    found = await estimates.of(permit(server), START, [Asked("delete from moods")])
+    found = await estimates.of(permit(server), START, [HeldStatement("delete from moods")])
     if isinstance(refusal, ValueError):
         assert found is None  # an error of ours; the log has it
     else:
@@ -719,10 +721,3 @@ async def test_a_target_that_is_away_is_said(server: PostgresServer, dialer: Wat
 
 async def test_a_login_that_is_refused_is_said(server: PostgresServer, dialer: Watched) -> None:
     assert await why_not(server, dialer, "delete from moods", user="nobody") == "the target could not be asked"
-
-
-async def test_other_protocols_count_nothing(server: PostgresServer, dialer: Watched) -> None:
-    of = permit(server)
-    other = replace(of, connection=replace(of.connection, type=ConnectionType.CUSTOM, subtype="bash"))
-    assert await Estimates(dialer, PostgresCounter().plans).of(other, START, [Asked("delete from moods")]) is None
-    assert dialer.dialled == 0

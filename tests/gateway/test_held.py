@@ -26,19 +26,20 @@ from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway import held as module
 from postern.gateway import looks
-from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parse_slots import ParseSlots, Task
+from postern.gateway.row_counts import HeldStatement
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Request, Standing
+from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.store.database import Database
-from postern.store.schema import reviews as table
+from postern.store.schema.reviews import reviews as table
 from postern.wiring.addresses import review_page
 
 
@@ -93,9 +94,10 @@ async def world(database: Database) -> World:
 
 def held_by(world: World, estimates: Estimates | None = None, processes: ParseSlots | None = None) -> HeldRequests:
     services = world.services()
+    row_counts = {} if estimates is None else {"postgres": estimates}
     address = review_page(services.server_configs)
     return HeldRequests(
-        services.asking, services.reviews, world.signals, address, estimates=estimates, processes=processes
+        services.asking, services.reviews, world.signals, address, row_counts=row_counts, processes=processes
     )
 
 
@@ -409,16 +411,16 @@ class Counted(Estimates):
     """As it is told."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:
-        self.asked: list[tuple[Start, tuple[Asked, ...], Standing | None]] = []
+        self.asked: list[tuple[Start, tuple[HeldStatement, ...], Standing | None]] = []
         self._found = found
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = False
 
     async def of(
-        self, permit: Permit, start: Start, asked: Sequence[Asked], standing: Standing | None = None
+        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
     ) -> RowCount | None:
-        self.asked.append((start, tuple(asked), standing))
+        self.asked.append((start, tuple(statements), standing))
         self.begun.set()
         try:
             await self.go.wait()
@@ -440,7 +442,9 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     line.link.parked.request.operations *= 2
     park(held, line, *await permit(world))
     await asyncio.wait_for(counted.begun.wait(), 60)
-    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),) * 2, Standing(in_transaction=True))]
+    assert counted.asked == [
+        (Start("db"), (HeldStatement("delete from t", (b"x", None)),) * 2, Standing(in_transaction=True))
+    ]
     counted.go.set()
     await asyncio.wait_for(line.asked.wait(), 60)
     (waiting,) = await _ids(world)

@@ -17,10 +17,10 @@ from postern.domain.review import ReviewStatus
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway import held_logins, looks
 from postern.gateway.listener import Logins
-from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.terminal import messages as frames
 from postern.relay.handshake import StreamHandshake
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 SIZES = [1, 2, 7, 100_000]  # bytes that come at once
 STARTUP = m.startup({"user": "me", "database": "shop"})

@@ -21,7 +21,7 @@ from postern.errors import Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly
 from postern.services.access import Access
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 OVER = "the access that review 7 gave is over: it was revoked by rita@example.com"

@@ -14,7 +14,7 @@ from postern.domain.server import Endpoint, Listener
 from postern.errors import Conflict, Invalid, Misconfigured
 from postern.gateway.native import NativeListener
 from postern.gateway.ports import probe
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.encodings import ClientEncodings
-from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
+from postern.protocols.postgres.dialect.postgres_encodings import ClientEncodings
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 GRUESSE = "select 'Gr\u00fc\u00dfe'"
 

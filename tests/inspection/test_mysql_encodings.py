@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.mysql_encodings import MySqlEncodings
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
+from postern.protocols.mysql.dialect.mysql_encodings import MySqlEncodings
 
 GRUESSE = "select 'Gr\u00fc\u00dfe'"
 

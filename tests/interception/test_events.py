@@ -13,10 +13,10 @@ from postern.interception import events
 from postern.interception.events import Output, Rows
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.output import Text
-from postern.protocols.postgres.rows import DataRows, Layout
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_output import Text
+from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Link, Send
 
 INSTALLED = os.environ.get("POSTERN_TEST_INSTALLED") == "1"

@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 from postern.domain.errand import ErrandKind
 from postern.errors import ProtocolViolation
-from postern.gateway.spoken import SPOKEN
 from postern.protocols.asking import Catalogue, Query, Row, Script
 from postern.protocols.base import Side, Wire
 from postern.protocols.framing import packed
-from postern.protocols.mysql import messages as mm
-from postern.protocols.mysql.catalogue import CATALOGUE as MYSQL_CATALOGUE
-from postern.protocols.mysql.lens import MysqlLens
-from postern.protocols.mysql.query import Query as MysqlQuery
-from postern.protocols.mysql.script import Script as MysqlScript
-from postern.protocols.mysql.wire import MysqlWire
-from postern.protocols.postgres.catalogue import CATALOGUE as POSTGRES_CATALOGUE
-from postern.protocols.postgres.lens import PostgresLens
-from postern.protocols.postgres.query import Query as PostgresQuery
-from postern.protocols.postgres.script import Script as PostgresScript
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
+from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
+from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.wire import mysql_messages as mm
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
+from postern.protocols.postgres.queries.postgres_query import Query as PostgresQuery
+from postern.protocols.postgres.queries.postgres_script import Script as PostgresScript
+from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
+from postern.protocols.registry import PROTOCOLS
 from postern.protocols.terminal import messages as tm
 from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
@@ -411,9 +411,9 @@ def test_lenses(one: Shown) -> None:
 
 def test_the_table_is_whole() -> None:
     """What the gateway speaks is held to the contracts: who adds a protocol adds its lines above."""
-    assert {spoken.script for spoken in SPOKEN.values()} == {run.script for run in SCRIPTS.values()}
-    spoken = {name: one.catalogue for name, one in SPOKEN.items() if one.catalogue is not None}
-    assert spoken == CATALOGUES
+    assert {type(spec.script("")) for spec in PROTOCOLS.values()} == {run.script for run in SCRIPTS.values()}
+    catalogues = {name: found for name, spec in PROTOCOLS.items() if (found := spec.catalogue()) is not None}
+    assert catalogues == CATALOGUES
     assert QUERIES.keys() == CATALOGUES.keys()
     for table in (WIRES, MASKED, LENSES):
         assert {name.split(",")[0] for name in table} == SCRIPTS.keys()

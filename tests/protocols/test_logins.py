@@ -19,14 +19,14 @@ from postern.domain.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.gateway.fronts import Client, Fronts
-from postern.gateway.mysql import MysqlGate
-from postern.gateway.postgres import PostgresGate
-from postern.protocols.mysql import auth
-from postern.protocols.mysql import greetings as g
-from postern.protocols.mysql import login as mysql
-from postern.protocols.mysql import messages as mm
-from postern.protocols.postgres import login as postgres
-from postern.protocols.postgres import messages as pm
+from postern.protocols.mysql.login import mysql_auth as auth
+from postern.protocols.mysql.login import mysql_greetings as g
+from postern.protocols.mysql.login import mysql_login as mysql
+from postern.protocols.mysql.mysql_listener import MysqlGate
+from postern.protocols.mysql.wire import mysql_messages as mm
+from postern.protocols.postgres.login import postgres_login as postgres
+from postern.protocols.postgres.postgres_listener import PostgresGate
+from postern.protocols.postgres.wire import postgres_messages as pm
 from postern.relay.handshake import StreamHandshake
 from postern.services.credentials import make_verifier
 from postern.store.signals import LocalSignals

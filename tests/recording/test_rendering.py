@@ -10,7 +10,7 @@ from tests.support.spooled import ended, library, rows
 
 from postern.domain.recorded import Missing
 from postern.interception.events import Completed, End, Event, Operation, Shown
-from postern.protocols.postgres import messages as pg
+from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.recording.layout import sealed_path
 from postern.recording.records import Header, encode, encode_header
 

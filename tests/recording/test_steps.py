@@ -8,7 +8,7 @@ import pytest
 
 from postern.domain.trial import Answered, Asked, Lost, Step
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
-from postern.protocols.postgres.answers import PostgresAnswers
+from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.messages import STDOUT, frame
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED

@@ -14,7 +14,7 @@ from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
 from postern.protocols.base import Side
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.wire import TerminalWire
 from postern.relay.driver import Driver

@@ -16,7 +16,7 @@ from postern.interception.events import Completed, Event, Shown
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Warn
 from postern.protocols.base import Side
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.wire import TerminalWire
 from postern.relay.driver import (

@@ -22,8 +22,10 @@ from postern.errors import Denied, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.bundle import Services
 from postern.services.credentials import Credentials
-from postern.store import schema
-from postern.store.ports import Rules, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.targets import Rules
+from postern.store.schema.people import users
+from postern.store.schema.targets import guardrails
 
 
 @pytest.fixture
@@ -222,7 +224,7 @@ async def test_a_rule_that_cannot_be_loaded_refuses(world: World, access: Access
     await add_guardrail(world, connection.id)
     unknown: list[dict[str, object]] = [{"type": "newer_kind", "words": [], "pattern_regex": "", "name": None}]
     async with world.database.transaction() as transaction:
-        await transaction.execute(update(schema.guardrails).values(input=unknown))
+        await transaction.execute(update(guardrails).values(input=unknown))
     with pytest.raises(Unavailable, match="cannot be read"):
         await access.policy_for(connection)
 
@@ -257,7 +259,7 @@ async def test_a_live_link_is_checked_again(world: World, access: Access, ann: P
     await world.stores.credentials.revoke(grant.credential_id, world.clock())
     assert "revoked" in str(await access.still_allowed(permit))
     async with world.database.transaction() as transaction:
-        await transaction.execute(delete(schema.users))
+        await transaction.execute(delete(users))
     assert "deleted" in str(await access.still_allowed(permit))
 
 

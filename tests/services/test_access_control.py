@@ -24,13 +24,12 @@ from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Verb
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated, Unavailable
 from postern.services.access import REFUSED_LOGIN
-from postern.services.access_rules import AccessRuleFields
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFilter
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ async def switch(services: Services, admin: Principal, *, on: bool = True) -> No
 
 async def give(services: Services, admin: Principal, name: str = "shop", **fields: Any) -> None:
     given = {"groups": ("dba",), "connections": ("shop",)} | fields
-    await services.access_rules.create(admin, AccessRuleFields(name=name, **given))
+    await services.access_rules.create(admin, {"name": name, **given})
 
 
 async def names(services: Services, principal: Principal, page: Page | None = None, **wanted: Any) -> list[str]:
@@ -228,9 +227,7 @@ async def _rename_away(world: World, services: Services, admin: Principal, ann: 
 
 
 async def _retag(world: World, services: Services, admin: Principal, ann: Principal) -> None:
-    await services.access_rules.update(
-        admin, "shop", AccessRuleFields(connections=(), connection_tags={"stage": "test"})
-    )
+    await services.access_rules.update(admin, "shop", {"connections": (), "connection_tags": {"stage": "test"}})
     await services.connections.patch(admin, "shop", {"connection_tags": {"stage": "live"}})
 
 
@@ -253,10 +250,10 @@ async def _provider_forgets(world: World, services: Services, admin: Principal, 
 ENDS: dict[str, Deed] = {
     "the rule is deleted": lambda world, services, admin, ann: services.access_rules.remove(admin, "shop"),
     "the rule is for others": lambda world, services, admin, ann: services.access_rules.update(
-        admin, "shop", AccessRuleFields(groups=("sre",))
+        admin, "shop", {"groups": ("sre",)}
     ),
     "the rule lists no connection": lambda world, services, admin, ann: services.access_rules.update(
-        admin, "shop", AccessRuleFields(connections=())
+        admin, "shop", {"connections": ()}
     ),
     "the connection has other tags": _retag,
     "the user is in no group": lambda world, services, admin, ann: services.users.update(
@@ -325,12 +322,12 @@ async def test_a_rule_follows_its_group_when_it_is_renamed_and_loses_it_when_it_
     await give(services, admin, groups=("dba", "sre"))
     await switch(services, admin)
     await services.groups.rename(admin, "dba", "database people")
-    assert (await services.access_rules.get(admin, "shop")).rule.groups == {"database people", "sre"}
+    assert (await services.access_rules.get(admin, "shop")).groups == {"database people", "sre"}
     renamed = await services.users.get(admin, ann.email)
     assert await names(services, renamed.principal) == ["shop"]
     await services.groups.remove(admin, "sre")
     await services.groups.remove(admin, "database people")
-    assert (await services.access_rules.get(admin, "shop")).rule.groups == set()
+    assert (await services.access_rules.get(admin, "shop")).groups == set()
     again = await world.add_user("eve", "database people")
     assert await names(services, again) == []
 
@@ -357,7 +354,7 @@ async def test_rules_of_another_organisation_give_nothing(
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     theirs = replace(admin, id=uuid4(), org_id=other.id)
-    given = AccessRuleFields(name="all", groups=("dba",), connection_tags={"stage": "test"})
+    given = {"name": "all", "groups": ("dba",), "connection_tags": {"stage": "test"}}
     await services.access_rules.create(theirs, given)
     with pytest.raises(NotFound):
         await services.access_rules.get(admin, "all")
@@ -397,8 +394,7 @@ async def test_a_lost_signal_is_made_good_by_time(
     await give(services, admin)
     await switch(services, admin)
     assert await names(services, ann) == ["shop"]
-    rule = (await services.access_rules.get(admin, "shop")).rule
-    await world.stores.access_rules.remove(rule.id)
+    await world.stores.access_rules.remove(await services.access_rules.get(admin, "shop"))
     assert (await services.connections.get(ann, "shop")).connection.name == "shop"
     world.clock.forward(seconds=30)
     with pytest.raises(NotFound):

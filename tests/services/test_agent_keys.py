@@ -19,8 +19,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.server.server_configs import ServerFields
 from postern.services.server.trail import follow
-from postern.store.ports import Topic
-from postern.store.schema import agents as table
+from postern.store.ports.common import Topic
+from postern.store.schema.targets import agents as table
 
 CONTROL = replace(MACHINE, control=Endpoint("gate.example.com", 17444), authority=lambda: b"a certificate")
 

@@ -12,7 +12,7 @@ from postern.domain.agent import ALIVE_FOR, MAX_FACT, Agent, AgentMode
 from postern.domain.secret import Secret
 from postern.errors import NotFound, TooMany, Unauthenticated
 from postern.services.agents import AgentChange, digest_of
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 def make_secret() -> Secret:

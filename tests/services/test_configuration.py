@@ -18,10 +18,9 @@ from postern.errors import Conflict, Invalid, NotFound
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
 from postern.services.connections import ConnectionFilter
-from postern.services.guardrails import GuardRailFields
 from postern.services.server.audit import redact
-from postern.store import schema
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
+from postern.store.schema.targets import connections
 
 # What a connection to a database needs in its secret: HOST db.example, USER app.
 TARGET = {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:USER": Secret("YXBw")}
@@ -54,7 +53,7 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
     made = (await services.connections.create(admin, given)).connection
     assert (await services.connections.get(admin, str(made.id))).connection == made
     guardrail = await services.guardrails.create(
-        admin, GuardRailFields("g", input=(RULE,), connection_ids=(str(made.id),))
+        admin, {"name": "g", "input": (RULE,), "connection_ids": (str(made.id),)}
     )
     world.clock.forward(seconds=1)
     patched = (await services.connections.patch(admin, "shop", {"redact_enabled": True})).connection
@@ -76,7 +75,7 @@ async def test_secrets_are_not_in_the_database(services: Services, admin: Princi
     given = replace(await fields(services), secret=TARGET | {"envvar:PASS": Secret("aHVudGVyMg==")})
     await services.connections.create(admin, given)
     async with world.database.statement() as connection:
-        stored = (await connection.execute(select(schema.connections.c.secret))).scalar_one()
+        stored = (await connection.execute(select(connections.c.secret))).scalar_one()
     assert b"aHVudGVyMg==" not in stored
     assert b"PASS" not in stored
 
@@ -92,14 +91,18 @@ async def test_two_at_once_make_one(services: Services, admin: Principal) -> Non
 
 
 async def test_a_guard_rail_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
-    made = await services.guardrails.create(admin, GuardRailFields("one", "why", input=(RULE,), output=(RULE,)))
+    made = await services.guardrails.create(
+        admin, {"name": "one", "description": "why", "input": (RULE,), "output": (RULE,)}
+    )
     assert await services.guardrails.get(admin, str(made.id)) == made
-    await services.guardrails.create(admin, GuardRailFields("two"))
+    await services.guardrails.create(admin, {"name": "two"})
     with pytest.raises(Conflict):
-        await services.guardrails.replace(admin, str(made.id), GuardRailFields("two"))
+        await services.guardrails.replace(admin, str(made.id), {"name": "two"})
     world.clock.forward(seconds=1)
-    replaced = await services.guardrails.replace(admin, str(made.id), GuardRailFields("three"))
-    assert replaced == replace(made, name="three", description="", input=(), output=(), updated_at=world.clock())
+    replaced = await services.guardrails.replace(admin, str(made.id), {"name": "three"})
+    assert replaced == replace(
+        made, name="three", description="", input=(), output=(), updated_at=world.clock(), version=2
+    )
     await services.guardrails.remove(admin, str(made.id))
     assert [one.name for one in (await services.guardrails.find(admin, Page())).items] == ["two"]
 
@@ -107,7 +110,7 @@ async def test_a_guard_rail_goes_through_its_life(services: Services, admin: Pri
 async def test_a_pattern_is_compiled_when_it_is_saved(services: Services, admin: Principal) -> None:
     broken = Rule(RuleType.PATTERN_MATCH, pattern_regex="(")
     with pytest.raises(Invalid, match="does not compile"):
-        await services.guardrails.create(admin, GuardRailFields("g", output=(broken,)))
+        await services.guardrails.create(admin, {"name": "g", "output": (broken,)})
 
 
 async def test_agents_live_for_15_seconds(services: Services, admin: Principal, world: World) -> None:

@@ -16,7 +16,7 @@ from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.credentials import Credentials, make_verifier
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from postern.errors import Conflict, Invalid, Malformed, NotFound, TooMany, Unau
 from postern.services import declarations as module
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
-from postern.services.guardrails import GuardRailFields
-from postern.store.ports import AuditEntry, AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="drop", name="drop")
 SHOP = Declaration(
@@ -106,7 +106,7 @@ async def test_nothing_is_written_when_nothing_changed(
     await declared(services, agent, SHOP)
     one = await found(services, admin)
     for name in ("a", "b"):
-        await services.guardrails.create(admin, GuardRailFields(name, input=(RULE,), connection_ids=(str(one.id),)))
+        await services.guardrails.create(admin, {"name": name, "input": (RULE,), "connection_ids": (str(one.id),)})
     before, signals = await found(services, admin), len(world.signals.heard)
     world.clock.forward(minutes=1)
     for _ in range(3):
@@ -122,7 +122,7 @@ async def test_a_change_replaces_what_was_declared_and_keeps_what_others_set(
 ) -> None:
     await declared(services, agent, SHOP)
     one = await found(services, admin)
-    rail = await services.guardrails.create(admin, GuardRailFields("g", input=(RULE,), connection_ids=(str(one.id),)))
+    rail = await services.guardrails.create(admin, {"name": "g", "input": (RULE,), "connection_ids": (str(one.id),)})
     world.clock.forward(minutes=1)
     await services.agents.beat_for([agent.id])
     await declared(services, agent, Declaration("shop-db", ConnectionType.DATABASE, "postgres"))
@@ -154,7 +154,7 @@ async def test_a_guard_rail_that_is_attached_at_the_same_moment_stays(
     update = type(world.stores.connections).update
 
     async def late(self: object, connection: Connection, **options: bool) -> None:
-        fields = GuardRailFields("late", input=(RULE,), connection_ids=(str(one.id),))
+        fields = {"name": "late", "input": (RULE,), "connection_ids": (str(one.id),)}
         await services.guardrails.create(admin, fields)
         await update(world.stores.connections, connection, **options)
 
@@ -175,7 +175,7 @@ async def test_another_name_takes_the_place_of_the_one_before_with_its_guard_rai
 ) -> None:
     await declared(services, agent, SHOP)
     one = await found(services, admin)
-    rail = await services.guardrails.create(admin, GuardRailFields("g", input=(RULE,), connection_ids=(str(one.id),)))
+    rail = await services.guardrails.create(admin, {"name": "g", "input": (RULE,), "connection_ids": (str(one.id),)})
     world.clock.forward(minutes=1)
     await declared(services, agent, replace(SHOP, name="shop-2"))
     with pytest.raises(NotFound):

@@ -25,8 +25,8 @@ from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, T
 from postern.services import errands as module
 from postern.services.connections import ConnectionFilter, ConnectionView
 from postern.services.errands import Errands
-from postern.store.ports import Topic
-from postern.store.schema import errands as table
+from postern.store.ports.common import Topic
+from postern.store.schema.targets import errands as table
 
 OFF: dict[str, Any] = {"access_mode_connect": Toggle.DISABLED, "access_mode_exec": Toggle.DISABLED}
 

@@ -14,9 +14,8 @@ from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.resource import MOST_NAMED, TagUse
 from postern.errors import Conflict, Denied, NotFound
-from postern.services.access_rules import AccessRuleFields
 from postern.services.bundle import Services
-from postern.store.ports import ConnectionFilter, SessionFilter
+from postern.store.ports.targets import ConnectionFilter, SessionFilter
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ async def test_what_rules_hide_is_in_no_resource_and_no_tag(world: World, servic
         resource = "warehouse" if name != "hidden" else "vault"
         await world.add_connection(name, connection_tags=tags, resource_name=resource)
     await services.features.put(admin, "access-control", enabled=True)
-    fields = AccessRuleFields(name="dbas", groups=("dba",), connection_tags={"env": "test"})
+    fields = {"name": "dbas", "groups": ("dba",), "connection_tags": {"env": "test"}}
     await services.access_rules.create(admin, fields)
     assert await names(services, bob) == ["warehouse"]
     seen = await services.resources.get(bob, "warehouse")

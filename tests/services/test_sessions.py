@@ -24,8 +24,9 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.access import Access
 from postern.services.bundle import Services
 from postern.services.sessions import Sessions
-from postern.store.ports import SessionFilter, Topic
-from postern.store.schema import session_starts
+from postern.store.ports.common import Topic
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.sessions import session_starts
 
 
 @pytest.fixture

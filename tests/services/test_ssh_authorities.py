@@ -42,7 +42,7 @@ async def ann(world: World) -> Principal:
 @pytest.fixture
 async def people(services: Services, root: Principal, tmp_path: Path) -> Authority:
     authority = Authority(tmp_path)
-    await services.ssh_authorities.add(root, "people", authority.line)
+    await services.ssh_authorities.create(root, {"name": "people", "public_key": authority.line})
     return authority
 
 
@@ -54,11 +54,11 @@ async def test_a_certificate_says_who_one_is(services: Services, ann: Principal,
     for names in ("ann@example.com", f"ops,{ann.subject}"):
         given = certificate(people, "-n", names)
         for user in ("ann", "ann@example.com", ann.subject):
-            holder = await services.ssh_authorities.find(user, given, address=HERE)
+            holder = await services.ssh_authorities.holder_of(user, given, address=HERE)
             assert (holder.principal.id, holder.until) == (ann.id, datetime(2026, 1, 3, tzinfo=UTC))
         for user in ("root", "bob", ""):
             with pytest.raises(Unauthenticated):
-                await services.ssh_authorities.find(user, given, address=HERE)
+                await services.ssh_authorities.holder_of(user, given, address=HERE)
 
 
 async def test_what_proves_nothing_lets_nobody_in(
@@ -77,7 +77,7 @@ async def test_what_proves_nothing_lets_nobody_in(
     ]
     for given in refused:
         with pytest.raises(Unauthenticated):
-            await services.ssh_authorities.find("ann", given, address=HERE)
+            await services.ssh_authorities.holder_of("ann", given, address=HERE)
 
 
 async def test_a_name_that_may_be_two_users_is_nobodys(
@@ -89,9 +89,9 @@ async def test_a_name_that_may_be_two_users_is_nobodys(
     await world.stores.principals.add(Account(other), world.clock())
     given = certificate(people, "-n", "ann@example.com")
     with pytest.raises(Unauthenticated, match="several users"):
-        await services.ssh_authorities.find("ann@example.com", given, address=HERE)
-    assert (await services.ssh_authorities.find("eve", given, address=HERE)).principal.id == key
-    assert (await services.ssh_authorities.find("ann", given, address=HERE)).principal.id == ann.id
+        await services.ssh_authorities.holder_of("ann@example.com", given, address=HERE)
+    assert (await services.ssh_authorities.holder_of("eve", given, address=HERE)).principal.id == key
+    assert (await services.ssh_authorities.holder_of("ann", given, address=HERE)).principal.id == ann.id
 
 
 async def test_an_authority_vouches_for_one_organisation(
@@ -102,33 +102,35 @@ async def test_an_authority_vouches_for_one_organisation(
     boss = Principal(uuid4(), org_id, "boss 2", "ann@example.com", "Boss", frozenset({"admin"}))
     await world.stores.principals.add(Account(boss), world.clock())
     with pytest.raises(Conflict):
-        await services.ssh_authorities.add(boss, "theirs", people.line)
+        await services.ssh_authorities.create(boss, {"name": "theirs", "public_key": people.line})
     with pytest.raises(Unauthenticated):  # whoever is called so there is not who is meant here
-        await services.ssh_authorities.find("ann", certificate(people, "-n", "ann@example.com"), address=HERE)
+        await services.ssh_authorities.holder_of("ann", certificate(people, "-n", "ann@example.com"), address=HERE)
     with pytest.raises(NotFound):
         await services.ssh_authorities.remove(boss, "people")
-    assert (await services.ssh_authorities.known(boss, Page())).items == []
-    await services.ssh_authorities.add(boss, "people", ed25519_line())  # names are each one's own
+    assert (await services.ssh_authorities.find(boss, Page())).items == []
+    await services.ssh_authorities.create(
+        boss, {"name": "people", "public_key": ed25519_line()}
+    )  # names are each one's own
 
 
 async def test_administrators_choose_them(world: World, services: Services, root: Principal, ann: Principal) -> None:
     eve = await world.add_user("eve", "auditor")
     for principal in (ann, eve, replace(root, kind=PrincipalKind.API_KEY)):
         with pytest.raises(Denied):
-            await services.ssh_authorities.add(principal, "people", ed25519_line())
+            await services.ssh_authorities.create(principal, {"name": "people", "public_key": ed25519_line()})
     with pytest.raises(Invalid, match="private key"):
-        await services.ssh_authorities.add(root, "people", private_key())
+        await services.ssh_authorities.create(root, {"name": "people", "public_key": private_key()})
     with pytest.raises(Invalid, match="name: "):
-        await services.ssh_authorities.add(root, str(uuid4()), ed25519_line())
-    made = await services.ssh_authorities.add(root, "people", ed25519_line())
+        await services.ssh_authorities.create(root, {"name": str(uuid4()), "public_key": ed25519_line()})
+    made = await services.ssh_authorities.create(root, {"name": "people", "public_key": ed25519_line()})
     with pytest.raises(Conflict):
-        await services.ssh_authorities.add(root, "people", ed25519_line())
-    assert (await services.ssh_authorities.known(eve, Page())).items == [made]
+        await services.ssh_authorities.create(root, {"name": "people", "public_key": ed25519_line()})
+    assert (await services.ssh_authorities.find(eve, Page())).items == [made]
     for principal in (ann, eve):
         with pytest.raises(Denied):
             await services.ssh_authorities.remove(principal, "people")
     with pytest.raises(Denied):
-        await services.ssh_authorities.known(ann, Page())
+        await services.ssh_authorities.find(ann, Page())
     await services.ssh_authorities.remove(root, str(made.id))
     with pytest.raises(NotFound):
         await services.ssh_authorities.remove(root, "people")
@@ -139,7 +141,7 @@ async def test_what_runs_by_a_certificate_ends_with_it_and_with_who_signed(
 ) -> None:
     await world.add_connection()
     given = certificate(people, "-n", "ann@example.com")
-    holder = await services.ssh_authorities.find("ann", given, address=HERE)
+    holder = await services.ssh_authorities.holder_of("ann", given, address=HERE)
     permit = await services.access.admit_principal(
         holder.principal, "shop", verb=Verb.CONNECT, source=HERE, means=holder.means, expires_at=holder.until
     )
@@ -156,7 +158,7 @@ async def test_a_login_stands_as_long_as_certificate_and_account_do(
     world: World, services: Services, root: Principal, ann: Principal, people: Authority
 ) -> None:
     given = certificate(people, "-n", "ann@example.com")
-    holder = await services.ssh_authorities.find("ann", given, address=HERE)
+    holder = await services.ssh_authorities.holder_of("ann", given, address=HERE)
     began = world.clock.now
     world.clock.forward(days=1)
     with pytest.raises(Unauthenticated, match="not valid now"):
@@ -166,4 +168,4 @@ async def test_a_login_stands_as_long_as_certificate_and_account_do(
     with pytest.raises(Unauthenticated, match="not active"):
         await services.ssh_authorities.standing(holder)
     with pytest.raises(Unauthenticated, match="not active"):
-        await services.ssh_authorities.find("ann", given, address=HERE)
+        await services.ssh_authorities.holder_of("ann", given, address=HERE)

@@ -15,10 +15,10 @@ from postern.domain.principal import Account, Principal, PrincipalKind, Principa
 from postern.domain.session import Verb
 from postern.domain.ssh_key import MOST_KEYS, SshKey
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
-from postern.gateway.ssh.users import by_key
+from postern.protocols.ssh.listener.ssh_users import by_key
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 PAGE = Page()
 

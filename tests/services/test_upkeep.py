@@ -16,7 +16,8 @@ from postern.errors import Unavailable
 from postern.services.identity.logins import LOGIN_LIFE
 from postern.services.server.idempotency import KEPT_FOR
 from postern.services.upkeep import Task, Upkeep
-from postern.store.schema import idempotency_keys, logins, vouchers
+from postern.store.schema.people import logins, vouchers
+from postern.store.schema.server import idempotency_keys
 
 
 async def test_old_logins_vouchers_and_answers_go(world: World) -> None:

@@ -11,7 +11,7 @@ from postern.domain.event import EventKind
 from postern.domain.sink import NewDelivery, Sink, SinkKind, SinkStatus, Trouble
 from postern.metrics.catalogue import METRICS
 from postern.store.database import Database
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 from postern.store.sql import backlog
 from postern.store.sql.backlog import SqlBacklog
 

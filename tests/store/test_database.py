@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,9 @@ from tests.support.postgres import PostgresServer, free_port
 from postern.errors import Misconfigured, Unavailable
 from postern.store import database as module
 from postern.store.database import Database
-from postern.store.schema import agents, metadata, orgs
+from postern.store.schema.base import metadata
+from postern.store.schema.people import orgs
+from postern.store.schema.targets import agents
 
 
 @pytest.fixture
@@ -41,6 +44,46 @@ async def test_migrations_make_exactly_the_schema(database: Database) -> None:
 
     async with database.statement() as connection:
         assert await connection.run_sync(differences) == []
+
+
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "2", "1"
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("orgs") as orgs:
+        orgs.add_column(sa.Column("colour", sa.String(16), nullable=False, server_default="green"))
+"""
+
+
+async def test_second_migration_upgrades_a_store_that_is_in_use(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def rows() -> object:
+        async with database.statement() as connection:
+            return (await connection.execute(select(orgs))).all()
+
+    before = await rows()
+    shutil.copytree(module.MIGRATIONS, tmp_path / "migrations")
+    (tmp_path / "migrations" / "versions" / "v2_colours.py").write_text(SECOND)
+    monkeypatch.setattr(module, "MIGRATIONS", tmp_path / "migrations")
+    module._script.cache_clear()
+    try:
+        assert not await database.is_current()
+        for _ in range(2):
+            await database.migrate()
+            assert await database.is_current()
+        assert await rows() == before
+        async with database.statement() as connection:
+            assert (await connection.execute(text("select colour from orgs"))).scalars().all() == ["green"]
+    finally:
+        monkeypatch.undo()
+        module._script.cache_clear()
+    with pytest.raises(Misconfigured, match="the schema '2', which this version of Postern does not know"):
+        await database.migrate()
 
 
 async def assert_two_at_once_make_one_org(url: str) -> None:

@@ -11,7 +11,7 @@ from tests.support.world import World
 from postern.domain.event import EventKind
 from postern.domain.sink import Sink, SinkKind
 from postern.services.telling.events import test_of as tried
-from postern.store.schema import sinks
+from postern.store.schema.server import sinks
 
 
 async def waiting_sink(world: World, name: str) -> Sink:

@@ -21,8 +21,10 @@ from postern.domain.secret import Secret
 from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
-from postern.store.ports import DataKey
-from postern.store.schema import connections, data_keys, orgs
+from postern.store.ports.keys import DataKey
+from postern.store.schema.people import orgs
+from postern.store.schema.server import data_keys
+from postern.store.schema.targets import connections
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.store.sql.resealing import count_by_key, reseal, reseal_direct
 

@@ -20,9 +20,9 @@ from postern.domain.session import EndReason
 from postern.proof.ledger import Writer
 from postern.services.recordings.ledger import Ledger
 from postern.store.database import Database
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 from postern.store.ports.telling import ALL, Settled
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 
 Work = Callable[[World, list[UUID]], Coroutine[None, None, None]]
 

@@ -17,7 +17,8 @@ from postern.domain.lists import Count, Page, Position, Stretch
 from postern.domain.principal import Principal
 from postern.domain.review import ReviewStatus
 from postern.domain.sink import DeliveryState
-from postern.store.ports import AuditEntry, AuditFilter, ReviewFilter
+from postern.store.ports.reviews import ReviewFilter
+from postern.store.ports.server import AuditEntry, AuditFilter
 from postern.store.sql import long_lists
 
 SECOND = timedelta(seconds=1)

@@ -30,8 +30,11 @@ from postern.domain.organisation import Organisation
 from postern.errors import Conflict, NotFound
 from postern.services.server.trail import Trail
 from postern.store.database import Database
-from postern.store.schema import agents, holds, metadata, orgs, sessions, users
-from postern.store.schema.base import Utc
+from postern.store.schema.base import Utc, metadata
+from postern.store.schema.people import orgs, users
+from postern.store.schema.retention import holds
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import agents
 from postern.store.sql.organisation_deletions import owned_tables
 
 # Of the installation: they say nothing of an organisation.

@@ -17,7 +17,7 @@ from postern.domain.lists import Position
 from postern.domain.principal import Principal
 from postern.store.database import Database
 from postern.store.ports.telling import ALL, ENDED, OPENED, TO_TELL, UNCOUNTED, UNREAD
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 
 FUTURE = START + timedelta(days=3650)
 PLACE = "ix_sessions_pending"

@@ -37,8 +37,9 @@ from postern.domain.review import (
 )
 from postern.domain.session import SessionStatus
 from postern.domain.time_window import time_window
-from postern.store.ports import ReviewFilter, SessionFilter
-from postern.store.schema import review_groups
+from postern.store.ports.reviews import ReviewFilter
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.reviews import review_groups
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})
 SECOND = timedelta(seconds=1)

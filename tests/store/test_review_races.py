@@ -27,9 +27,9 @@ from postern.domain.review import (
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, TooMany
 from postern.store.database import Database
-from postern.store.ports import Moved
-from postern.store.schema import user_groups, users
-from postern.store.sql import SqlStores
+from postern.store.ports.reviews import Moved
+from postern.store.schema.people import user_groups, users
+from postern.store.stores import Stores
 
 ROUNDS = examples(5)
 PROCESSES = 4
@@ -41,7 +41,7 @@ async def worlds(database_url: str) -> AsyncIterator[list[World]]:
     """The same store, as each of several processes sees it."""
     databases = [Database(database_url, pool_size=3) for _ in range(PROCESSES)]
     first = await World.make(databases[0])
-    others = [replace(first, database=one, stores=SqlStores(one, first.encryption)) for one in databases[1:]]
+    others = [replace(first, database=one, stores=Stores(one, first.encryption)) for one in databases[1:]]
     yield [first, *others]
     for one in databases:
         await one.close()

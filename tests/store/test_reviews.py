@@ -39,9 +39,11 @@ from postern.domain.review import (
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.time_window import TimeWindow, time_window
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 from postern.store.ports.telling import ALL
-from postern.store.schema import orgs, reviews, session_starts, sessions
+from postern.store.schema.people import orgs
+from postern.store.schema.reviews import reviews
+from postern.store.schema.sessions import session_starts, sessions
 from postern.store.sql import review_moves as module
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})

@@ -16,7 +16,7 @@ from postern.domain.organisation import Organisation
 from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, Snapshot, repository_id, repository_name
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
-from postern.store.schema import runbook_snapshots
+from postern.store.schema.runbooks import runbook_snapshots
 from postern.store.sql import runbook_repositories as module
 
 SNAPSHOT = Snapshot(

@@ -21,7 +21,7 @@ from postern.domain.runbook import Schedule
 from postern.domain.secret import Secret
 from postern.errors import Conflict, TooMany
 from postern.store.database import Database
-from postern.store.schema import runbook_schedule_runs, runbook_schedules
+from postern.store.schema.runbooks import runbook_schedule_runs, runbook_schedules
 from postern.store.sql.resealing import count_by_key
 from postern.store.sql.runbook_schedules import BEGINS
 
@@ -232,14 +232,14 @@ from uuid import uuid4
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
-from postern.store.sql import SqlStores
+from postern.store.stores import Stores
 from postern.store.sql.data_keys import SqlDataKeys
 from tests.support.world import START
 
 async def main():
     database = Database(sys.argv[1])
     encryption = Encryption(SqlDataKeys(database), LocalMaster(bytes.fromhex(sys.argv[2])))
-    store = SqlStores(database, encryption).runbook_schedules
+    store = Stores(database, encryption).runbook_schedules
     await store.due(START, 1, 1)
     print("ready", flush=True)
     sys.stdin.readline()

@@ -33,7 +33,7 @@ from postern.services.issues.settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.server.idempotency import Ticket
-from postern.store.ports import NewVoucher
+from postern.store.ports.identity import NewVoucher
 from postern.store.sql.resealing import reseal
 
 MARK = "planted-0f3c9a"

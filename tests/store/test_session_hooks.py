@@ -20,8 +20,9 @@ from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
 from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
-from postern.store.ports import RepositoryHooks
-from postern.store.schema import runbook_repositories, runbook_snapshots, session_hooks, sessions
+from postern.store.ports.runbooks import RepositoryHooks
+from postern.store.schema.runbooks import runbook_repositories, runbook_snapshots, session_hooks
+from postern.store.schema.sessions import sessions
 from postern.store.sql.resealing import reseal
 
 BOTH = {OPEN_HOOK: "print('\u00e9')", CLOSE_HOOK: "print(2)"}

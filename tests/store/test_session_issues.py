@@ -20,9 +20,10 @@ from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.session import EndReason
 from postern.store.database import Database
-from postern.store.ports import Ended, SessionFilter
-from postern.store.schema import session_issues, sessions
-from postern.store.sql import SqlStores
+from postern.store.ports.targets import Ended, SessionFilter
+from postern.store.schema.issues import session_issues
+from postern.store.schema.sessions import sessions
+from postern.store.stores import Stores
 
 ROUNDS = examples(10)
 PROCESSES = 3
@@ -37,7 +38,7 @@ async def worlds(database_url: str) -> AsyncIterator[list[World]]:
     """The same store, as each of several processes sees it."""
     databases = [Database(database_url, pool_size=3) for _ in range(PROCESSES)]
     first = await World.make(databases[0])
-    others = [replace(first, database=one, stores=SqlStores(one, first.encryption)) for one in databases[1:]]
+    others = [replace(first, database=one, stores=Stores(one, first.encryption)) for one in databases[1:]]
     yield [first, *others]
     for one in databases:
         await one.close()

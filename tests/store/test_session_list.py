@@ -18,7 +18,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.words import parse_search
 from postern.store.database import Database
-from postern.store.ports import SessionFilter
+from postern.store.ports.targets import SessionFilter
 from postern.store.sql import long_lists
 
 OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))

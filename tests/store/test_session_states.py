@@ -25,9 +25,9 @@ from postern.domain.review import ReviewKind
 from postern.domain.session import CHANGES, TRANSITIONS, EndReason, Session, SessionEvent, SessionStatus, Verb
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 from postern.store.ports.telling import ENDED, OPENED, UNCOUNTED, UNREAD
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 
 T = TypeVar("T")
 Row = dict[str, Any]

@@ -14,7 +14,7 @@ from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
-from postern.gateway.estimates import Limits
+from postern.protocols.postgres.postgres_row_counts import Limits
 from postern.relay.target import Start, Target
 from postern.settings import load
 from postern.wiring.worker import embedded_agent

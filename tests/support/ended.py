@@ -11,7 +11,7 @@ from tests.support.world import World
 from postern.domain.connection import Connection
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.store.ports import Ended
+from postern.store.ports.targets import Ended
 
 
 def metrics(types: dict[str, int], refused: int = 0, operations: int = 3) -> dict[str, Any]:

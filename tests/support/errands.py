@@ -10,7 +10,7 @@ from tests.support.world import World
 
 from postern.domain.errand import ErrandAnswer, ErrandKind
 from postern.services.errands import Errands
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 SMALL: Mapping[ErrandKind, ErrandAnswer] = {
     ErrandKind.TEST: ErrandAnswer({"success": True}),

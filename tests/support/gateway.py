@@ -43,10 +43,8 @@ from postern.recording.library import Gap, Library
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
 from postern.services.credentials import Issued
-from postern.services.guardrails import GuardRailFields
-from postern.services.masking_rules import MaskingRuleFields
 from postern.settings import Settings, load
-from postern.store.ports import SessionFilter
+from postern.store.ports.targets import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
@@ -261,17 +259,17 @@ class Gateway:
 
     def guardrail(self, name: str, *connections: Connection, deny: str = "", deny_output: str = "") -> GuardRail:
         """A guard rail of one pattern, for input or output."""
-        fields = GuardRailFields(
-            name=name,
-            input=(Rule(RuleType.PATTERN_MATCH, (), deny, "denied"),) if deny else (),
-            output=(Rule(RuleType.PATTERN_MATCH, (), deny_output, "hidden"),) if deny_output else (),
-            connection_ids=tuple(str(connection.id) for connection in connections),
-        )
+        fields = {
+            "name": name,
+            "input": (Rule(RuleType.PATTERN_MATCH, (), deny, "denied"),) if deny else (),
+            "output": (Rule(RuleType.PATTERN_MATCH, (), deny_output, "hidden"),) if deny_output else (),
+            "connection_ids": tuple(str(connection.id) for connection in connections),
+        }
         return self.call(self.services.guardrails.create(self.admin, fields))
 
     # How a client gets in
 
-    def masking_rule(self, given: MaskingRuleFields) -> MaskingRule:
+    def masking_rule(self, given: Mapping[str, Any]) -> MaskingRule:
         return self.call(self.services.masking_rules.create(self.admin, given))
 
     def url(

@@ -20,7 +20,7 @@ from postern.domain.secret import Secret
 from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
 from postern.protocols.base import Side
-from postern.protocols.mysql.login import ClientLogin, TargetLogin, connect
+from postern.protocols.mysql.login.mysql_login import ClientLogin, TargetLogin, connect
 from postern.relay import endpoint
 from postern.relay.driver import Driver
 from postern.relay.handshake import StreamHandshake

@@ -25,8 +25,9 @@ from postern.proof.copies import measure
 from postern.recording.copies import StoredCopies
 from postern.services.bundle import Services
 from postern.services.server.machine import Machine
-from postern.store.ports import Ended, SegmentKeys
-from postern.store.schema import segments
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.targets import Ended
+from postern.store.schema.recordings import segments
 
 
 @dataclass

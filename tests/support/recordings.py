@@ -27,7 +27,8 @@ from postern.recording.records import Header, encode
 from postern.recording.sealing import seal
 from postern.recording.spool import Spool
 from postern.recording.stored import Stored
-from postern.store.ports import Blobs, SegmentKeys
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.recordings import Blobs
 
 
 class HeldKeys:

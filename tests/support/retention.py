@@ -21,7 +21,8 @@ from postern.proof.findings import Report
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.recordings.purger import Purger
-from postern.store.ports import AuditEntry, AuditFilter, Blobs
+from postern.store.ports.recordings import Blobs
+from postern.store.ports.server import AuditEntry, AuditFilter
 
 
 @dataclass
@@ -106,5 +107,11 @@ def purger_of(records: Records, services: Services, blobs: Blobs, home: Path) ->
     stores = records.world.stores
     clean = functools.partial(delete_local, home)
     return Purger(
-        stores.leases, stores.retentions, stores.purges, services.purge_register, blobs, clean, records.world.clock
+        leases=stores.leases,
+        retentions=stores.retentions,
+        store=stores.purges,
+        register=services.purge_register,
+        blobs=blobs,
+        clean=clean,
+        now=records.world.clock,
     )

@@ -17,7 +17,7 @@ from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict
-from postern.store.ports import Moved
+from postern.store.ports.reviews import Moved
 
 REVIEWERS = "dba"
 ASKS = (Demand("", (REVIEWERS,), all_groups=True),)

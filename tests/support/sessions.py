@@ -14,8 +14,8 @@ from tests.support.world import World
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.services.bundle import Services
-from postern.store.ports import Ended
-from postern.store.schema import sessions
+from postern.store.ports.targets import Ended
+from postern.store.schema.sessions import sessions
 
 
 async def add_session(

@@ -9,7 +9,7 @@ from uuid import UUID
 from tests.support.runbooks import snapshot_of
 
 from postern.domain.runbook import Repository, repository_id, repository_name
-from postern.store.ports import Stores
+from postern.store.stores import Stores
 
 ADDRESS = "https://git.example.com/team/runbooks.git"
 NAME = "git.example.com/team/runbooks"

@@ -12,8 +12,8 @@ import zstandard
 from postern.domain.connection import TERMINAL
 from postern.domain.session import EndReason, Session, Verb
 from postern.interception.events import End, Event
-from postern.protocols.postgres import messages as pg
-from postern.protocols.postgres.lens import PostgresLens
+from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
+from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import sealed_path, spool_path

@@ -14,10 +14,10 @@ from tests.support.sshds import Sshd
 from postern.agent.framed import FramedTransport
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.secrets import Resolved
-from postern.agent.ssh.targets import SshTargets
 from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
+from postern.protocols.ssh.target.ssh_targets import SshTargets
 from postern.protocols.terminal import messages as m
 from postern.relay.orders import Order
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal

@@ -23,11 +23,11 @@ from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, Unauthenticated
 from postern.gateway.fronts import Client, Fronts
 from postern.gateway.listener import Logins
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.clients import ChannelClient
-from postern.gateway.ssh.gate import SshGate
-from postern.gateway.ssh.users import Proofs
-from postern.protocols.postgres import scram
+from postern.protocols.postgres.login import postgres_scram as scram
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient
+from postern.protocols.ssh.listener.ssh_gate import SshGate
+from postern.protocols.ssh.listener.ssh_users import Proofs
 from postern.protocols.terminal import messages as m
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start

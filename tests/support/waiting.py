@@ -32,15 +32,15 @@ from postern.gateway.command import CommandGate
 from postern.gateway.engine import Engine
 from postern.gateway.fronts import Fronts
 from postern.gateway.held_logins import HeldLogins
-from postern.gateway.postgres import PostgresGate
 from postern.gateway.wanted import Wanted
+from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Terminal
 from postern.services.access import Access
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 from postern.store.signals import LocalSignals
 
 DEMANDS = (Demand("", ("dba",), 1, all_groups=True),)

@@ -41,10 +41,10 @@ from postern.services.server.machine import Machine
 from postern.services.targets import Abilities
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
-from postern.store.ports import Piece
+from postern.store.ports.targets import Piece
 from postern.store.signals import LocalSignals
-from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
+from postern.store.stores import Stores
 from postern.wiring.masking import masks
 from postern.wiring.parsers import PARSED, Judge
 
@@ -160,7 +160,7 @@ class HeardSignals(LocalSignals):
 @dataclass
 class World:
     database: Database
-    stores: SqlStores
+    stores: Stores
     encryption: Encryption
     org_id: UUID
     clock: FakeClock = field(default_factory=FakeClock)
@@ -177,7 +177,7 @@ class World:
     async def make(cls, database: Database, master: bytes | None = None) -> World:
         """`master` is the key of a store that was filled before."""
         encryption = Encryption(SqlDataKeys(database), LocalMaster(master or os.urandom(32)))
-        stores = SqlStores(database, encryption)
+        stores = Stores(database, encryption)
         return cls(database, stores, encryption, (await stores.organisations.default()).id)
 
     async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:

@@ -17,7 +17,7 @@ from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Denied, Misconfigured, NotFound
 from postern.settings import Settings, load
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
 from postern.store.signals import LocalSignals, SignalHub
 from postern.wiring import auth_reset, paths, prepare, setup_link
 from postern.wiring.app import open_app

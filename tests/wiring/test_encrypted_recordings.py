@@ -27,7 +27,8 @@ from postern.recording.stored import Stored
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
-from postern.store.ports import Blobs, MasterKey
+from postern.store.ports.keys import MasterKey
+from postern.store.ports.recordings import Blobs
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring import keys as commands
 from postern.wiring import masters

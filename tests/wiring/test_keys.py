@@ -24,8 +24,9 @@ from postern.domain.lists import Page
 from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports import AuditEntry, AuditFilter, DataKey
-from postern.store.schema import org_settings
+from postern.store.ports.keys import DataKey
+from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.schema.server import org_settings
 from postern.store.signals import LocalSignals, SignalHub, SocketSignals
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring import keys, masters, paths

@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 from tests.support.world import CLIENT, logged_in
 
-from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
 from postern.domain.masking import Strictness
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unauthenticated, Unavailable
+from postern.protocols.postgres.postgres_client import user_of
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import app as app_module

@@ -1,10 +1,8 @@
-"""The URI of a database as applications have it in their environment, taken apart into the secrets of a connection.
+"""Reads the URI of a database as applications have it in their environment into the secrets of a connection.
 
-    postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=/etc/ca.pem
-    mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY&ssl-ca=/etc/ca.pem
+    SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=/etc/ca.pem
 
-PostgreSQL's by the rules of libpq (its documentation, "Connection URIs"). MySQL has rules for its shell alone
-("Connecting to the Server Using URI-Like Strings"); other drivers spell settings in other ways, which are known here.
+A protocol's `DatabaseUri` says how its own URI is spelled.
 """
 
 from __future__ import annotations
@@ -12,88 +10,16 @@ from __future__ import annotations
 import logging
 import re
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from postern.agent.dialling import SSL_MODES
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.protocols.database_uri import SSL_MODES, DatabaseUri
 
 log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class DatabaseUri:
-    """How one kind of databases is named. `schemes` is a pattern. `names` are other spellings of settings, `modes` of
-    values of sslmode, which is `mode_with_root` where only authorities are given. `passed_over` are settings that
-    change nothing of who is logged in to what, and how that is kept safe. `user_database`: without a database, the one
-    that is named like the user."""
-
-    subtype: str
-    schemes: str
-    port: int
-    passed_over: frozenset[str]
-    names: Mapping[str, str] = field(default_factory=dict)
-    modes: Mapping[str, str] = field(default_factory=dict)
-    user_database: bool = False
-    mode_with_root: str = "prefer"
-
-    @property
-    def example(self) -> str:
-        return f"{self.subtype}://USER:PASSWORD@HOST:PORT/DATABASE"
-
-    @property
-    def all_modes(self) -> tuple[str, ...]:
-        """Values of sslmode, as people who use such databases know them."""
-        return tuple(mode.upper() for mode in self.modes) or SSL_MODES
-
-    def setting(self, name: str, value: str) -> tuple[str, str]:
-        """By the name and in the spelling that are used here."""
-        if (name, value) == ("ssl", "true"):  # as other drivers have it
-            return "sslmode", "require"
-        name = self.names.get(name, name)
-        return name, self.modes.get(value.lower(), value) if name == "sslmode" else value
-
-
-POSTGRES = DatabaseUri(
-    "postgres",
-    "postgres(?:ql)?",
-    5432,
-    frozenset(
-        {
-            *("application_name", "fallback_application_name", "client_encoding", "connect_timeout"),
-            *("tcp_user_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
-            *("sslsni", "sslcompression"),
-        }
-    ),
-    user_database=True,
-)
-MYSQL = DatabaseUri(
-    "mysql",
-    r"(?:mysql|mariadb|mysql2)(?:\+[a-z0-9]+)?",  # Rails' mysql2://, SQLAlchemy's mysql+pymysql://
-    3306,
-    frozenset(
-        {
-            *("charset", "encoding", "collation", "character_set", "use_unicode", "time_zone", "timezone"),
-            *("connect_timeout", "connection_timeout", "read_timeout", "write_timeout", "timeout", "pool", "reconnect"),
-            *("pool_size", "pool_timeout", "connection_limit", "compression", "autocommit", "serverversion"),
-        }
-    ),
-    names={
-        **dict.fromkeys(("ssl-mode", "ssl_mode"), "sslmode"),
-        **dict.fromkeys(("ssl-ca", "ssl_ca", "sslca"), "sslrootcert"),
-    },
-    modes={
-        "disabled": "disable",
-        "preferred": "prefer",
-        "required": "require",
-        "verify_ca": "verify-ca",
-        "verify_identity": "verify-full",
-    },
-    mode_with_root="verify-ca",
-)
 
 # A user ends at the first ':' or '@', a password at the '@'; neither holds a '/', unless it is encoded.
 _REST = (

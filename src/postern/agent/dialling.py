@@ -10,9 +10,8 @@ from collections.abc import Mapping
 
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
+from postern.protocols.database_uri import SSL_MODES
 from postern.relay.handshake import StreamHandshake
-
-SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
 
 async def connect(stream: StreamHandshake, host: str, port: int) -> None:

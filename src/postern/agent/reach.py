@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
-from postern.agent.command import CommandTargets
 from postern.agent.hooks import Hooks
-from postern.agent.mysql import MysqlTargets
 from postern.agent.policy import ANYTHING, LocalPolicy
-from postern.agent.postgres import PostgresTargets
-from postern.agent.secrets import Resolved, Resolver
-from postern.agent.ssh.targets import SshTargets
-from postern.domain.connection import SSH, TERMINAL, protocol_of
+from postern.agent.protocols import AGENT_SPECS, Targets
+from postern.agent.secrets import Resolver
+from postern.domain.connection import protocol_of
 from postern.domain.hook import HookOutcome
 from postern.domain.tracing import part
 from postern.errors import Unavailable
@@ -23,16 +19,6 @@ from postern.relay.orders import Order
 from postern.relay.target import Target
 
 log = logging.getLogger(__name__)
-
-_END_WITH_THEIR_STREAM = frozenset({TERMINAL, SSH})
-
-
-class Targets(Protocol):
-    """One kind of targets. The secrets are given back by who resolved them, when the target is done or was not had."""
-
-    async def dial(self, order: Order, secrets: Resolved) -> Target: ...
-
-    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None: ...
 
 
 class Reach:
@@ -45,12 +31,7 @@ class Reach:
         self._resolver = resolver
         self._policy = policy
         self._hooks = Hooks(policy, environ or {})
-        self._kinds: dict[str, Targets] = {
-            "postgres": PostgresTargets(policy),
-            SSH: SshTargets(policy),
-            "mysql": MysqlTargets(policy),
-            TERMINAL: CommandTargets(policy, environ or {}),
-        }
+        self._kinds = {name: spec.targets(policy, environ or {}) for name, spec in AGENT_SPECS.items()}
 
     async def dial(self, order: Order) -> Target:
         """Raises Denied by the policy, Unavailable, or what the target says of the login."""
@@ -65,7 +46,7 @@ class Reach:
             raise Unavailable(f"the target of {order.connection!r} closed the connection during login") from error
 
     async def _dial(self, kind: Targets, order: Order) -> Target:
-        needs_files = protocol_of(order.subtype, order.command) != SSH  # whose private keys are better on no disk
+        needs_files = AGENT_SPECS[protocol_of(order.subtype, order.command)].needs_secret_files
         with part("agent.secrets"):
             secrets = await self._resolver.resolve(order, files=needs_files)
         try:
@@ -79,8 +60,9 @@ class Reach:
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         """Asks the target to stop what runs on it. Never raises."""
-        if protocol_of(order.subtype, order.command) in _END_WITH_THEIR_STREAM:
-            return  # which needs no secrets
+        spec = AGENT_SPECS.get(protocol_of(order.subtype, order.command))
+        if spec is not None and not spec.has_cancel:
+            return  # its request ends with its stream
         try:
             async with asyncio.timeout(order.timeout):
                 secrets = await self._resolver.resolve(order, files=False)

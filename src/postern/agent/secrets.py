@@ -14,10 +14,14 @@ from postern.domain.reference import Reference
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, Unavailable
 from postern.integrations.secrets.sources import Sources
+from postern.protocols.registry import PROTOCOLS
 from postern.relay.orders import Order
 
 # The variable in which each kind of target's own client looks for the password.
-_PASSWORD_VARIABLES = {"postgres": "PGPASSWORD", "mysql": "MYSQL_PWD", "mssql": "SQLCMDPASSWORD"}
+_PASSWORD_VARIABLES = {
+    "mssql": "SQLCMDPASSWORD",  # which only commands reach yet
+    **{spec.name: spec.password_variable for spec in PROTOCOLS.values() if spec.password_variable},
+}
 
 
 @dataclass(slots=True)

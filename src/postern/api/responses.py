@@ -13,6 +13,7 @@ _MEANING = {
     404: "Does not exist, or is hidden from the caller",
     409: "Exists already",
     410: "The recording was purged",
+    412: "`If-Match` names another version than the one there is",
     413: "The body is too large",
     416: "The range begins behind the end of the file",
     422: "Breaks a rule: a constraint, an unknown reference, an immutable field; or a parameter is wrong",

@@ -1,10 +1,10 @@
-"""Filters of the lists of guard rails and of masking rules."""
+"""Filters of the lists of named resources, and of those that list connections."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Query
+from fastapi import Query
 
 from postern.domain.rule_filter import RuleFilter
 
@@ -18,4 +18,7 @@ async def filter_of(
     return RuleFilter(name, connection)
 
 
-Where = Annotated[RuleFilter, Depends(filter_of)]
+async def name_filter_of(
+    name: Annotated[str | None, Query(max_length=128, description="Exactly this name")] = None,
+) -> RuleFilter:
+    return RuleFilter(name)

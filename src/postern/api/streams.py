@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from postern.api.schemas.sessions import StreamFormat, Triple
 from postern.domain.connection import TEXTUAL
@@ -21,6 +21,7 @@ from postern.services.sessions import Sessions
 KINDS = ("i", "o", "e")
 ALL_KINDS = (*KINDS, SIZE)  # what may be asked for
 Events = Iterable[tuple[float, str, bytes]]
+StreamName = Literal["stdout", "stderr"]
 
 
 class Stream(NamedTuple):
@@ -88,24 +89,42 @@ class Text:
         return b"".join(self._kept).decode(errors="ignore" if self.truncated else "replace")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Output:
-    """What came out: everything in its order, and either stream by itself."""
+    """The output of a script: everything in order, and each stream by itself.
+
+    `runs` has the stream and the bytes of each part of `both`; it is complete unless `both` is truncated.
+    `is_recorded`: there is at least one event, of whatever kind.
+    """
 
     both: Text
     stdout: Text
     stderr: Text
+    runs: list[tuple[StreamName, bytearray]] = field(default_factory=list)
+    is_recorded: bool = False
+
+    def add(self, name: StreamName, content: bytes) -> None:
+        if not self.both.truncated:
+            if not self.runs or self.runs[-1][0] != name:
+                self.runs.append((name, bytearray()))
+            self.runs[-1][1].extend(content)
+        self.both.add(content)
+        (self.stderr if name == "stderr" else self.stdout).add(content)
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.both.truncated and self.stdout.truncated and self.stderr.truncated
 
 
 def output(events: Events, limit: int) -> Output:
     """Each text of at most `limit` bytes."""
     found = Output(Text(limit), Text(limit), Text(limit))
     for _, kind, content in events:
+        found.is_recorded = True
         if kind == INPUT:
             continue
-        found.both.add(content)
-        (found.stderr if kind == "e" else found.stdout).add(content)
-        if found.both.truncated and found.stdout.truncated and found.stderr.truncated:
+        found.add("stderr" if kind == "e" else "stdout", content)
+        if found.is_truncated:
             break
     return found
 

@@ -28,7 +28,9 @@ from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternErro
 from postern.recording.blob import encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
 from postern.recording.layout import SEALED_SUFFIX, sealed_folder
-from postern.store.ports import Blobs, Piece, SegmentKeys, SegmentStore
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.recordings import Blobs, SegmentStore
+from postern.store.ports.targets import Piece
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from postern.interception.events import Operation, Refusal
 from postern.recording.reader import SegmentReader
 from postern.recording.rendering import piece_of
 from postern.recording.stored import Hashed
-from postern.store.ports import Piece
+from postern.store.ports.targets import Piece
 
 _BUFFER = 256 * 1024
 _PIECE = 65_536

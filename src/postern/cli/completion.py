@@ -10,12 +10,14 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from postern.cli import profile
+from postern.cli import nouns, profile
+from postern.cli.nouns import Noun
 from postern.errors import PosternError
 
 PATIENCE = 1.0  # seconds for the gateway's answer
@@ -23,72 +25,45 @@ KEPT = 30.0  # seconds that names are kept for
 _MOST = 100  # names; one page of the API
 _MAX_BYTES = 1 << 20
 
-# What is completed: the path of its list, and the field that is typed; `key=value` where there are two. A search
-# narrows lists that are longer.
-_LISTS = {
-    "access_rules": ("/access-rules", ("name",), False),
-    "agents": ("/agents", ("name",), True),
-    "api_keys": ("/api-keys", ("name",), False),
-    "connections": ("/connections", ("name",), True),
-    "features": ("/feature-flags", ("name",), False),
-    "groups": ("/users/groups", ("name",), False),
-    "guardrail_ids": ("/guardrails", ("id",), False),
-    "guardrails": ("/guardrails", ("name",), False),
-    "issue_templates": ("/integrations/tracker/issuetemplates", ("name",), False),
-    "masking_rules": ("/datamasking-rules", ("name",), False),
-    "machines": ("/machineidentities", ("name",), False),
-    "review_rules": ("/access-requests/rules", ("name",), False),
-    "runbook_rules": ("/runbooks/rules", ("name",), False),
-    "runbook_schedules": ("/runbooks/schedules", ("name",), False),
-    "resources": ("/resources", ("name",), False),
-    "reviews": ("/reviews", ("id",), False),
-    "second_factors": ("/users/self/second-factors", ("id",), False),
-    "service_accounts": ("/serviceaccounts", ("subject",), False),
-    "sessions": ("/sessions", ("id",), False),
-    "sinks": ("/sinks", ("name",), False),
-    "ssh_authorities": ("/sshauthorities", ("name",), False),
-    "ssh_keys": ("/sshkeys", ("name",), False),
-    "tags": ("/connection-tags", ("key", "value"), False),
-    "users": ("/users", ("email",), False),
-}
-
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def _completion(kind: str) -> Completion:
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list of the API, and the field of its items that is typed; `key=value` where there are two. A search narrows
+    lists that are longer than a page."""
+
+    path: str
+    fields: tuple[str, ...]
+    searchable: bool = False
+
+
+def names(noun: Noun, field: str = "") -> Completion:
+    """Return what completes the names of a resource, or another field of it."""
+    return _completion(_List("/" + "/".join(noun.path), (field or noun.key,), noun.searchable))
+
+
+def _completion(listed: _List) -> Completion:
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
-            return [name for name in _names(kind, incomplete) if name.startswith(incomplete)]
-        except Exception:  # whoever types must not be told of it in the middle of a line
+            return [name for name in _names(listed, incomplete) if name.startswith(incomplete)]
+        except Exception:  # an error would be printed in the middle of the line that is being typed
             return []
 
     return complete
 
 
-access_rules = _completion("access_rules")
-agents = _completion("agents")
-api_keys = _completion("api_keys")
-connections = _completion("connections")
-features = _completion("features")
-groups = _completion("groups")
-guardrail_ids = _completion("guardrail_ids")
-guardrails = _completion("guardrails")
-issue_templates = _completion("issue_templates")
-masking_rules = _completion("masking_rules")
-machines = _completion("machines")
-review_rules = _completion("review_rules")
-runbook_rules = _completion("runbook_rules")
-runbook_schedules = _completion("runbook_schedules")
-resources = _completion("resources")
-reviews = _completion("reviews")
-second_factors = _completion("second_factors")
-service_accounts = _completion("service_accounts")
-sessions = _completion("sessions")
-sinks = _completion("sinks")
-ssh_authorities = _completion("ssh_authorities")
-ssh_keys = _completion("ssh_keys")
-tags = _completion("tags")
-users = _completion("users")
+agents = names(nouns.AGENT)
+connections = names(nouns.CONNECTION)
+guardrails = names(nouns.GUARDRAIL)
+guardrail_ids = names(nouns.GUARDRAIL, "id")
+masking_rules = names(nouns.MASKING_RULE)
+users = names(nouns.USER)
+features = _completion(_List("/feature-flags", ("name",)))
+reviews = _completion(_List("/reviews", ("id",)))
+second_factors = _completion(_List("/users/self/second-factors", ("id",)))
+sessions = _completion(_List("/sessions", ("id",)))
+tags = _completion(_List("/connection-tags", ("key", "value")))
 
 
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -107,29 +82,28 @@ def types(_context: click.Context, _parameter: click.Parameter, incomplete: str)
     return sorted(name for name in InfoType if name.startswith(incomplete.upper()))
 
 
-def _names(kind: str, incomplete: str) -> list[str]:
+def _names(listed: _List, incomplete: str) -> list[str]:
     used = profile.find(profile.environ())
     if used is None or used.token is None:
         return []
-    who = hashlib.sha256(f"{used.api_url}\n{used.token.reveal()}\n{kind}".encode()).hexdigest()[:32]
+    who = hashlib.sha256(f"{used.api_url}\n{used.token.reveal()}\n{listed}".encode()).hexdigest()[:32]
     file = _folder() / f"{who}.json"
     kept = _read(file)
     if kept is None:
-        kept = _asked(used, kind, None)
+        kept = _asked(used, listed, None)
         _write(file, kept)
-    if kept["more"] and incomplete and _LISTS[kind][2]:
-        kept = _asked(used, kind, incomplete)
+    if kept["more"] and incomplete and listed.searchable:
+        kept = _asked(used, listed, incomplete)
     return list(kept["names"])
 
 
-def _asked(used: profile.Profile, kind: str, search: str | None) -> dict[str, Any]:
+def _asked(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
     from postern.client.http import Http  # costs more than everything else here: not before it is needed
 
-    path, fields, _ = _LISTS[kind]
     with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
-        page = http.call("GET", path, query={"limit": _MOST, "search": search})
-    names = ["=".join(str(one[field]) for field in fields) for one in page["data"]]
-    return {"names": names, "more": bool(page.get("has_next_page"))}
+        page = http.call("GET", listed.path, query={"limit": _MOST, "search": search})
+    found = ["=".join(str(one[field]) for field in listed.fields) for one in page.get("data", page.get("repositories"))]
+    return {"names": found, "more": bool(page.get("has_next_page"))}
 
 
 def _folder() -> Path:

@@ -10,9 +10,11 @@ import click
 
 from postern.cli import unserved
 from postern.cli.json_files import parsed
+from postern.cli.nouns import AGENT
+from postern.cli.resource_group import looking_up
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import Connection, Row
+from postern.client.shapes import Row
 from postern.domain.connection import is_identifier
 from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.domain.text import one_line
@@ -94,13 +96,21 @@ def several(file: IO[str]) -> list[Row]:
     return found
 
 
+def agent_id(api: Client, name_or_id: str | None) -> str:
+    """Return an agent's id; None is the agent that a connection gets when none is named. Raises NotFound, Conflict."""
+    if name_or_id is None:
+        return api.default_agent_id()
+    with looking_up(api, AGENT, name_or_id) as agents:
+        return str(agents.get(name_or_id)["id"])
+
+
 def with_agent(api: Client, given: Row) -> Row:
     """Return the body with the identifier of its agent, which `agent` or `agent_id` may name. Raises NotFound."""
     agent = given.get("agent") or given.get("agent_id")
     rest = {key: value for key, value in given.items() if key != "agent"}
     if agent is None or (agent == given.get("agent_id") and is_identifier(str(agent))):
         return rest
-    return {**rest, "agent_id": api.agents.id_of(str(agent))}
+    return {**rest, "agent_id": agent_id(api, str(agent))}
 
 
 def applied(api: Client, wanted: Row) -> Row:
@@ -112,11 +122,11 @@ def applied(api: Client, wanted: Row) -> Row:
             given["subtype"] = canonical_subtype(given["subtype"])
         given = with_agent(api, given)
         try:
-            current: Row = dict(api.connections.get(name))
+            current = api.connections.get(name)
         except NotFound:
             new = {"type": "database", **MODES, **given}
             if "agent_id" not in new:
-                new["agent_id"] = api.agents.default()
+                new["agent_id"] = api.default_agent_id()
             check_target_keys(str(new.get("subtype")), new.get("secret") or {})
             created = api.connections.create(new)
             unserved.warn(api, created)
@@ -130,10 +140,9 @@ def applied(api: Client, wanted: Row) -> Row:
             unserved.warn(api, changed)
         report_unmasked(changed, changes)
         warn_of(changed)
-        after: Row = dict(changed)
         # Values of a secret are shown to nobody, so whether these were the same is not known here.
         told = any((given.get("secret") or {}).values())
-        return {"name": name, "action": "changed" if told or after != current else "unchanged"}
+        return {"name": name, "action": "changed" if told or changed != current else "unchanged"}
     except PosternError as error:
         raise type(error)(f"{name}: {error.message}", field=error.field) from None
 
@@ -150,7 +159,7 @@ def _differences(current: Row, given: Row) -> Row:
     return changes
 
 
-def report_unmasked(connection: Connection, body: Row) -> None:
+def report_unmasked(connection: Row, body: Row) -> None:
     """Print to standard error that a write removed the last types."""
     if body.get("redact_enabled") is False and not body.get("redact_types", connection["redact_types"]):
         report(
@@ -160,7 +169,7 @@ def report_unmasked(connection: Connection, body: Row) -> None:
         )
 
 
-def warn_of(connection: Connection) -> None:
+def warn_of(connection: Row) -> None:
     """Print to standard error what the connection's settings do not achieve."""
     name = one_line(connection["name"])
     for warning in connection.get("warnings", ()):

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError
+from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.transport import websocket
 from postern.transport.mux import Incoming, Mux
 from postern.transport.pipe import End, Pipe
@@ -32,12 +33,12 @@ class Reached:
     reason: str = ""
     duration: int | None = None
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
-    protocol: str = "postgres"
+    protocol: str = DEFAULT_PROTOCOL
 
     def wish(self) -> dict[str, Any]:
         """What a stream to it is opened with."""
         wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
-        if self.protocol != "postgres":  # which gateways that are older know of
+        if self.protocol != DEFAULT_PROTOCOL:  # which gateways that are older know of
             wanted["protocol"] = self.protocol
         if self.reason:
             wanted["reason"] = self.reason

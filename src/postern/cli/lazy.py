@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from postern.cli import profile
+from postern.cli.nouns import NOUNS
 from postern.cli.status import Status, UsageMistake, report
 from postern.domain.text import printable
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable, Unreachable
@@ -31,22 +32,7 @@ _CODES: Mapping[type[PosternError], int] = {
 
 
 # The noun of "there is no NOUN" → the command that lists what there is.
-_LISTED = {
-    "access rule": "admin access-rules list",
-    "agent": "admin agents list",
-    "api key": "admin apikeys list",
-    "connection": "connections",
-    "group": "admin groups list",
-    "guard rail": "guardrails",
-    "masking rule": "masking",
-    "machine identity": "admin machines list",
-    "resource": "admin resources list",
-    "review rule": "admin reviewrules list",
-    "review": "reviews",
-    "service account": "admin serviceaccounts list",
-    "session": "sessions",
-    "user": "admin users list",
-}
+_LISTED = {noun.singular.lower(): noun.listing for noun in NOUNS} | {"review": "reviews", "session": "sessions"}
 _NEXT: Mapping[type[PosternError], str] = {
     Denied: "`postern whoami` shows what you may",
     Unavailable: "`postern doctor` looks for the reason",
@@ -58,8 +44,9 @@ def _next_step(error: PosternError) -> str:
     """What to type next, for an error that does not say it itself. Nothing where only the caller knows what they
     meant: the message names the field then."""
     if isinstance(error, NotFound):
+        message = error.message.lower().replace("guard rail", "guardrail")
         for noun, command in _LISTED.items():
-            if f"no {noun} " in error.message.lower():
+            if f"no {noun} " in message:
                 return f"; `postern {command}` shows what there is"
     step = next((text for kind, text in _NEXT.items() if isinstance(error, kind)), "")
     return f"; {step}" if step else ""
@@ -110,7 +97,20 @@ def add_profile_option(command: click.Command) -> None:
             add_profile_option(inner)
 
 
-class LazyGroup(click.Group):
+class AliasGroup(click.Group):
+    """A group whose commands also answer to other names, which no list, help page or suggestion shows."""
+
+    def __init__(self, *args: Any, aliases: Mapping[str, str] | None = None, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.aliases = dict(aliases or {})
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, [self.aliases.get(args[0], args[0]), *args[1:]])
+
+
+class LazyGroup(AliasGroup):
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **more: Any) -> None:
         super().__init__(*args, **more)
         self.lazy = lazy
@@ -132,7 +132,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with suggestions for a mistyped name: click knows only commands that are imported."""
-        name = args[0]
+        name = self.aliases.get(args[0], args[0])
         known = self.list_commands(ctx)
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
             below = self._below(name, ctx)
@@ -145,8 +145,8 @@ class LazyGroup(click.Group):
         """Return a command of that name in a group below, such as `admin users` for `users`."""
         for group in self.list_commands(ctx):
             inner = self.get_command(ctx, group)
-            if isinstance(inner, LazyGroup) and name in inner.list_commands(ctx):
-                return f"{group} {name}"
+            if isinstance(inner, LazyGroup) and inner.aliases.get(name, name) in inner.list_commands(ctx):
+                return f"{group} {inner.aliases.get(name, name)}"
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

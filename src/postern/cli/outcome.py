@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -17,12 +19,14 @@ from postern.cli.progress import Progress, counted
 from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import EventTriple, ExecResult, Session
+from postern.client.shapes import ExecResult, Session
 from postern.domain.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
 
 _OF_VALUES = ("json", "csv")
+_STREAMS = {"o": "stdout", "e": "stderr"}  # by the kind of a recorded event
+_Part = tuple[str, str]  # a stream's name and a text
 
 
 def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
@@ -76,19 +80,50 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
     structured = form in _OF_VALUES
     if structured:
         _pass_on(api, result["session_id"], str(form))
-    session = api.sessions.get(result["session_id"])
+    parts = _answered_parts(result)
+    is_cut = False
+    if parts is None:
+        session = api.sessions.get(result["session_id"])
+        parts = _recorded_parts(api, session)
+        is_cut = bool((session["metrics"] or {}).get("truncated"))
     if not structured or result["output_status"] != "success":
-        _print_parts(session, _events(api, result["session_id"]), errors_only=structured)
-    _point_at((session.get("script") or {}).get("data", ""), result)
+        _print_parts(parts, errors_only=structured)
+    _point_at(result.get("error") or {})
     report(Status.INFO, f"session {result['session_id']}")
-    if (session["metrics"] or {}).get("truncated"):
+    if is_cut:
         report(Status.INFO, "the output was cut at the gateway's limit")
 
 
-def _events(api: Client, session_id: str) -> Iterator[EventTriple]:
-    """A script that was never begun printed nothing."""
+def _answered_parts(result: ExecResult) -> Iterator[_Part] | None:
+    """Return the parts of the output that the answer has; None where it does not have all of them."""
+    streams = result.get("output_streams")
+    if streams is None or result["truncated"]:
+        return None
+    return _split(result["output"] or "", streams)
+
+
+def _split(output: str, streams: Iterable[tuple[str, int]]) -> Iterator[_Part]:
+    start = 0
+    for stream, length in streams:
+        yield stream, output[start : start + length]
+        start += length
+
+
+def _recorded_parts(api: Client, session: Session) -> Iterator[_Part]:
+    """Read the parts of the output from the session's recording. A script that never began has the gateway's reason
+    instead."""
+    decoders = {kind: codecs.getincrementaldecoder("utf-8")("replace") for kind in _STREAMS}
+    is_recorded = False
     with suppress(NotFound):
-        yield from api.sessions.events(session_id)
+        for _, kind, content in api.sessions.events(session["id"]):
+            is_recorded = True
+            if kind in _STREAMS:
+                yield _STREAMS[kind], decoders[kind].decode(base64.b64decode(content))
+    for kind, decoder in decoders.items():
+        yield _STREAMS[kind], decoder.decode(b"", final=True)
+    detail = (session.get("metadata") or {}).get("end_detail")
+    if detail and not is_recorded:
+        yield "gateway", str(detail)
 
 
 def _pass_on(api: Client, session_id: str, form: str) -> None:
@@ -102,34 +137,27 @@ def _pass_on(api: Client, session_id: str, form: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def _point_at(script: str, result: ExecResult) -> None:
-    """The line that the database could not read, and where in it."""
-    error = result.get("error") or {}
-    position, line = error.get("position"), error.get("line")
-    if position is None or line is None:
+def _point_at(error: Mapping[str, Any]) -> None:
+    """Print the line that the database could not parse, and mark the column."""
+    if error.get("line_text") is None:
         return
-    lead = f"LINE {line}: "
-    text = script.split("\n")[line - 1]
-    column = position - 1 - (script.rfind("\n", 0, position - 1) + 1)
-    click.echo(lead + one_line(text), err=True)
-    click.echo(" " * (len(lead) + column) + "^", err=True)
+    lead = f"LINE {error['line']}: "
+    click.echo(lead + one_line(error["line_text"]), err=True)
+    click.echo(" " * (len(lead) + error["column"] - 1) + "^", err=True)
 
 
-def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only: bool = False) -> None:
-    """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
-    to a file or a program, which wants it byte for byte."""
+def _print_parts(parts: Iterable[_Part], *, errors_only: bool = False) -> None:
+    """Print output and errors on their own streams, in order. Files and programs get the output unchanged; a terminal
+    gets it without control characters."""
     shown = printable if sys.stdout.isatty() else str
-    detail = (session.get("metadata") or {}).get("end_detail")
-    last, is_empty = "", True  # of what went to standard error; a program may write a line in parts
-    for _, kind, content in events:
-        is_empty = False
-        text = base64.b64decode(content).decode(errors="replace")
-        if kind == "e":
+    last = ""  # of what went to standard error; a program may write a line in parts
+    for stream, text in parts:
+        if stream == "gateway":
+            report(Status.ERROR, printable(text))
+        elif stream == "stderr":
             click.echo(printable(text), nl=False, err=True)
             last = text or last
-        elif kind == "o" and not errors_only:
+        elif not errors_only:
             click.echo(shown(text), nl=False)
-    if is_empty and detail:
-        report(Status.ERROR, printable(str(detail)))
     if last and not last.endswith("\n"):
         click.echo(err=True)

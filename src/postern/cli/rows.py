@@ -1,4 +1,4 @@
-"""What the commands of `postern admin` share: lists with pages, one thing shown, something done."""
+"""What commands share: lists with pages, one thing shown, something done."""
 
 from __future__ import annotations
 
@@ -17,22 +17,10 @@ from postern.client.shapes import Row, RowPage, SessionPage
 from postern.domain.secret import Secret
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Columns = Sequence[tuple[str, str | Callable[[Row], Any]]]  # titles, and fields or what makes the cell of a row
 DEFAULT_LIMIT = 50
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-groups_option = click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    help="A group from now on; repeatable, replaces all.",
-    shell_complete=completion.groups,
-)
-
-
-def connection_option(says: str) -> Decorator:
-    return click.option(
-        "--connection", "connection_names", multiple=True, help=says, shell_complete=completion.connections
-    )
 
 
 def tag_option(says: str) -> Decorator:
@@ -62,13 +50,15 @@ def page_of(collection: Collection, *, limit: int, offset: int, every: bool, **f
     return collection.everything(**filters) if every else collection.page(limit, offset, **filters)
 
 
-def show_page(page: RowPage, columns: Sequence[tuple[str, str]], as_json: bool, empty: str) -> None:
-    """`columns` are titles and the names of fields."""
+def show_page(page: RowPage, columns: Columns, as_json: bool, empty: str) -> None:
     emit(page, as_json, lambda _: _show_page(page, columns, empty))
 
 
-def _show_page(page: RowPage, columns: Sequence[tuple[str, str]], empty: str) -> None:
-    rows = [[_shown(name, one.get(name)) for _, name in columns] for one in page["data"]]
+def _show_page(page: RowPage, columns: Columns, empty: str) -> None:
+    rows = [
+        [_shown(cell, one.get(cell)) if isinstance(cell, str) else cell(one) for _, cell in columns]
+        for one in page["data"]
+    ]
     table([title for title, _ in columns], rows, empty)
     say_more(page)
 
@@ -111,11 +101,6 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(f"{option}: needs KEY=VALUE")
         found[key] = value
     return found
-
-
-def of_rule(tags: Sequence[str], **values: Any) -> Row:
-    """What was given of a rule about connections."""
-    return given(**values) | ({"connection_tags": pairs("--tag", tags)} if tags else {})
 
 
 def stdin_line() -> Secret:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from postern.cli.nouns import AGENT
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import Connection
+from postern.client.shapes import Row
 from postern.domain.agent import AgentMode
 from postern.domain.connection import TERMINAL, protocol_of
 from postern.domain.text import one_line
 
 
-def warn(api: Client, connection: Connection) -> None:
+def warn(api: Client, connection: Row) -> None:
     """On standard error, where it has a command and the gateway's own agent is to run it, which runs none."""
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         return
-    agent = next((one for one in api.agents.list() if one["id"] == connection["agent_id"]), None)
+    agents = api.collection(*AGENT.path).everything()["data"]
+    agent = next((one for one in agents if one["id"] == connection["agent_id"]), None)
     if agent is None or agent["mode"] != AgentMode.GATEWAY or api.serverinfo().get("gateway_commands", True):
         return
     name = one_line(connection["name"])

@@ -8,14 +8,11 @@ from typing import cast
 from postern.client.authentication import Authentication, Ticket
 from postern.client.http import Http
 from postern.client.resources import (
-    Agents,
     Collection,
-    Connections,
     Credentials,
-    GuardRails,
-    MaskingRules,
     Reports,
     Reviews,
+    RunbookRepositories,
     Runbooks,
     SecondFactors,
     Sessions,
@@ -23,8 +20,9 @@ from postern.client.resources import (
 )
 from postern.client.runbook_runs import RunbookRuns
 from postern.client.shapes import ServerInfo, User
+from postern.domain.agent import AgentMode
 from postern.domain.secret import Secret
-from postern.errors import Denied
+from postern.errors import Conflict, Denied, NotFound
 
 
 class Client:
@@ -33,11 +31,8 @@ class Client:
     def __init__(self, http: Http) -> None:
         self.http = http
         self.authentication = Authentication(http)
-        self.agents = Agents(http)
-        self.connections = Connections(http)
+        self.connections = self.collection("connections")
         self.credentials = Credentials(http)
-        self.guardrails = GuardRails(http)
-        self.masking_rules = MaskingRules(http)
         self.reports = Reports(http)
         self.reviews = Reviews(http)
         self.runbooks = Runbooks(http)
@@ -65,7 +60,20 @@ class Client:
 
     def collection(self, *parts: str) -> Collection:
         """What is listed below a path, such as `("users", "groups")`."""
-        return Collection(self.http, *parts)
+        kind = RunbookRepositories if parts == ("runbooks", "configurations") else Collection
+        return kind(self.http, *parts)
+
+    def default_agent_id(self) -> str:
+        """Return the agent of a connection that names none: the gateway's own, or the only one. Raises NotFound,
+        Conflict."""
+        agents = self.collection("agents").everything()["data"]
+        own = [agent for agent in agents if agent["mode"] == AgentMode.GATEWAY] or agents
+        if not own:
+            raise NotFound("this gateway has no agent yet, so nothing can reach a target")
+        if len(own) > 1:
+            names = ", ".join(agent["name"] for agent in own)
+            raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
+        return str(own[0]["id"])
 
     def userinfo(self) -> User:
         return cast(User, self.http.call("GET", "/userinfo"))

@@ -1,4 +1,5 @@
-"""One small class for each resource of the API. Names or ids may be given wherever the API takes both."""
+"""The API's resources: `Collection` for all that are listed, created, changed and deleted, and a class for each part
+of the API that works in another way."""
 
 from __future__ import annotations
 
@@ -6,29 +7,16 @@ import base64
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, cast
 from urllib.parse import quote
 
 from postern.client.http import Http
-from postern.client.shapes import (
-    Agent,
-    Connection,
-    Credential,
-    EventTriple,
-    ExecResult,
-    GuardRail,
-    IssuedCredential,
-    MaskedSamples,
-    MaskingRule,
-    Review,
-    Row,
-    RowPage,
-    Session,
-    SessionPage,
-)
-from postern.domain.agent import AgentMode
+from postern.client.shapes import EventTriple, ExecResult, Review, Row, RowPage, Session, SessionPage
+from postern.domain.connection import is_identifier
 from postern.domain.secret import Secret
-from postern.errors import Conflict, NotFound
+from postern.errors import NotFound
 
 PAGE = 100  # rows; the most that the API gives at once
 
@@ -46,154 +34,17 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-class Connections:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def list(self, **filters: str | None) -> list[Connection]:
-        """Filters of the API: name, type, subtype, search, tag_selector, agent_id."""
-        return cast("list[Connection]", self._http.all("/connections", query=filters))
-
-    def get(self, name: str) -> Connection:
-        return cast(Connection, self._http.call("GET", _path("connections", name)))
-
-    def access(self, name: str, user: str | None = None) -> Row:
-        """Why somebody, oneself when None, may use it or not."""
-        return cast(Row, self._http.call("GET", _path("connections", name, "access"), query={"user": user}))
-
-    def test(self, name: str) -> Row:
-        """A real login to the target. Raises Malformed with the reason when that fails."""
-        return cast(Row, self._http.call("GET", _path("connections", name, "test")))
-
-    def databases(self, name: str) -> Row:
-        return cast(Row, self._http.call("GET", _path("connections", name, "databases")))
-
-    def tables(self, name: str, *, database: str | None, schema: str | None) -> Row:
-        query = {"database": database, "schema": schema}
-        return cast(Row, self._http.call("GET", _path("connections", name, "tables"), query=query))
-
-    def columns(self, name: str, table: str, *, database: str | None, schema: str | None) -> Row:
-        query = {"table": table, "database": database, "schema": schema}
-        return cast(Row, self._http.call("GET", _path("connections", name, "columns"), query=query))
-
-    def host_keys(self, name: str) -> builtins.list[Row]:
-        return cast("builtins.list[Row]", self._http.all(_path("connections", name, "hostkeys")))
-
-    def forget_host_keys(self, name: str) -> None:
-        self._http.call("DELETE", _path("connections", name, "hostkeys"))
-
-    def create(self, body: dict[str, Any]) -> Connection:
-        return cast(Connection, self._http.call("POST", "/connections", body=body))
-
-    def update(self, name: str, body: dict[str, Any]) -> Connection:
-        """Only the fields given are changed."""
-        return cast(Connection, self._http.call("PATCH", _path("connections", name), body=body))
-
-    def delete(self, name: str) -> None:
-        self._http.call("DELETE", _path("connections", name))
-
-
-class Agents:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def list(self) -> list[Agent]:
-        return cast("list[Agent]", self._http.all("/agents"))
-
-    def id_of(self, name_or_id: str | None) -> str:
-        """None is `default`. Raises NotFound, Conflict."""
-        if name_or_id is None:
-            return self.default()
-        return str(cast("Agent", self._http.call("GET", _path("agents", name_or_id)))["id"])
-
-    def default(self) -> str:
-        """The id of the agent that a connection gets when none is named: the gateway's own, or the only one.
-
-        Raises NotFound, Conflict."""
-        found = self.list()
-        own = [agent for agent in found if agent["mode"] == AgentMode.GATEWAY] or found
-        if not own:
-            raise NotFound("this gateway has no agent yet, so nothing can reach a target")
-        if len(own) > 1:
-            names = ", ".join(agent["name"] for agent in own)
-            raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
-        return own[0]["id"]
-
-
 class Credentials:
+    """Credentials of connections, for native clients."""
+
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def list(self, connection: str) -> list[Credential]:
-        return cast("list[Credential]", self._http.all(_path("connections", connection, "credentials")))
-
-    def issue(self, connection: str, seconds: int | None = None) -> IssuedCredential:
-        """`seconds` is its life; None leaves that to the gateway."""
+    def issue(self, connection: str, seconds: int | None = None) -> Row:
+        """Issue a credential that is valid for so many seconds; None leaves that to the gateway."""
         body = {} if seconds is None else {"access_duration_seconds": seconds}
         path = _path("connections", connection, "credentials")
-        return cast(IssuedCredential, self._http.call("POST", path, body=body))
-
-    def revoke(self, connection: str, credential_id: str) -> None:
-        self._http.call("POST", _path("connections", connection, "credentials", credential_id, "revoke"))
-
-
-class GuardRails:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def list(self) -> list[GuardRail]:
-        return cast("list[GuardRail]", self._http.all("/guardrails"))
-
-    def get(self, rule_id: str) -> GuardRail:
-        return cast(GuardRail, self._http.call("GET", _path("guardrails", rule_id)))
-
-    def create(self, body: dict[str, Any]) -> GuardRail:
-        return cast(GuardRail, self._http.call("POST", "/guardrails", body=body))
-
-    def update(self, rule_id: str, body: dict[str, Any]) -> GuardRail:
-        return cast(GuardRail, self._http.call("PUT", _path("guardrails", rule_id), body=body))
-
-    def delete(self, rule_id: str, *, force: bool = False) -> None:
-        """`force`: also one that applies to connections. Raises Conflict."""
-        self._http.call("DELETE", _path("guardrails", rule_id), query={"force": "true"} if force else None)
-
-    def presets(self) -> builtins.list[dict[str, Any]]:
-        return cast("builtins.list[dict[str, Any]]", self._http.call("GET", "/guardrails/presets"))
-
-    def test(self, body: dict[str, Any]) -> dict[str, Any]:
-        return cast("dict[str, Any]", self._http.call("POST", "/guardrails/test", body=body))
-
-    def simulate(self, rule_id: str | None, body: dict[str, Any]) -> AbstractContextManager[Iterator[str]]:
-        """Lines of JSON: progress, and the result at last. None: of the draft in the body alone."""
-        path = "/guardrails/simulate" if rule_id is None else _path("guardrails", rule_id, "simulate")
-        return self._http.lines(path, body=body)
-
-
-class MaskingRules:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def list(self) -> list[MaskingRule]:
-        return cast("list[MaskingRule]", self._http.all("/datamasking-rules"))
-
-    def get(self, rule_id: str) -> MaskingRule:
-        return cast(MaskingRule, self._http.call("GET", _path("datamasking-rules", rule_id)))
-
-    def create(self, body: dict[str, Any]) -> MaskingRule:
-        return cast(MaskingRule, self._http.call("POST", "/datamasking-rules", body=body))
-
-    def update(self, rule_id: str, body: dict[str, Any]) -> MaskingRule:
-        return cast(MaskingRule, self._http.call("PUT", _path("datamasking-rules", rule_id), body=body))
-
-    def delete(self, rule_id: str, *, force: bool = False) -> None:
-        """`force`: also one that applies to connections. Raises Conflict."""
-        self._http.call("DELETE", _path("datamasking-rules", rule_id), query={"force": "true"} if force else None)
-
-    def presets(self) -> builtins.list[Row]:
-        return cast("builtins.list[Row]", self._http.call("GET", "/datamasking-rules/presets"))
-
-    def test(self, body: dict[str, Any]) -> MaskedSamples:
-        return cast(MaskedSamples, self._http.call("POST", "/datamasking-rules/test", body=body))
+        return cast(Row, self._http.call("POST", path, body=body))
 
 
 class Reports:
@@ -414,12 +265,69 @@ class SshLogins:
         return cast(Row, self._http.call("POST", "/sshlogins/confirm", body=body))
 
 
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """How to find an item that the API addresses in one way only, or cannot return alone.
+
+    `keys` are the fields that a user may give, `address` the field that the route takes.
+    """
+
+    noun: str
+    keys: tuple[str, ...] = ("name", "id")
+    address: str = "id"
+    has_get: bool = True
+
+
+# Collections whose routes do not take names and ids alike. The client lists them to find an item. Delete a line when
+# its routes take both, and `_Lookup` with the last line.
+_LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
+    ("integrations", "tracker", "issuetemplates"): _Lookup("issue template"),
+    ("machineidentities",): _Lookup("machine identity", address="name"),
+    ("orgs",): _Lookup("organisation", has_get=False),
+    ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
+    ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
+    ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
+    ("users", "groups"): _Lookup("group", address="name", has_get=False),
+}
+
+
+class Change(StrEnum):
+    """How a collection's route changes only some fields of an item."""
+
+    PATCH = "PATCH"
+    PUT = "PUT"  # the fields that are left out stay as they are
+    READ_AND_PUT = "read and PUT"  # the route replaces the whole item
+
+
+_CHANGES: Mapping[tuple[str, ...], Change] = {
+    ("connections",): Change.PATCH,
+    ("sinks",): Change.PATCH,
+    ("access-requests", "rules"): Change.PATCH,
+    ("access-rules",): Change.PATCH,
+    ("sshauthorities",): Change.PATCH,
+    ("datamasking-rules",): Change.PATCH,
+    ("guardrails",): Change.PATCH,
+    ("runbooks", "rules"): Change.PATCH,
+    ("integrations", "tracker", "issuetemplates"): Change.READ_AND_PUT,
+    ("runbooks", "configurations"): Change.READ_AND_PUT,
+}
+
+
+def _change_of(parts: tuple[str, ...]) -> Change:
+    """Return how to change an item of the collection at this path. Return PATCH for all once every route merges."""
+    return _CHANGES.get(parts, Change.PUT)
+
+
 class Collection:
-    """A resource with the API's one list style, below a path. Rows are the API's answers as they came."""
+    """A resource with the API's one list style, below a path. Rows are the API's answers as they came.
+
+    A key is a name or an id, whichever the API's routes take.
+    """
 
     def __init__(self, http: Http, *parts: str) -> None:
         self._http = http
         self._parts = parts
+        self._lookup = _LOOKUPS.get(parts[-1:] if parts[-1:] == ("sshkeys",) else parts)  # those of a user, too
 
     def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
         query = {"limit": limit, "offset": offset, **filters}
@@ -431,21 +339,85 @@ class Collection:
         return {"data": rows, "total": len(rows), "has_next_page": False}
 
     def get(self, key: str) -> Row:
-        return cast(Row, self._http.call("GET", _path(*self._parts, key)))
+        if self._lookup is not None and not self._lookup.has_get and not self._is_own_organisation(key):
+            return self._find(self._lookup, key)
+        return cast(Row, self._http.call("GET", self._item(key)))
 
     def create(self, body: Row) -> Row:
         return cast(Row, self._http.call("POST", _path(*self._parts), body=body))
 
-    def update(self, key: str, body: Row) -> Row:
-        """What is left out stays as it is."""
-        return cast(Row, self._http.call("PUT", _path(*self._parts, key), body=body))
+    def update(self, key: str, changes: Row) -> Row:
+        """Change these fields; what is left out stays as it is."""
+        match _change_of(self._parts):
+            case Change.PATCH:
+                return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
+            case Change.PUT:
+                return self.replace(key, changes)
+            case Change.READ_AND_PUT:
+                current = self.get(key)
+                return self.replace(str(current.get("id", key)), {**current, **changes})
 
-    def delete(self, key: str) -> None:
-        self._http.call("DELETE", _path(*self._parts, key))
+    def replace(self, key: str, body: Row) -> Row:
+        return cast(Row, self._http.call("PUT", self._item(key), body=body))
 
-    def act(self, *parts: str, body: Row | None = None, method: str = "POST", **query: Any) -> Any:
-        """What is below a row, such as `("ann", "setup-link")`."""
-        return self._http.call(method, _path(*self._parts, *parts), body=body, query=query or None)
+    def delete(self, key: str, **query: str) -> Row | None:
+        return cast("Row | None", self._http.call("DELETE", self._item(key), query=query or None))
+
+    def act(self, key: str, *parts: str, body: Row | None = None, method: str = "POST", **query: Any) -> Any:
+        """Call what is below a row, such as `("ann", "setup-link")`."""
+        return self._http.call(method, self._item(key, *parts), body=body, query=query or None)
+
+    def call(self, *parts: str, body: Row | None = None, method: str = "POST") -> Any:
+        """Call what is below the collection itself, such as `("presets",)`."""
+        return self._http.call(method, _path(*self._parts, *parts), body=body)
+
+    def lines(self, *parts: str, body: Row) -> AbstractContextManager[Iterator[str]]:
+        """POST below the collection, and iterate over the lines of the answer as they come."""
+        return self._http.lines(_path(*self._parts, *parts), body=body)
 
     def below(self, *parts: str) -> Collection:
         return Collection(self._http, *self._parts, *parts)
+
+    def _item(self, key: str, *parts: str) -> str:
+        return _path(*self._parts, self._address(key), *parts)
+
+    def _address(self, key: str) -> str:
+        """Return what the API's routes take for this item. Raises NotFound."""
+        if self._lookup is None or self._is_own_organisation(key):
+            return key
+        if self._lookup.address != "id" and not is_identifier(key):
+            return key
+        try:
+            return str(self._find(self._lookup, key)[self._lookup.address])
+        except NotFound:
+            if is_identifier(key):
+                return key  # an id that the list does not show; the API decides
+            raise
+
+    def _is_own_organisation(self, key: str) -> bool:
+        return (self._parts, key) == (("orgs",), "self")
+
+    def _find(self, lookup: _Lookup, key: str) -> Row:
+        """Return the listed item; a name wins over an id of the same spelling. Raises NotFound."""
+        rows = self.everything()["data"]
+        for field in lookup.keys:
+            for row in rows:
+                if row[field] == key:
+                    return row
+        raise NotFound(f"there is no {lookup.noun} {key!r}")
+
+
+class RunbookRepositories(Collection):
+    """The repositories of runbooks, which the API lists in one answer without pages."""
+
+    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
+        rows = self.everything()["data"]
+        end = len(rows) if limit is None else offset + limit
+        return {"data": rows[offset:end], "total": len(rows), "has_next_page": end < len(rows)}
+
+    def everything(self, **filters: Any) -> RowPage:
+        try:
+            rows = self._http.call("GET", _path(*self._parts))["repositories"]
+        except NotFound:
+            rows = []
+        return {"data": rows, "total": len(rows), "has_next_page": False}

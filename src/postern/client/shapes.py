@@ -4,88 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-
-class Agent(TypedDict):
-    id: str
-    name: str
-    mode: str
-    status: str
-
-
-class Connection(TypedDict):
-    """Spec 2.1; only what this client looks into, the rest is passed on as it came."""
-
-    id: str
-    name: str
-    type: str
-    subtype: str
-    status: str
-    agent_id: str
-    agent_name: NotRequired[str]  # this and the next three are not told by gateways of earlier versions
-    target: NotRequired[dict[str, str]]
-    target_status: NotRequired[str]
-    last_test: NotRequired[dict[str, Any] | None]
-    command: list[str] | None
-    connection_tags: dict[str, str] | None
-    default_database: str | None
-    access_mode_connect: str
-    access_mode_exec: str
-    secret: dict[str, str | None] | None
-    redact_enabled: bool
-    redact_types: list[str] | None
-    guardrail_rules: list[str] | None
-    guardrails_advisory: bool
-    warnings: list[str]
-
-
-class Credential(TypedDict):
-    id: str
-    username: str
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    status: NotRequired[str]  # not told by gateways of earlier versions
-
-
-class IssuedCredential(Credential):
-    """The only answer that holds the password."""
-
-    password: str
-    host: str
-    port: int
-    database: str | None
-
-
-class GuardRail(TypedDict):
-    """Spec 2.5."""
-
-    id: str
-    name: str
-    description: str
-    connection_ids: list[str]
-    input: dict[str, Any] | None
-    output: dict[str, Any] | None
-    notices: NotRequired[list[str]]
-
-
-class MaskingRule(TypedDict):
-    id: str
-    name: str
-    description: str
-    connection_ids: list[str]
-    supported_entity_types: list[dict[str, Any]]
-    custom_entity_types: list[dict[str, Any]]
-    columns: list[str]
-    score_threshold: float
-    strategy: str
-    strictness: str
-
-
-class MaskedSamples(TypedDict):
-    texts: list[str]
-    rows: list[list[str | None]]
-    info_types: dict[str, int]
-
+Row = dict[str, Any]  # a resource of the API, as it answers it
+Connection = Row
+IssuedCredential = Row
 
 # (milliseconds since the session's start, "i" | "o" | "e", base64 content)
 EventTriple = tuple[float, str, str]
@@ -156,12 +77,13 @@ class SessionPage(TypedDict):
 
 class ExecResult(TypedDict):
     """`output_status` is success, failed, running or waiting; `execution_time` in milliseconds. `stdout` and `stderr`
-    only of a command."""
+    only of a command. `output_streams` is None or missing where `output` does not have all that the script printed."""
 
     session_id: str
     output: str | None
     stdout: NotRequired[str | None]
     stderr: NotRequired[str | None]
+    output_streams: NotRequired[list[tuple[str, int]] | None]
     output_status: str
     exit_code: int | None
     error: dict[str, Any] | None
@@ -182,8 +104,6 @@ class ServerInfo(TypedDict):
     api_url: str
     postgres_host: str
     postgres_port: int
-    mysql_host: NotRequired[str]
-    mysql_port: NotRequired[int]
     ssh_host: NotRequired[str]
     ssh_port: NotRequired[int]
     tunnel_url: str
@@ -209,9 +129,6 @@ class Device(TypedDict):
     verification_url_complete: str
     expires_in: int
     interval: int
-
-
-Row = dict[str, Any]
 
 
 class RowPage(TypedDict):

@@ -24,6 +24,8 @@ class AccessRule:
     connection_tags: Mapping[str, str] = field(default_factory=dict)
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
 
     def covers(self, connection: Connection) -> bool:
         """Whether it is about this connection, for whomever."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from postern.domain.secret import Secret
 from postern.errors import Invalid
+from postern.protocols.registry import PROTOCOLS
 
 MAX_ARGUMENTS = 256
 MAX_BYTES = 96 * 1024  # of all arguments, and of all variables: what a tunnel's message and Linux take
@@ -27,7 +28,7 @@ _LOADERS = frozenset(
 _LOADER_PREFIXES = (
     *("LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "XDG_", "LESS", "GIT_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_"),
     *("NODE_", "NPM_", "LUA_", "PHP_INI", "JAVA_TOOL", "SSL_", "AWS_ENDPOINT", "AWS_C", "AWS_S", "POSTERN_"),
-    *("PSQL", "PGHOST", "PGPORT", "PGSERVICE", "PGSYSCONF", "PGOPTIONS", "PGSSL", "MYSQL_", "LIBMYSQL"),
+    *(prefix for spec in PROTOCOLS.values() for prefix in spec.unsafe_variables),
 )
 _LOADER_ENDINGS = ("PAGER", "EDITOR", "VISUAL", "_PROXY", "_OPTIONS", "_OPTS", "_PRELOAD")
 

@@ -15,6 +15,7 @@ from postern.domain.reference import Reference
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Invalid
+from postern.protocols.registry import COMMAND_PROTOCOL, PROTOCOLS, SSH_PROTOCOL
 
 
 class ConnectionType(StrEnum):
@@ -42,10 +43,15 @@ class ConnectionStatus(StrEnum):
     OFFLINE = "offline"
 
 
+def _own_subtypes(kind: str) -> frozenset[str]:
+    """Return the subtypes of this connection type that have a protocol of their own."""
+    return frozenset(spec.name for spec in PROTOCOLS.values() if spec.type == kind)
+
+
 SUBTYPES: Mapping[ConnectionType, frozenset[str]] = {
-    ConnectionType.DATABASE: frozenset({"postgres", "mysql", "mongodb", "mssql", "oracledb"}),
-    ConnectionType.APPLICATION: frozenset({"tcp", "ssh", "httpproxy"}),
-    ConnectionType.CUSTOM: frozenset({"dynamodb", "cloudwatch"}),
+    ConnectionType.DATABASE: _own_subtypes("database") | {"mongodb", "mssql", "oracledb"},
+    ConnectionType.APPLICATION: _own_subtypes("application") | {"tcp", "httpproxy"},
+    ConnectionType.CUSTOM: _own_subtypes("custom") | {"dynamodb", "cloudwatch"},
 }
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[.-]?[A-Za-z0-9_])*")
@@ -55,10 +61,11 @@ _SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
 MAX_TAGS = 10
 MAX_LIST, MAX_TEXT = 100, 1_000  # entries, and characters of each
 # The subtypes whose own protocol is spoken, and what is spoken with any other that has a command.
-SPOKEN = frozenset({"postgres", "mysql", "ssh"})
-TERMINAL = "terminal"
-SSH = "ssh"
-TEXTUAL = frozenset({TERMINAL, SSH})  # what is shown there is text without rows, and a shell may read what is asked
+SPOKEN = frozenset(spec.name for spec in PROTOCOLS.values() if spec.type)
+TERMINAL = COMMAND_PROTOCOL
+SSH = SSH_PROTOCOL
+# What is shown there is text without rows, and a shell may read what is asked.
+TEXTUAL = frozenset(spec.name for spec in PROTOCOLS.values() if spec.is_textual)
 OF_VALUES = SPOKEN - TEXTUAL
 OWN_PREFIX = "POSTERN_"
 DATABASE_KEY = "envvar:DB"
@@ -258,7 +265,9 @@ class Connection:
     @property
     def default_database(self) -> str | None:
         """The secret attribute `DB` (spec 2.1), for database connections."""
+        if self.type is not ConnectionType.DATABASE:
+            return None
         value = self.secret.get(DATABASE_KEY)
-        if self.type is not ConnectionType.DATABASE or value is None or value.reveal().startswith("_"):
+        if value is None or value.reveal().startswith("_"):
             return None
         return base64.b64decode(value.reveal()).decode()

@@ -99,6 +99,7 @@ class GuardRail:
     connection_ids: tuple[UUID, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
 
     @property
     def judges_statements(self) -> bool:

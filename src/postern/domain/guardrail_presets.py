@@ -8,6 +8,7 @@ from postern.domain.connection import SSH, TERMINAL
 from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
+from postern.protocols.registry import PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,10 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "files-and-programs",
         "Refuses statements and functions that read or write files of the server or run programs on it.",
-        ("postgres",),
+        tuple(spec.name for spec in PROTOCOLS.values() if spec.file_functions),
         input=(
             _statements("no administration", Effect.ADMIN),
-            _functions(
-                "functions of files",
-                *("pg_read_file()", "pg_read_binary_file()", "pg_ls_dir()", "pg_stat_file()", "lo_import()"),
-                *("lo_export()", "pg_file_write()", "dblink()", "dblink_exec()", "dblink_connect()"),
-            ),
+            _functions("functions of files", *(name for spec in PROTOCOLS.values() for name in spec.file_functions)),
         ),
     ),
     Preset(

@@ -266,6 +266,7 @@ class MaskingRule:
     connection_ids: tuple[UUID, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
 
     @property
     def types(self) -> frozenset[InfoType]:

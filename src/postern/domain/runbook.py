@@ -184,6 +184,8 @@ class RunbookRule:
     nowhere: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
 
     def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from postern.errors import Invalid
+from postern.protocols.registry import PROTOCOLS
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -32,7 +33,7 @@ class Endpoint:
 
 
 # What native clients speak on ports of their own, and what people call it.
-NATIVE: Mapping[str, str] = {"postgres": "PostgreSQL", "mysql": "MySQL", "ssh": "SSH"}
+NATIVE: Mapping[str, str] = {spec.name: spec.title for spec in PROTOCOLS.values() if spec.port_setting}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class SshAuthority:
     name: str
     key: PublicKey
     created_at: datetime
+    updated_at: datetime | None = None
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)

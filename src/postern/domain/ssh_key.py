@@ -74,7 +74,7 @@ def public_key(given: str, field: str = "public_key") -> PublicKey:
     if "-cert-v01@" in algorithm:
         raise Invalid(
             f"{field}: this is a certificate; give the key itself, or have an administrator add who signed it: "
-            "postern admin ssh-authorities add",
+            "postern admin ssh-authorities create",
             field=field,
         )
     if algorithm not in _SHAPES:

@@ -1,6 +1,6 @@
 """The keys that a connection's `secret` has for each subtype: which must be there, and which are not secret.
 
-This is the only place that says so. Agents read these keys when they dial a target; a key that is not here would be
+The specs of protocols name them. Agents read these keys when they dial a target; a key that no spec names would be
 ignored, so it is refused when the connection is saved.
 """
 
@@ -9,70 +9,37 @@ from __future__ import annotations
 import base64
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
 from postern.errors import Invalid
+from postern.protocols.registry import PROTOCOLS
+from postern.protocols.spec import TargetKeys
 
 # Other names of a subtype, as clients and drivers spell it. The canonical one is stored.
-ALIASES: Mapping[str, str] = {"postgresql": "postgres", "mariadb": "mysql"}
+ALIASES: Mapping[str, str] = {alias: spec.name for spec in PROTOCOLS.values() for alias in spec.aliases}
 
-
-@dataclass(frozen=True, slots=True)
-class TargetKeys:
-    """The keys of one subtype. `readable` ones are shown to administrators; every other value is write-only. `port` is
-    where such a target listens when the key PORT is left out."""
-
-    port: int
-    required: tuple[str, ...]
-    readable: tuple[str, ...]
-    private: tuple[str, ...]
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        return self.readable + self.private
-
-
-_DATABASE = TargetKeys(
-    port=5432,
-    required=("HOST", "USER"),
-    readable=("HOST", "PORT", "USER", "DB", "SSLMODE"),
-    private=("PASS", "SSLROOTCERT"),
-)
-_MYSQL = replace(_DATABASE, port=3306)
-_SSH = TargetKeys(
-    port=22,
-    required=("HOST", "USER"),
-    readable=("HOST", "PORT", "USER"),
-    private=(
-        "PASS",
-        "PRIVATE_KEY",
-        "AUTHORIZED_SERVER_KEYS",
-        "PRIVATE_KEY_PASS",
-        "SSH_AUTH_SOCK",
-        "PUBLIC_KEY",
-        "HOST_KEYS",
-    ),
-)
 # Subtypes that are missing here have no protocol of their own yet: their keys go to a command, which may want any.
-TARGET_KEYS: Mapping[str, TargetKeys] = {"postgres": _DATABASE, "mysql": _MYSQL, "ssh": _SSH}
+TARGET_KEYS: Mapping[str, TargetKeys] = {spec.name: spec.keys for spec in PROTOCOLS.values() if spec.keys is not None}
 
 # What other tools call the same thing; spellings that are merely close are found by comparison.
 _SYNONYMS: Mapping[str, str] = {
-    **dict.fromkeys(("HOSTNAME", "ADDRESS", "SERVER", "PGHOST", "MYSQL_HOST", "DB_HOST"), "HOST"),
-    **dict.fromkeys(("PGPORT", "DB_PORT", "MYSQL_TCP_PORT"), "PORT"),
-    **dict.fromkeys(("USERNAME", "LOGIN", "PGUSER", "DB_USER", "MYSQL_USER", "ACCOUNT"), "USER"),
-    **dict.fromkeys(
-        ("PASSWORD", "PASSWD", "PWD", "SECRET", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "DB_PASSWORD", "MYSQL_PASSWORD"),
-        "PASS",
-    ),
-    **dict.fromkeys(("DATABASE", "DBNAME", "DB_NAME", "SCHEMA", "PGDATABASE", "MYSQL_DATABASE"), "DB"),
-    **dict.fromkeys(("SSL", "TLS", "SSL_MODE", "TLSMODE", "TLS_MODE", "PGSSLMODE"), "SSLMODE"),
-    **dict.fromkeys(("CA", "CACERT", "SSLCA", "SSL_CA", "ROOTCERT", "SSL_ROOT_CERT", "PGSSLROOTCERT"), "SSLROOTCERT"),
-    **dict.fromkeys(("KEY", "SSH_KEY", "IDENTITY", "IDENTITY_FILE", "KEY_FILE"), "PRIVATE_KEY"),
+    **dict.fromkeys(("HOSTNAME", "ADDRESS", "SERVER", "DB_HOST"), "HOST"),
+    **dict.fromkeys(("DB_PORT",), "PORT"),
+    **dict.fromkeys(("USERNAME", "LOGIN", "DB_USER", "ACCOUNT"), "USER"),
+    **dict.fromkeys(("PASSWORD", "PASSWD", "PWD", "SECRET", "DB_PASS", "DB_PASSWORD"), "PASS"),
+    **dict.fromkeys(("DATABASE", "DBNAME", "DB_NAME", "SCHEMA"), "DB"),
+    **dict.fromkeys(("SSL", "TLS", "SSL_MODE", "TLSMODE", "TLS_MODE"), "SSLMODE"),
+    **dict.fromkeys(("CA", "CACERT", "SSLCA", "SSL_CA", "ROOTCERT", "SSL_ROOT_CERT"), "SSLROOTCERT"),
+    **dict.fromkeys(("KEY", "IDENTITY", "IDENTITY_FILE", "KEY_FILE"), "PRIVATE_KEY"),
     **dict.fromkeys(("PASSPHRASE", "KEY_PASS", "KEYPASS"), "PRIVATE_KEY_PASS"),
     **dict.fromkeys(("KNOWN_HOSTS", "HOST_KEY"), "HOST_KEYS"),
+    **{
+        variable: key
+        for spec in PROTOCOLS.values()
+        for key, variables in spec.variables.items()
+        for variable in variables
+    },
 }
 
 

@@ -2,8 +2,8 @@
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
-                         and "protocol", what its client speaks there (postgres where it is left out); with "terminal"
-                         for each run of a command (gateway/command.py); with "reason" and
+                         and "protocol", what its client speaks there (DEFAULT_PROTOCOL where it is left out); with
+                         "terminal" for each run of a command (gateway/command.py); with "reason" and
                          "duration", in seconds, for those who have to agree (gateway/held_logins.py), and with
                          "tracker_fields", texts by name, for the issue that the session opens
 
@@ -27,8 +27,10 @@ from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
+from postern.gateway.protocols import Carrier
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.wanted import Wanted, asked_for, fields_of
+from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
@@ -47,15 +49,6 @@ class Enrolment(Protocol):
         """Raises Unauthenticated."""
 
 
-class Carrier(Protocol):
-    """Takes clients of one protocol to a connection by its name."""
-
-    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None: ...
-
-    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client in its own protocol why it cannot log in."""
-
-
 class Runner(Protocol):
     """Takes clients to a connection's command."""
 
@@ -70,6 +63,7 @@ class TunnelDoor:
 
     def __init__(
         self,
+        *,
         worker: str,
         authentication: Authentication,
         agents: Enrolment,
@@ -161,7 +155,7 @@ class TunnelDoor:
             mux.data_received(rest)
 
     def _carrier(self, request: Message) -> Carrier:
-        protocol = request.get("protocol", "postgres")
+        protocol = request.get("protocol", DEFAULT_PROTOCOL)
         carrier = self._carriers.get(protocol) if isinstance(protocol, str) else None
         if carrier is None:
             raise ProtocolViolation(

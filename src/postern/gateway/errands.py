@@ -14,11 +14,11 @@ from postern.domain.permit import Permit
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
-from postern.gateway.spoken import SPOKEN
+from postern.gateway.query_spec import QUERY_SPECS
 from postern.protocols.asking import Catalogue, Row, TargetRefused
 from postern.relay.target import Dialer, Start, Target
 from postern.services.errands import RUN, Errands
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 
@@ -115,15 +115,16 @@ class ErrandRuns:
             return _away(f"the target of {name!r} closed the connection")
 
     async def _ask(self, errand: Errand, permit: Permit) -> ErrandAnswer:
-        spoken = SPOKEN.get(permit.connection.protocol)
-        by_login = spoken is not None and spoken.tested_by_login and errand.kind is ErrandKind.TEST
-        if spoken is None or (spoken.catalogue is None and not by_login):
+        spec = QUERY_SPECS.get(permit.connection.protocol)
+        catalogue = None if spec is None else spec.catalogue()
+        by_login = spec is not None and spec.tested_by_login and errand.kind is ErrandKind.TEST
+        if spec is None or (catalogue is None and not by_login):
             return _failed(f"targets of subtype {permit.connection.subtype!r} cannot be asked what they have")
-        start = Start(errand.arguments.get("database"), spoken.parameters(f"postern {errand.kind}"))
+        start = Start(errand.arguments.get("database"), spec.parameters(f"postern {errand.kind}"))
         target = await self._dialer.dial(permit, start, uuid4())
         finished = False
         try:
-            answer = await self._answer_of(spoken.catalogue, errand, target)
+            answer = await self._answer_of(catalogue, errand, target)
             finished = True
             return answer
         finally:

@@ -21,14 +21,14 @@ from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.opening import EndedEarly, Opening
-from postern.gateway.spoken import SPOKEN
+from postern.gateway.query_spec import QUERY_SPECS
 from postern.gateway.traces import about, over, session_span
 from postern.interception.events import Note
 from postern.protocols.asking import Script, TargetRefused
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.sessions import Sessions
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 from postern.transport.memory import MemoryTransport
 
 log = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class Executions:
             is_away = isinstance(error, Unavailable) and not isinstance(error, TargetRefused)
             await self._engine.close(opened, EndReason.FAILED, exit_code=AWAY if is_away else 1)
             return
-        script = SPOKEN[permit.connection.protocol].script(session.script or "")
+        script = QUERY_SPECS[permit.connection.protocol].script(session.script or "")
         client = _ScriptClient(script)
         stream = StreamHandshake()
         stream.connection_made(client.transport)
@@ -164,4 +164,4 @@ def _start(permit: Permit, invocation: Invocation) -> Start:
     if permit.connection.protocol in TEXTUAL:
         environment = {name: value.reveal() for name, value in invocation.environment.items()}
         return Start(arguments=invocation.arguments, environment=environment)
-    return Start(parameters=SPOKEN[permit.connection.protocol].parameters(f"postern {permit.principal.email}"))
+    return Start(parameters=QUERY_SPECS[permit.connection.protocol].parameters(f"postern {permit.principal.email}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -15,9 +15,9 @@ from postern.domain.permit import Permit
 from postern.domain.review import MAX_INPUT, Choice, Review, ReviewEvent, ReviewStatus
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
-from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.looks import Looks
 from postern.gateway.parse_slots import Busy, ParseSlots, loop_slot, process_slots
+from postern.gateway.row_counts import HeldStatement, RowCounts
 from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
 from postern.protocols.base import Standing
@@ -28,7 +28,7 @@ from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Signals
+from postern.store.ports.common import Signals
 
 log = logging.getLogger(__name__)
 
@@ -60,15 +60,15 @@ class HeldRequests:
         signals: Signals,
         address: Callable[[UUID], Awaitable[str]],
         *,
-        estimates: Estimates | None = None,
+        row_counts: Mapping[str, RowCounts] | None = None,
         processes: ParseSlots | None = None,
     ) -> None:
-        """`address` is where people decide on a review. Without `estimates` nobody is told how many rows a statement
+        """`address` is where people decide on a review. `row_counts` count, by protocol, the rows that a statement
         would touch."""
         self._asking = asking
         self._reviews = reviews
         self._address = address
-        self._estimates = estimates
+        self._row_counts = row_counts or {}
         self._processes = process_slots() if processes is None else processes
         self._loop_slot = loop_slot()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -162,10 +162,11 @@ class HeldRequests:
         self, review: Review, permit: Permit, start: Start, driver: Driver, parked: Parked
     ) -> asyncio.Task[None] | None:
         """Beside the waiting: nobody's decision is held up by it."""
-        if self._estimates is None:
+        counts = self._row_counts.get(permit.connection.protocol)
+        if counts is None:
             return None
         task = asyncio.get_running_loop().create_task(
-            self._count(self._estimates, review, permit, start, parked, driver.link.standing)
+            self._count(counts, review, permit, start, parked, driver.link.standing)
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -173,7 +174,7 @@ class HeldRequests:
 
     async def _count(
         self,
-        estimates: Estimates,
+        counts: RowCounts,
         review: Review,
         permit: Permit,
         start: Start,
@@ -181,12 +182,12 @@ class HeldRequests:
         standing: Standing,
     ) -> None:
         asked = [
-            Asked(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)
+            HeldStatement(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)
             for one in parked.request.operations
             if one.phase is RUN
         ]
         try:
-            found = await estimates.of(permit, start, asked, standing)
+            found = await counts.of(permit, start, asked, standing)
             if found is not None:
                 await self._reviews.estimated(review.id, found.shown())
         except PosternError as error:

@@ -29,7 +29,7 @@ from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.reviews.words import in_words, over
 from postern.services.sessions import Sessions
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

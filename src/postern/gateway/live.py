@@ -25,7 +25,7 @@ from postern.protocols.base import Side
 from postern.relay.driver import Driver
 from postern.services.access import Access
 from postern.services.identity.tries import neighbourhood
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from postern.errors import PosternError
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

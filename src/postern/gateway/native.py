@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from postern.domain.server import NATIVE, Endpoint, Listener
 from postern.errors import Misconfigured, PosternError
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

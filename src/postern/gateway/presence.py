@@ -16,7 +16,7 @@ from postern.gateway.tunnels import Tunnels
 from postern.services.agents import AgentChange, Agents
 from postern.services.relay_workers import RelayWorkers
 from postern.services.store_claim import StoreClaim
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from postern.domain.policy import needs_schema
 from postern.domain.target_schema import TargetSchema
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
-from postern.gateway.spoken import SPOKEN, catalogue_of
+from postern.gateway.query_spec import QUERY_SPECS, catalogue_of
 from postern.protocols.asking import Row, TargetRefused
 from postern.relay.target import Dialer, Start, Target
 
@@ -118,10 +118,10 @@ class TargetSchemas:
         return _Kept(None, None, time.monotonic() + _AGAIN, 0)
 
     async def _ask(self, permit: Permit, start: Start) -> tuple[TargetSchema, int]:
-        spoken = SPOKEN[permit.connection.protocol]
-        catalogue = spoken.catalogue
+        spec = QUERY_SPECS[permit.connection.protocol]
+        catalogue = spec.catalogue()
         assert catalogue is not None  # `asks` has looked
-        own = Start(start.database, spoken.parameters("postern schema"))
+        own = Start(start.database, spec.parameters("postern schema"))
         target = await self._dialer.dial(permit, own, uuid4())
         finished = False
         try:

@@ -14,7 +14,7 @@ from postern.domain.permit import Permit
 from postern.domain.violation import MAX_MESSAGE, MAX_RULE, MAX_STATEMENT, Done, Violation
 from postern.errors import PosternError
 from postern.interception.events import Operation
-from postern.store.ports import ViolationStore
+from postern.store.ports.telling import ViolationStore
 
 log = logging.getLogger(__name__)
 

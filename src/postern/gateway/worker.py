@@ -9,10 +9,8 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 from postern.domain.server import Endpoint, Listener
-from postern.errors import PosternError
 from postern.gateway.door import TunnelDoor
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
@@ -22,13 +20,14 @@ from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
 from postern.gateway.presence import Presence
+from postern.gateway.protocols import Closing, Gate
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.unclosed import Unclosed
 from postern.gateway.violations import Violations
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
-from postern.store.ports import Signals
+from postern.store.ports.common import Signals
 from postern.transport import websocket
 from postern.transport.certificates import Material
 
@@ -40,21 +39,12 @@ CLOSE_GRACE = 2.0
 HOOK_GRACE = 2.0  # for the hooks of sessions that end with it, less what their clients took
 
 
-class Gate(Protocol):
-    """Logs native clients of one protocol in."""
-
-    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None: ...
-
-    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
-        """Tell a client in its own protocol why it cannot log in."""
-
-
 class Worker:
-    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open. `leave` ends
-    connections of clients that outlive their links; it is told why."""
+    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
 
     def __init__(
         self,
+        *,
         settings: Settings,
         material: Material,
         gates: Mapping[str, Gate],
@@ -72,7 +62,6 @@ class Worker:
         server_configs: ServerConfigs,
         signals: Signals,
         recover: Callable[[], Awaitable[None]],
-        leave: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._links = links
@@ -95,7 +84,7 @@ class Worker:
             for name, gate in gates.items()
         }
         self._recover = recover
-        self._leave = leave
+        self._closing = [gate for gate in gates.values() if isinstance(gate, Closing)]
         self._context = material.server_context()
         self._certificate = der(material.certificate.read_bytes())
         self._stopping = asyncio.Event()
@@ -140,7 +129,8 @@ class Worker:
             await self._links.stop(STOP_GRACE)
             await self._hooks.stop(HOOK_GRACE - (time.monotonic() - began))
             self._door.close("the gateway is stopping")
-            self._leave("the gateway is stopping")
+            for gate in self._closing:
+                gate.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
             await self._violations.once()

@@ -68,6 +68,7 @@ class Operation(Event):
         values: tuple[bytes | None, ...] = (),
         truncated: bool = False,
         unread: str = "",
+        *,
         behind: bool = False,
         unsure: tuple[int, ...] = (),
         types: tuple[int, ...] = (),

@@ -12,7 +12,8 @@ from postern.domain.segment import Segment
 from postern.errors import Malformed
 from postern.recording import cipher
 from postern.recording.cipher import CHUNK, STEP, Cipher, Preamble
-from postern.store.ports import Blobs, SegmentKeys
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.recordings import Blobs
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

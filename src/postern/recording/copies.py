@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from postern.domain.segment import Segment
 from postern.recording.blob import read_pieces
-from postern.store.ports import Blobs, SegmentKeys
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.recordings import Blobs
 
 
 class StoredCopies:

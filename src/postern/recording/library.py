@@ -26,7 +26,7 @@ from postern.recording.rendering import Gap, Renderer, Replay, describe, describ
 from postern.recording.steps import AnswerReader, LineAnswers, steps
 from postern.recording.stored import Hashed, Rows, Stored
 from postern.recording.tail import RecordingTail
-from postern.store.ports import Piece
+from postern.store.ports.targets import Piece
 
 GONE = "it is gone from the blob store"
 CHANGED = "its bytes are not those that were stored"

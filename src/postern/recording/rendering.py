@@ -11,7 +11,7 @@ from postern.domain.recorded import ERROR, INPUT, OUTPUT, SIZE, UNREADABLE, Kind
 from postern.interception.events import Completed, End, Event, Note, Operation, Refusal, Resized, Shown
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.rest import Rest
-from postern.store.ports import Piece
+from postern.store.ports.targets import Piece
 
 log = logging.getLogger(__name__)
 

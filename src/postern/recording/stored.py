@@ -12,7 +12,8 @@ from uuid import UUID
 from postern.domain.segment import Segment
 from postern.recording.blob import open_blob
 from postern.recording.reader import SegmentReader
-from postern.store.ports import Blobs, SegmentKeys
+from postern.store.ports.keys import SegmentKeys
+from postern.store.ports.recordings import Blobs
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

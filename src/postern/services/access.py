@@ -29,7 +29,8 @@ from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unav
 from postern.services.access_control import AccessControl
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish, ends
 from postern.services.server.features import Features
-from postern.store.ports import AccessStore, Clock, ConnectionStore, Rules, Signals, Standing, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import AccessStore, ConnectionStore, Rules, Standing
 
 __all__ = ["REFUSED_LOGIN", "Access", "Grant", "ReviewRequired", "Verifier", "Wish"]
 
@@ -82,6 +83,7 @@ class Access:
 
     def __init__(
         self,
+        *,
         store: AccessStore,
         connections: ConnectionStore,
         control: AccessControl,
@@ -90,7 +92,6 @@ class Access:
         runbooks: RunbookRules,
         signals: Signals,
         now: Clock,
-        *,
         parsed: frozenset[str] = frozenset(),
         proofs: Mapping[str, Proof] | None = None,
     ) -> None:

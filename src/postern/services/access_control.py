@@ -9,19 +9,27 @@ from __future__ import annotations
 from uuid import UUID
 
 from postern.domain.access import Decision, Reach, decide, reach
+from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.services.kept_rules import KeptRules
 from postern.services.server.features import Features
-from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.targets import ConnectionStore, SecretUse
 
 
 class AccessControl:
     """Needs `signals` to hear which rules changed."""
 
     def __init__(
-        self, store: AccessRuleStore, connections: ConnectionStore, features: Features, signals: Signals, now: Clock
+        self,
+        store: ResourceStore[AccessRule],
+        connections: ConnectionStore,
+        features: Features,
+        signals: Signals,
+        now: Clock,
     ) -> None:
         self._connections = connections
         self._features = features
@@ -42,9 +50,11 @@ class AccessControl:
         rules = await self._rules.of(principal.org_id) if enforced else ()
         return reach(principal, rules, enforced=enforced)
 
-    async def find(self, principal: Principal, name_or_id: str) -> Connection | None:
-        """As they see it: None when there is none, or it is hidden from them. At most one statement."""
-        found = await self._connections.get(principal.org_id, name_or_id)
+    async def find(
+        self, principal: Principal, name_or_id: str, secrets: SecretUse = SecretUse.NONE
+    ) -> Connection | None:
+        """Return the connection; None when there is none, or it is hidden from them. At most one statement."""
+        found = await self._connections.get(principal.org_id, name_or_id, secrets)
         if found is None or not (await self.decide(principal, found)).visible:
             return None
         return found

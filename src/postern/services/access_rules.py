@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from postern.domain.access import Decision, explain
 from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection, check_tags
-from postern.domain.lists import Listed, Page
 from postern.domain.names import fold_name
 from postern.domain.principal import Account, Principal, PrincipalKind
 from postern.domain.session import Verb
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
-from postern.services.identity.users import checked_groups, require_admin, require_reader
+from postern.services.identity.users import checked_groups
+from postern.services.named_resources import ResourceService
 from postern.services.review_needed import Needed, ReviewNeeded
-from postern.services.rule_fields import MAX_GROUPS, check_description, check_room, checked_connections
-from postern.services.server.trail import changed
-from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, NamedRule, PrincipalStore, Signals, Topic
-
-__all__ = ["AccessRuleFields", "AccessRules", "Explained", "NamedRule"]
-
-_NAME = re.compile(r"[A-Za-z0-9_](?:[-. ]?[A-Za-z0-9_]){0,127}")
-
-
-@dataclass(frozen=True, slots=True)
-class AccessRuleFields:
-    """What a writer sets; `connections` are names or ids. None leaves as it is, where there is something already."""
-
-    name: str | None = None
-    description: str | None = None
-    groups: tuple[str, ...] | None = None
-    connections: tuple[str, ...] | None = None
-    connection_tags: Mapping[str, str] | None = None
+from postern.services.rule_fields import MAX_GROUPS, with_connection_ids
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.targets import ConnectionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +39,15 @@ class Explained:
     reviews: tuple[Needed, ...]
 
 
-class AccessRules:
+class AccessRules(ResourceService[AccessRule]):
+    """Whose access a change takes away is out at once."""
+
+    noun = "access rule"
+
     def __init__(
         self,
-        store: AccessRuleStore,
+        *,
+        store: ResourceStore[AccessRule],
         connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,
@@ -63,51 +55,27 @@ class AccessRules:
         signals: Signals,
         now: Clock,
     ) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
         self._connections = connections
         self._principals = principals
         self._control = control
         self._needed = needed
-        self._signals = signals
-        self._now = now
 
-    async def find(self, principal: Principal, page: Page) -> Listed[NamedRule]:
-        """By name. Raises Denied."""
-        require_reader(principal, "access rules")
-        return await self._store.find(principal.org_id, page)
+    def blank(self, key: UUID, org_id: UUID) -> AccessRule:
+        return AccessRule(key, org_id, "")
 
-    async def get(self, principal: Principal, name_or_id: str) -> NamedRule:
-        """Raises Denied, NotFound."""
-        require_reader(principal, "access rules")
-        return await self._existing(principal, name_or_id)
+    async def resolve(self, current: AccessRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = dict(fields)
+        if "groups" in found:
+            found["groups"] = checked_groups(found["groups"])
+        return await with_connection_ids(self._connections, current.org_id, found)
 
-    async def create(self, principal: Principal, given: AccessRuleFields) -> NamedRule:
-        """Raises Denied, Invalid, Conflict."""
-        require_admin(principal, "change access rules")
-        check_room((await self._store.find(principal.org_id, Page(limit=1))).total, "access rules")
-        at = self._now()
-        empty = AccessRule(uuid4(), principal.org_id, "", created_at=at)
-        rule = replace(await self._merged(empty, given), updated_at=at)
-        await self._store.add(rule)
-        changed(None, rule)
-        return await self._told(principal, rule)
-
-    async def update(self, principal: Principal, name_or_id: str, given: AccessRuleFields) -> NamedRule:
-        """Whose access it takes away is out at once. Raises Denied, NotFound, Invalid, Conflict."""
-        require_admin(principal, "change access rules")
-        current = (await self._existing(principal, name_or_id)).rule
-        rule = replace(await self._merged(current, given), updated_at=self._now())
-        await self._store.update(rule)
-        changed(current, rule)
-        return await self._told(principal, rule)
-
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """Whose access it gave is out at once, unless another rule gives it. Raises Denied, NotFound."""
-        require_admin(principal, "change access rules")
-        current = (await self._existing(principal, name_or_id)).rule
-        await self._store.remove(current.id)
-        changed(current, None)
-        await self._tell(principal.org_id)
+    async def check(self, resource: AccessRule) -> None:
+        if not 1 <= len(resource.groups) <= MAX_GROUPS:
+            raise Invalid(
+                f"groups: must be 1 to {MAX_GROUPS}; a rule is for the members of any of them", field="groups"
+            )
+        check_tags(resource.connection_tags)
 
     async def explain(self, principal: Principal, connection: str, whose: str | None) -> Explained:
         """Why oneself, or `whose` (an identifier, a subject or an e-mail address), may use it or not.
@@ -145,53 +113,6 @@ class AccessRules:
         if by_id is None:
             raise NotFound(f"there is no user {whose!r}")
         return by_id
-
-    async def _existing(self, principal: Principal, name_or_id: str) -> NamedRule:
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no access rule {name_or_id!r}")
-        return found
-
-    async def _merged(self, current: AccessRule, given: AccessRuleFields) -> AccessRule:
-        merged = replace(
-            current,
-            name=current.name if given.name is None else _checked_name(given.name),
-            description=current.description if given.description is None else given.description,
-            groups=current.groups if given.groups is None else checked_groups(given.groups),
-            connection_tags=current.connection_tags if given.connection_tags is None else dict(given.connection_tags),
-        )
-        if given.connections is not None:
-            ids = await checked_connections(self._connections, current.org_id, given.connections)
-            merged = replace(merged, connection_ids=ids)
-        _check(merged)
-        return merged
-
-    async def _told(self, principal: Principal, rule: AccessRule) -> NamedRule:
-        await self._tell(principal.org_id)
-        return await self._existing(principal, str(rule.id))
-
-    async def _tell(self, org_id: UUID) -> None:
-        """Which connections a rule covers changes with their tags: everybody of the organisation is checked again."""
-        await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(org_id))
-
-
-def _check(rule: AccessRule) -> None:
-    if not rule.name:
-        raise Invalid("name: is required", field="name")
-    if not 1 <= len(rule.groups) <= MAX_GROUPS:
-        raise Invalid(f"groups: must be 1 to {MAX_GROUPS}; a rule is for the members of any of them", field="groups")
-    check_description(rule.description)
-    check_tags(rule.connection_tags)
-
-
-def _checked_name(name: str) -> str:
-    if len(name) > 128 or not _NAME.fullmatch(name) or _uuid(name) is not None:
-        raise Invalid(
-            "name: must have 1 to 128 letters, digits and underscores, with single blanks, dots or hyphens between, "
-            "and not look like an identifier",
-            field="name",
-        )
-    return name
 
 
 def _uuid(text: str) -> UUID | None:

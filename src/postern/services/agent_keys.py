@@ -18,7 +18,8 @@ from postern.services.identity.users import require_admin
 from postern.services.server.machine import Machine
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed as note
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import AgentStore, ConnectionFilter, ConnectionStore, SecretUse
 
 _BYTES = 32
 _NAMED = 5  # connections that a refusal names
@@ -35,6 +36,7 @@ class IssuedAgentKey:
 class AgentKeys:
     def __init__(
         self,
+        *,
         store: AgentStore,
         agents: Agents,
         connections: ConnectionStore,
@@ -83,7 +85,7 @@ class AgentKeys:
         require_admin(principal, "delete agents")
         agent = await self._own(principal, name_or_id, "cannot be deleted")
         wanted = ConnectionFilter(agent_id=agent.id)
-        found = await self._connections.find(principal.org_id, wanted, Page(_NAMED + 1))
+        found = await self._connections.find(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
         declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))

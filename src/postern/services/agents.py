@@ -19,7 +19,9 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, NotFound, Unauthenticated
 from postern.services.identity.passwords import Throttle
 from postern.services.identity.tries import neighbourhood
-from postern.store.ports import AgentFilter, AgentStore, Clock, OrganisationStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import OrganisationStore
+from postern.store.ports.targets import AgentFilter, AgentStore
 
 EMBEDDED = "embedded"  # what the gateway's own agent is called
 _REFUSALS, _WINDOW = 50, timedelta(minutes=15)  # of unknown keys, from one address

@@ -28,7 +28,9 @@ from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
 from postern.services.targets import Abilities, TargetServices, build_targets
 from postern.services.telling.bundle import TellingServices, build_telling
-from postern.store.ports import Clock, Recordings, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)
@@ -89,18 +91,24 @@ def build_services(
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),
         agent_keys=AgentKeys(
-            stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
+            store=stores.agents,
+            agents=targets.agents,
+            connections=stores.connections,
+            server_configs=server.server_configs,
+            machine=machine,
+            signals=signals,
+            now=now,
         ),
         health=Health(stores.schema, targets.agents, signals, now, machine.recordings),
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
-            stores.organisations,
-            stores.foundings,
-            identity.setup_links,
-            server.operators,
-            signals,
-            now,
-            stores.organisation_deletions,
+            store=stores.organisations,
+            foundings=stores.foundings,
+            setup_links=identity.setup_links,
+            operators=server.operators,
+            signals=signals,
+            now=now,
+            deletions=stores.organisation_deletions,
         ),
         signals=signals,
         now=now,

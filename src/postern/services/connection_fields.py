@@ -22,13 +22,16 @@ from postern.domain.connection import (
     check_tags,
     is_identifier,
 )
-from postern.domain.guardrail import unenforceable
+from postern.domain.guardrail import GuardRail, unenforceable
 from postern.domain.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.domain.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Invalid
 from postern.services.rule_fields import printable_groups
-from postern.store.ports import ConnectionStore, GuardRailStore, IssueTemplateStore, Signals, Topic
+from postern.store.ports.common import Signals, Topic
+from postern.store.ports.issues import IssueTemplateStore
+from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.targets import ConnectionStore
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
 MAX_LABEL = 128  # characters
@@ -87,7 +90,7 @@ class FieldChecks:
 
     def __init__(
         self,
-        guardrails: GuardRailStore,
+        guardrails: ResourceStore[GuardRail],
         templates: IssueTemplateStore,
         *,
         enforceable: frozenset[str],
@@ -133,7 +136,7 @@ class FieldChecks:
     async def _check_rules(self, connection: Connection) -> None:
         """Each of its guard rails must be able to hold on it."""
         for key in connection.guardrail_rules:
-            rail = await self._guardrails.get(connection.org_id, UUID(key))
+            rail = await self._guardrails.get(connection.org_id, key)
             reason = None if rail is None else unenforceable(rail, connection.protocol, self._parsed)
             if reason is not None:
                 raise Invalid(f"guardrail_rules: {reason}", field="guardrail_rules")

@@ -19,7 +19,8 @@ from postern.services.access_control import AccessControl
 from postern.services.connection_fields import ConnectionFields, FieldChecks, check_keys, patched, withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, ErrandStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import AgentStore, ConnectionFilter, ConnectionStore, ErrandStore, SecretUse
 
 __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
 
@@ -41,6 +42,7 @@ class ConnectionView:
 class Connections:
     def __init__(
         self,
+        *,
         store: ConnectionStore,
         control: AccessControl,
         agents: AgentStore,
@@ -58,10 +60,10 @@ class Connections:
         self._now = now
 
     async def find(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
-        """Those that the principal may see, by name, with their secrets; who shows them leaves the values out."""
+        """Return those that the principal can see, by name, with the secrets of which they are shown something."""
         reach = await self._control.reach(principal)
         seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
-        found = await self._store.find(principal.org_id, seen, page)
+        found = await self._store.find(principal.org_id, seen, page, _secrets_for(principal))
         return Listed(await self._views(principal.org_id, found.items), found.total)
 
     async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
@@ -69,8 +71,9 @@ class Connections:
         return await self._store.tags(principal.org_id, await self._control.reach(principal), page)
 
     async def get(self, principal: Principal, name_or_id: str) -> ConnectionView:
-        """With its secrets; who shows it leaves their values out. Raises NotFound, also when it is hidden from them."""
-        found = await self._control.find(principal, name_or_id)
+        """Return the connection, with its secret if they are shown something of it. Raises NotFound, also when it is
+        hidden from them."""
+        found = await self._control.find(principal, name_or_id, _secrets_for(principal))
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
         return await self._view(found)
@@ -124,8 +127,9 @@ class Connections:
         return current
 
     async def _view(self, connection: Connection) -> ConnectionView:
-        (view,) = await self._views(connection.org_id, [connection])
-        return view
+        agent = await self._agents.by_id(connection.agent_id)
+        tests = await self._tests.last_tests([connection.id])
+        return _view(connection, agent, tests.get(connection.id), self._now())
 
     async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
         now = self._now()
@@ -146,6 +150,11 @@ class Connections:
         merged = await self._checks.merged(current, given)
         check_keys(current, merged)
         return merged
+
+
+def _secrets_for(principal: Principal) -> SecretUse:
+    """Administrators see the keys of every secret, and everybody the name of the default database."""
+    return SecretUse.ALL if principal.is_admin else SecretUse.DATABASES
 
 
 def _view(connection: Connection, agent: Agent | None, test: TargetTest | None, now: datetime) -> ConnectionView:

@@ -21,7 +21,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, CredentialStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import CredentialStore, SecretUse
 
 # Where nobody says how long: a person's working day. A machine identity has nobody who asks again in the morning.
 DEFAULT_LIFE, MACHINE_LIFE = timedelta(hours=12), timedelta(days=30)
@@ -158,7 +159,7 @@ class Credentials:
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
         """As the principal sees it. Raises NotFound."""
-        found = await self._control.find(principal, name_or_id)
+        found = await self._control.find(principal, name_or_id, SecretUse.DATABASES)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
         return found

@@ -22,7 +22,8 @@ from postern.services.connection_fields import ConnectionFields, FieldChecks, fi
 from postern.services.identity.passwords import Throttle
 from postern.services.server.audit import Audit
 from postern.services.server.trail import Trail
-from postern.store.ports import Clock, ConnectionFilter, ConnectionStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import ConnectionFilter, ConnectionStore
 
 CALL = "/postern.control.v1.Control/Attend"
 TURN = 5.0  # seconds that one change may wait for those before it

@@ -24,7 +24,9 @@ from postern.domain.tracing import carried
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
 from postern.services.access import Access
 from postern.services.done import DoneSignals, looks
-from postern.store.ports import Clock, ErrandStore, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.targets import ErrandStore
 
 __all__ = ["WAIT", "Errands"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.dialect import DIALECTS
@@ -19,8 +19,9 @@ from postern.domain.principal import Principal
 from postern.domain.session import Session
 from postern.domain.trial import Answered, Asked, Hit, Lost, Simulation, Step, Trial
 from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
-from postern.services.guardrails import GuardRailFields, GuardRails
-from postern.store.ports import Clock, Recordings, SessionFilter, SessionStore
+from postern.services.guardrails import GuardRails
+from postern.store.ports.common import Clock
+from postern.store.ports.targets import Recordings, SessionFilter, SessionStore
 
 MAX_TEXT = 1 << 20  # characters that are tried
 MAX_SESSIONS = 10_000
@@ -88,18 +89,19 @@ class GuardRailTrials:
     def presets(self) -> tuple[Preset, ...]:
         return PRESETS
 
-    async def rail(self, principal: Principal, guardrail_id: str | None, draft: GuardRailFields | None) -> GuardRail:
+    async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
         """The saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound, Invalid."""
         _require_reader(principal)
-        saved = None if guardrail_id is None else await self._guardrails.get(principal, guardrail_id)
+        saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
         if draft is None:
             if saved is None:
                 raise Invalid("guardrail: give the identifier of a guard rail, or a draft of one", field="guardrail")
             return saved
-        check_rules(draft.input, "input", self._compiles)
-        check_rules(draft.output, "output", self._compiles)
-        base = saved or GuardRail(uuid4(), principal.org_id, draft.name)
-        return replace(base, input=draft.input, output=draft.output)
+        base = saved or GuardRail(uuid4(), principal.org_id, draft["name"])
+        rail = replace(base, input=draft["input"], output=draft["output"])
+        check_rules(rail.input, "input", self._compiles)
+        check_rules(rail.output, "output", self._compiles)
+        return rail
 
     async def test(
         self, principal: Principal, rail: GuardRail, text: str, *, dialect: str, is_output: bool = False

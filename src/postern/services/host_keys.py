@@ -12,7 +12,8 @@ from postern.errors import Conflict, Denied, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, HostKeyStore
+from postern.store.ports.common import Clock
+from postern.store.ports.ssh import HostKeyStore
 
 
 class HostKeys:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
-from postern.store.ports import Clock, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

@@ -16,7 +16,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Conflict, Invalid, NotFound, TooMany, Unavailable
 from postern.services.access import Access, ReviewRequired
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 DEFAULT_SECONDS, MAX_SECONDS = 30 * 60, 48 * 3600
 ANSWER = 10.0  # seconds that a proxy manager has to carry an order out

@@ -7,7 +7,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from postern.domain.worker import LIVES_FOR, RelayWorker
-from postern.store.ports import Clock, Signals, Topic, WorkerStore
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.targets import WorkerStore
 
 _KEPT = timedelta(hours=1)  # of one that died without a word
 

@@ -9,7 +9,7 @@ from postern.errors import Conflict, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import ResourceStore
+from postern.store.ports.targets import ResourceStore
 
 
 class Resources:

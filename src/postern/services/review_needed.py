@@ -19,7 +19,8 @@ from postern.domain.session import Verb
 from postern.services.kept_rules import KeptRules
 from postern.services.reviews.words import in_words
 from postern.services.server.features import Features
-from postern.store.ports import Clock, ReviewRuleStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.named_resources import ResourceStore
 
 _CONNECTIONS_KEPT = 10_000
 
@@ -48,7 +49,7 @@ class ReviewNeeded:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
     then nobody is let in."""
 
-    def __init__(self, store: ReviewRuleStore, features: Features, signals: Signals, now: Clock) -> None:
+    def __init__(self, store: ResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
         self._features = features
         self._rules = KeptRules(store, signals, now)
         self._covering: dict[UUID, _Covering] = {}

@@ -13,7 +13,8 @@ from postern.errors import Conflict, Denied, Unavailable
 from postern.services.access import Access
 from postern.services.reviews.news import tell
 from postern.services.reviews.words import moment, opens, over
-from postern.store.ports import Clock, ReviewStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.reviews import ReviewStore
 
 log = logging.getLogger(__name__)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from postern.errors import Invalid
 from postern.services.identity.users import checked_groups
-from postern.store.ports import ConnectionStore
+from postern.store.ports.targets import ConnectionStore
 
 MAX_RULES = 500  # of an organisation: each is looked at for every decision
 MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000
@@ -44,6 +45,21 @@ async def checked_connections(
         if text not in found:
             raise Invalid(f"{field}: there is no connection {text!r}", field=field)
     return frozenset(found.values())
+
+
+async def with_connection_ids(
+    store: ConnectionStore,
+    org_id: UUID,
+    fields: dict[str, Any],
+    field: str = "connection_names",
+    *,
+    tagged: bool = True,
+) -> dict[str, Any]:
+    """Return the fields with `connection_ids` in the place of `connections`, where these are given. Raises Invalid."""
+    if "connections" in fields:
+        given = tuple(fields.pop("connections"))
+        fields["connection_ids"] = await checked_connections(store, org_id, given, field, tagged=tagged)
+    return fields
 
 
 def printable_groups(given: Sequence[str], field: str) -> tuple[str, ...]:

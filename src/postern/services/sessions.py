@@ -29,17 +29,9 @@ from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import (
-    AgentStore,
-    Clock,
-    Ended,
-    PrincipalStore,
-    Recordings,
-    SessionFilter,
-    SessionStore,
-    Signals,
-    Topic,
-)
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.targets import AgentStore, Ended, Recordings, SessionFilter, SessionStore
 
 __all__ = ["SessionFilter", "Sessions"]
 
@@ -57,6 +49,7 @@ class Sessions:
 
     def __init__(
         self,
+        *,
         store: SessionStore,
         principals: PrincipalStore,
         access: Access,
@@ -69,7 +62,6 @@ class Sessions:
         features: Features,
         signals: Signals,
         now: Clock,
-        *,
         executable: frozenset[str],
     ) -> None:
         self._store = store

@@ -1,32 +1,35 @@
 """Who signs the SSH certificates of an organisation's users, and whom a certificate lets in.
 
-`find` says whose certificate it is; whoever asks has checked the authority's signature on it, and lets nobody in before
-the client has signed with the certified key.
+`holder_of` returns whose certificate it is. The caller has checked the authority's signature on it, and lets nobody in
+before the client has signed with the certified key.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import UUID
 
-from postern.domain.connection import check_new_name
-from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalKind
 from postern.domain.ssh_certificate import SshAuthority, SshCertificate, fault
-from postern.domain.ssh_key import public_key
+from postern.domain.ssh_key import PublicKey, public_key
 from postern.domain.text import one_line
-from postern.errors import NotFound, Unauthenticated
-from postern.services.identity.users import require_admin, require_person, require_reader
-from postern.services.server.trail import changed
+from postern.errors import Invalid, Unauthenticated
+from postern.services.identity.users import require_admin, require_person
+from postern.services.named_resources import ResourceService
 from postern.services.ssh_keys import is_called
-from postern.store.ports import Clock, PrincipalStore, Signals, SshAuthorityStore, Topic
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.ssh import SshAuthorityStore
 
 log = logging.getLogger(__name__)
 
 MEANS = "ssh-authority"
+NO_KEY = PublicKey("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,46 +50,54 @@ class CertificateHolder:
         return self.certificate.ends_at
 
 
-class SshAuthorities:
+class SshAuthorities(ResourceService[SshAuthority]):
+    """What runs by the certificates of an authority ends with it."""
+
+    noun = "SSH authority"
+    kept = frozenset({"key"})
+
     def __init__(self, store: SshAuthorityStore, principals: PrincipalStore, signals: Signals, now: Clock) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
+        self._authorities = store
         self._principals = principals
-        self._signals = signals
-        self._now = now
 
-    async def known(self, principal: Principal, page: Page) -> Listed[SshAuthority]:
-        """By name. Raises Denied for all but administrators and auditors."""
-        require_reader(principal, "who signs SSH certificates")
-        return await self._store.find(principal.org_id, page)
+    def blank(self, key: UUID, org_id: UUID) -> SshAuthority:
+        return SshAuthority(key, org_id, "", NO_KEY, self._now())
 
-    async def add(self, principal: Principal, name: str, text: str) -> SshAuthority:
-        """`text` is OpenSSH's line of the authority's public key. Raises Denied, also for programs, Invalid,
-        Conflict."""
-        require_admin(principal, "choose who signs SSH certificates")
+    async def resolve(self, current: SshAuthority, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`public_key` is OpenSSH's line of the authority's key."""
+        if "public_key" not in fields:
+            return fields
+        key = public_key(fields["public_key"])
+        if current.key not in (NO_KEY, key):
+            raise Invalid("public_key: cannot be changed; add another authority instead", field="public_key")
+        return {name: value for name, value in fields.items() if name != "public_key"} | {"key": key}
+
+    async def check(self, resource: SshAuthority) -> None:
+        if resource.key == NO_KEY:
+            raise Invalid("public_key: is required", field="public_key")
+
+    def require_admin(self, principal: Principal) -> None:
+        self.require_remover(principal)
         require_person(principal, "choose who signs SSH certificates")
-        check_new_name(name)
-        authority = SshAuthority(uuid4(), principal.org_id, name, public_key(text), self._now())
-        await self._store.add(authority)
-        changed(None, _noted(authority))
-        return authority
 
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """What runs by its certificates ends. Raises Denied, NotFound."""
+    def require_remover(self, principal: Principal) -> None:
+        """Keys of administrators may delete authorities, too: that lets fewer in."""
         require_admin(principal, "choose who signs SSH certificates")
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no SSH authority {name_or_id!r}")
-        await self._store.remove(found.id)
-        changed(_noted(found), None)
-        await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(found.org_id))
 
-    async def find(self, user: str, certificate: SshCertificate, *, address: str) -> CertificateHolder:
+    def audited(self, resource: SshAuthority) -> object:
+        """Whatever is called a key would be replaced as a secret."""
+        key = resource.key
+        shown = {"id": resource.id, "name": resource.name}
+        return {**shown, "algorithm": key.algorithm, "fingerprint": key.fingerprint}
+
+    async def holder_of(self, user: str, certificate: SshCertificate, *, address: str) -> CertificateHolder:
         """Whose it is, as they are now, for who comes from `address` and says to be `user`: a subject, an e-mail
         address, or its part before the @. The authority says of which organisation.
 
         Raises Unauthenticated; why is in the log.
         """
-        authority = await self._store.by_fingerprint(certificate.authority.fingerprint)
+        authority = await self._authorities.by_fingerprint(certificate.authority.fingerprint)
         if authority is None:
             raise self._refused(user, certificate, "nobody knows who signed it")
         account = await self._named(user, certificate, authority)
@@ -151,9 +162,3 @@ class SshAuthorities:
 def _names(account: Account) -> tuple[str, str]:
     """What a principal of a certificate may be, letter for letter."""
     return account.principal.email, account.principal.subject
-
-
-def _noted(authority: SshAuthority) -> dict[str, object]:
-    """For the audit log, which takes whatever is called a key for a secret."""
-    key = authority.key
-    return {"id": authority.id, "name": authority.name, "algorithm": key.algorithm, "fingerprint": key.fingerprint}

@@ -20,12 +20,14 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import require_person, require_reader
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, PrincipalStore, Signals, SshKeyStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.ssh import SshKeyStore
 
 MEANS = "ssh-key"
 _TOUCHED = timedelta(minutes=1)
 # One text for an unknown key, another's name, and an account or organisation that takes no keys.
-_REFUSED = "this key is not known here for this user; add it: postern ssh-keys add"
+_REFUSED = "this key is not known here for this user; add it: postern ssh-keys create"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import math
 from datetime import timedelta
 
 from postern.errors import Conflict
-from postern.store.ports import Clock, LeaseStore
+from postern.store.ports.common import Clock
+from postern.store.ports.recordings import LeaseStore
 
 LEASE = "gateway"
 EXPIRES = timedelta(seconds=60)  # after the last heartbeat; workers send one every 5 s

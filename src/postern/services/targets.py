@@ -39,7 +39,9 @@ from postern.services.ssh_authorities import MEANS as SSH_AUTHORITY
 from postern.services.ssh_authorities import SshAuthorities
 from postern.services.ssh_keys import MEANS as SSH_KEY
 from postern.services.ssh_keys import SshKeys
-from postern.store.ports import Clock, Recordings, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,14 +111,14 @@ def build_targets(
     ssh_keys = SshKeys(stores.ssh_keys, stores.principals, features, signals, now)
     authorities = SshAuthorities(stores.ssh_authorities, stores.principals, signals, now)
     access = Access(
-        stores.access,
-        connections,
-        control,
-        asking,
-        features,
-        rights,
-        signals,
-        now,
+        store=stores.access,
+        connections=connections,
+        control=control,
+        asking=asking,
+        features=features,
+        runbooks=rights,
+        signals=signals,
+        now=now,
         parsed=parsed,
         proofs={SSH_KEY: ssh_keys, SSH_AUTHORITY: authorities, SSH_LOGIN: LoginProof(stores.logins, now)},
     )
@@ -125,10 +127,26 @@ def build_targets(
     return TargetServices(
         access=access,
         access_requests=AccessRequests(access, asking, reviews),
-        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
+        access_rules=AccessRules(
+            store=stores.access_rules,
+            connections=connections,
+            principals=stores.principals,
+            control=control,
+            needed=needed,
+            signals=signals,
+            now=now,
+        ),
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
-        connections=Connections(connections, control, stores.agents, stores.errands, checks, signals, now),
+        connections=Connections(
+            store=connections,
+            control=control,
+            agents=stores.agents,
+            tests=stores.errands,
+            checks=checks,
+            signals=signals,
+            now=now,
+        ),
         control=control,
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
@@ -146,18 +164,18 @@ def build_targets(
         runbook_rights=rights,
         runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
         sessions=Sessions(
-            stores.sessions,
-            stores.principals,
-            access,
-            asking,
-            reviews,
-            ReviewedScripts(stores.reviews, access, signals, now),
-            stores.agents,
-            issues,
-            recordings,
-            features,
-            signals,
-            now,
+            store=stores.sessions,
+            principals=stores.principals,
+            access=access,
+            asking=asking,
+            reviews=reviews,
+            scripts=ReviewedScripts(stores.reviews, access, signals, now),
+            agents=stores.agents,
+            issues=issues,
+            recordings=recordings,
+            features=features,
+            signals=signals,
+            now=now,
             executable=enforceable,
         ),
         ssh_authorities=authorities,

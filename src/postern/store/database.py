@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
@@ -106,7 +107,7 @@ class Database:
     async def migrate(self) -> None:
         """Brings the schema to the newest version. Safe when several processes start at once.
 
-        Raises Unavailable when the store does not answer.
+        Raises Unavailable when the store does not answer, Misconfigured when its schema is of another version.
         """
         async with _answering(_unwatched), self._migrating(), self.transaction() as transaction:
             if not self.is_sqlite:
@@ -173,6 +174,12 @@ async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
 
 def _upgrade(connection: Connection) -> None:
     config = _config()
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current is not None and current not in {one.revision for one in _script().walk_revisions()}:
+        raise Misconfigured(
+            f"the store has the schema {current!r}, which this version of Postern does not know: start the version "
+            "that made it, or give this one an empty store (--home, POSTERN_DATABASE_URL)"
+        )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
 

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Sequence
 
 from postern.protocols.base import Side
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.values import packed, sized
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_values import packed, sized
 
 Cell = bytes | str | None
 

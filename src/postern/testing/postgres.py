@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 
 from postern.protocols.base import Side
-from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.wire import postgres_messages as m
 
 TEXT_OID, INT4_OID, UNKNOWN_OID = 25, 23, 705
 

@@ -9,7 +9,7 @@ from postern.errors import Misconfigured
 from postern.integrations.anchors.file import FileAnchor
 from postern.integrations.anchors.webhook import WebhookAnchor
 from postern.settings import Settings
-from postern.store.ports import Anchor
+from postern.store.ports.ledger import Anchor
 
 
 def anchors(settings: Settings) -> tuple[Anchor, ...]:

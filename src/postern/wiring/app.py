@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from postern.domain.addresses import AllowedNetworks
-from postern.domain.connection import SSH, TERMINAL
+from postern.domain.connection import TEXTUAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
@@ -22,13 +22,7 @@ from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.trackers.trackers import tracker_of
-from postern.protocols.mysql.answers import MysqlAnswers
-from postern.protocols.mysql.lens import MysqlLens
-from postern.protocols.mysql.results import MysqlResults
-from postern.protocols.postgres.answers import PostgresAnswers
-from postern.protocols.postgres.lens import PostgresLens
-from postern.protocols.postgres.results import PostgresResults
-from postern.protocols.terminal.lens import TerminalLens
+from postern.protocols.registry import PROTOCOLS
 from postern.recording.copies import StoredCopies
 from postern.recording.library import Library
 from postern.recording.stored import Stored
@@ -40,9 +34,9 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
-from postern.store.ports import Signals, Topic
-from postern.store.sql import SqlStores
+from postern.store.ports.common import Signals, Topic
 from postern.store.sql.backlog import SqlBacklog
+from postern.store.stores import Stores
 from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
@@ -55,13 +49,13 @@ from postern.wiring.parsers import PARSED, Judge
 from postern.wiring.providers import Providers
 from postern.wiring.recordings import trouble_with_recordings
 
-ENFORCEABLE = frozenset({"postgres", "mysql", SSH, TERMINAL})  # the protocols that have a relay
+ENFORCEABLE = frozenset(PROTOCOLS)  # rules hold wherever a protocol is spoken
 
 
 @dataclass(frozen=True, slots=True)
 class App:
     database: Database
-    stores: SqlStores
+    stores: Stores
     encryption: Encryption
     services: Services
     stored: Stored
@@ -80,15 +74,15 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         await encryption.load()
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
-        stores = SqlStores(database, encryption)
+        stores = Stores(database, encryption)
         held = stored(settings, stores.segments, encryption)
         recordings = Library(
             settings.home,
-            {"postgres": PostgresLens, "mysql": MysqlLens, SSH: TerminalLens, TERMINAL: TerminalLens},
-            {"postgres": PostgresResults, "mysql": MysqlResults},
-            framed=(SSH, TERMINAL),
+            {name: spec.renderer for name, spec in PROTOCOLS.items()},
+            {name: spec.results for name, spec in PROTOCOLS.items() if spec.results is not None},
+            framed=TEXTUAL,
             stored=held,
-            answers={"postgres": PostgresAnswers, "mysql": MysqlAnswers},
+            answers={name: spec.answers for name, spec in PROTOCOLS.items() if spec.answers is not None},
         )
         networks = machine.provider_networks.networks
         openid = OpenIdClient(Fetcher(allowed=networks), now)
@@ -160,8 +154,11 @@ def machine_of(settings: Settings) -> Machine:
 
 def own_listeners(settings: Settings) -> dict[str, Listener]:
     """Where native clients are listened for when nobody has chosen otherwise."""
-    ports = {"postgres": settings.postgres_port, "mysql": settings.mysql_port, "ssh": settings.ssh_port}
-    return {name: Listener(True, Endpoint(settings.host, port)) for name, port in ports.items()}
+    return {
+        name: Listener(True, Endpoint(settings.host, getattr(settings, spec.port_setting)))
+        for name, spec in PROTOCOLS.items()
+        if spec.port_setting
+    }
 
 
 def now() -> datetime:

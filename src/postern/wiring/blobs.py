@@ -18,7 +18,7 @@ from postern.recording.layout import recordings_folder
 from postern.recording.stored import Stored
 from postern.settings import Settings
 from postern.store.encryption import Encryption
-from postern.store.ports import Blobs, SegmentStore
+from postern.store.ports.recordings import Blobs, SegmentStore
 
 T = TypeVar("T")
 

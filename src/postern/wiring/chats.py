@@ -13,7 +13,8 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.services.bundle import Services
 from postern.services.chat.telling import Chat, ChatSender
 from postern.services.telling.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED
-from postern.store.ports import Clock, Stores
+from postern.store.ports.common import Clock
+from postern.store.stores import Stores
 from postern.wiring.addresses import review_page
 
 

@@ -22,7 +22,7 @@ from postern.errors import Misconfigured, NotFound, Unavailable
 from postern.metrics.told import gather
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.schema import agents, connections
+from postern.store.schema.targets import agents, connections
 from postern.wiring import masters, paths
 from postern.wiring.agent import facts
 from postern.wiring.blobs import open_blobs

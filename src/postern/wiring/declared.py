@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from postern.agent.command import DEFAULT_PATH
-from postern.agent.database_uri import MYSQL, POSTGRES, DatabaseUri, read
+from postern.agent.database_uri import read
 from postern.agent.declared import Declared
 from postern.agent.exports import exported
 from postern.agent.files import SecretFiles
@@ -19,6 +19,8 @@ from postern.domain.connection import ConnectionType
 from postern.domain.declaration import Declaration
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.protocols.database_uri import DatabaseUri
+from postern.protocols.registry import PROTOCOLS
 from postern.settings import AgentSettings
 from postern.wiring import agent
 
@@ -26,12 +28,12 @@ from postern.wiring import agent
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
-    variable `postgres` or `mysql`."""
+    `variable`, of the kind that `database` names."""
 
     name: str
     command: tuple[str, ...] = ()
-    postgres: str = ""
-    mysql: str = ""
+    database: str = ""
+    variable: str = ""
     exports: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
     redact_types: tuple[str, ...] = ()
@@ -61,12 +63,11 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 
 def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:
     """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
-    kind, variable = (MYSQL, wanted.mysql) if wanted.mysql else (POSTGRES, wanted.postgres)
-    database = _database(environ, kind, variable) if variable else None
+    database = _database(environ, _kind(wanted.database), wanted.variable) if wanted.database else None
     declaration = Declaration(
         name=wanted.name,
         type=ConnectionType.CUSTOM if database is None else ConnectionType.DATABASE,
-        subtype="" if database is None else kind.subtype,
+        subtype=wanted.database,
         command=wanted.command,
         reviewers=wanted.reviewers,
         redact_types=wanted.redact_types,
@@ -78,6 +79,12 @@ def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, d
         return declaration, database
     _check_command(environ, wanted.command)
     return declaration, exported(environ, wanted.exports)
+
+
+def _kind(protocol: str) -> DatabaseUri:
+    uri = PROTOCOLS[protocol].uri
+    assert uri is not None  # `postern run` offers those that have one
+    return uri()
 
 
 def _database(environ: Mapping[str, str], kind: DatabaseUri, variable: str) -> dict[str, Secret]:

@@ -20,8 +20,6 @@ from postern.errors import Conflict, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields, fields_of
-from postern.services.guardrails import GuardRailFields
-from postern.services.masking_rules import MaskingRuleFields
 
 NAME = "shop-demo"
 GUARDRAIL = "no destructive statements"
@@ -91,7 +89,7 @@ async def _guardrail(services: Services, setter: Principal) -> GuardRail:
         seen += len(found)
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
     description = "Refuses what empties or removes whole tables. Rules on text have limits: see the README."
-    return await services.guardrails.create(setter, GuardRailFields(GUARDRAIL, description, input=rules))
+    return await services.guardrails.create(setter, {"name": GUARDRAIL, "description": description, "input": rules})
 
 
 async def _mask_columns(services: Services, setter: Principal, connection_id: str) -> None:
@@ -102,7 +100,7 @@ async def _mask_columns(services: Services, setter: Principal, connection_id: st
             return
         seen += len(found)
     description = "Hides customers' personal data by column, through aliases, casts, functions and views."
-    fields = MaskingRuleFields(MASKING, description, columns=COLUMNS, connection_ids=(connection_id,))
+    fields = {"name": MASKING, "description": description, "columns": COLUMNS, "connection_ids": (connection_id,)}
     await services.masking_rules.create(setter, fields)
 
 

@@ -20,7 +20,8 @@ from postern.services.server.trail import changed, follow
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import make_file_key
-from postern.store.ports import DataKey, MasterKey, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.keys import DataKey, MasterKey
 from postern.store.signals import SocketSignals
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.data_keys import SqlDataKeys

@@ -2,62 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol, cast
+from typing import cast
 from uuid import uuid4
 
-from postern.domain.dialect import DIALECTS
 from postern.domain.masking import MaskingRule
 from postern.domain.policy import Policy
 from postern.domain.secret import Secret
 from postern.domain.target_schema import TargetSchema
 from postern.errors import Denied
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.masking.interceptor import Masking
-from postern.inspection.masking.origins import Origins
+from postern.inspection.masking.origins import SessionOrigins
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import Refuse
+from postern.protocols.registry import PROTOCOLS
 from postern.services.masking_rules import Masked, Samples
 
 _KEPT = "lineage"
 
 
-class SessionOrigins(Origins, Protocol):
-    def missed(self) -> None:
-        """Statements were let through that this was not told of."""
-
-
-_Schema = Callable[[], TargetSchema | None]
-_Make = Callable[[_Schema], SessionOrigins]
-
-
-def _postgres() -> _Make:
-    lineage = Lineage()
-    return lambda schema: SessionLineage(lineage, schema)
-
-
-def _mysql() -> _Make:
-    # A process loads it where it is asked for: sqlglot takes half a second.
-    from postern.inspection.lineage.mysql.lineage import MySqlLineage
-    from postern.inspection.lineage.mysql.session import MySqlSessionLineage
-
-    lineage = MySqlLineage()
-    return lambda schema: MySqlSessionLineage(lineage, schema)
-
-
-# By the name of the dialect.
-_LINEAGES: Mapping[str, Callable[[], _Make]] = {"postgres": _postgres, "mysql": _mysql}
-
-
 @lru_cache
-def _lineage_of(dialect: str) -> _Make | None:
-    """One for each process, as it keeps what it has read."""
-    made = _LINEAGES.get(dialect)
-    return None if made is None else made()
+def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins] | None:
+    """One for each process, as it caches what it has read."""
+    spec = PROTOCOLS.get(protocol)
+    if spec is None or spec.dialect is None or spec.dialect.lineage is None:
+        return None
+    return spec.dialect.lineage()
 
 
 def masking(policy: Policy, view: SessionView) -> Masking:
@@ -69,7 +42,7 @@ def masking(policy: Policy, view: SessionView) -> Masking:
 def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
     """One that stays as long as policies need it: it must hear of every statement."""
     asks = any(rule.columns for rule in policy.masking)
-    make = _lineage_of(DIALECTS.get(view.connection_subtype, "")) if asks else None
+    make = _lineage_of(view.connection_subtype) if asks else None
     if make is None:
         view.kept.pop(_KEPT, None)
         return None

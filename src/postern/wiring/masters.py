@@ -10,7 +10,7 @@ from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
-from postern.store.ports import MasterKey
+from postern.store.ports.keys import MasterKey
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring import paths
 

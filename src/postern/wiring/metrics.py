@@ -19,7 +19,7 @@ from postern.metrics.own import of_process
 from postern.metrics.told import gather, tell, watch_lag
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports import ReviewNews
+from postern.store.ports.reviews import ReviewNews
 from postern.wiring.recordings import archivist_silence, waiting_for_archivist
 
 PATIENCE = 2.0  # seconds that the store has to say how far behind it is

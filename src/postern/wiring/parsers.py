@@ -11,35 +11,38 @@ from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import GuardRail
 from postern.domain.policy import Policy
 from postern.domain.trial import Trial
-from postern.inspection.encodings import ClientEncodings
 from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
 from postern.inspection.sql.parser import Parser, SessionParser
-from postern.inspection.sql.postgres.parser import PostgresParser
-from postern.inspection.sql.postgres.prepared import PreparedStatements
 from postern.inspection.sql.shared import own
 from postern.interception.pipeline import Interceptor, SessionView
+from postern.protocols.registry import PROTOCOLS
+from postern.protocols.spec import DialectSpec
 
-# By the name of the dialect. A process loads those that it asks for: together they take half a second and 60 MB.
-_CLASSES: Mapping[str, tuple[str, str]] = {
-    "postgres": ("postgres.parser", "PostgresParser"),
-    "mysql": ("mysql", "MySqlParser"),
-    "tsql": ("tsql", "TSqlParser"),
-    "oracle": ("oracle", "OracleParser"),
+# Parsers of dialects that no protocol speaks yet: guard rails can be tried on them. A process loads the parsers that it
+# asks for: together they take half a second and 60 MB.
+_UNSPOKEN: Mapping[str, tuple[str, str]] = {
+    "tsql": ("postern.inspection.sql.tsql", "TSqlParser"),
+    "oracle": ("postern.inspection.sql.oracle", "OracleParser"),
+}
+_SPOKEN: Mapping[str, DialectSpec] = {
+    spec.dialect.name: spec.dialect for spec in PROTOCOLS.values() if spec.dialect is not None
 }
 
 _KEPT = "prepared statements"
 _ENCODINGS = "client encodings"
 
-PARSED = frozenset(protocol for protocol, dialect in DIALECTS.items() if dialect in _CLASSES)
+PARSED = frozenset(DIALECTS)
 
 
 @lru_cache
 def parser_of(dialect: str) -> Parser | None:
     """One for each process, as it keeps what it has parsed."""
-    if dialect not in _CLASSES:
+    if dialect in _SPOKEN:
+        return _SPOKEN[dialect].parser()
+    if dialect not in _UNSPOKEN:
         return None
-    module, name = _CLASSES[dialect]
-    return cast("Parser", own(getattr(import_module(f"postern.inspection.sql.{module}"), name)))
+    module, name = _UNSPOKEN[dialect]
+    return cast("Parser", own(getattr(import_module(module), name)))
 
 
 def parser_for(protocol: str) -> Parser | None:
@@ -65,30 +68,24 @@ def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionP
 
 
 def _names_of(parser: Parser | None) -> SessionParser | None:
-    """What follows the names of one session."""
-    if isinstance(parser, PostgresParser):
-        return PreparedStatements(parser)
-    if parser is not None and parser.dialect == "mysql":
-        made: SessionParser = import_module("postern.inspection.sql.mysql_prepared").MySqlPreparedStatements(parser)
-        return made
-    return None
+    """Return what follows the names of one session."""
+    spec = None if parser is None else _SPOKEN.get(parser.dialect)
+    return None if parser is None or spec is None or spec.names is None else spec.names(parser)
 
 
 def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interceptor | None:
-    """Wherever somebody reads what is asked or answered."""
+    """Return the interceptor that guards encodings, wherever a rule reads requests or answers."""
     if not (policy.guardrails or policy.masked_types or policy.masking):
         return None
     parser = parser_for(protocol)
-    if isinstance(parser, PostgresParser):
-        return ClientEncodings(parser)
-    if parser is None or parser.dialect != "mysql":
+    spec = None if parser is None else _SPOKEN.get(parser.dialect)
+    if parser is None or spec is None or spec.encodings is None:
         return None
-    found = view.kept.get(_ENCODINGS)
-    if found is None:
+    interceptor = view.kept.get(_ENCODINGS)
+    if interceptor is None:
         # It keeps what was prepared, when the policy is renewed.
-        found = import_module("postern.inspection.mysql_encodings").MySqlEncodings()
-        view.kept[_ENCODINGS] = found
-    return cast("Interceptor", found)
+        interceptor = view.kept[_ENCODINGS] = spec.encodings(parser)
+    return cast("Interceptor", interceptor)
 
 
 class Judge:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import uuid4
 
-from postern.client.psql import moved, psql_line, user_of
 from postern.demo import target as demo
 from postern.domain.login import ClientKind, LoginMethod
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
+from postern.protocols.clients import NativeCredential
+from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings
@@ -100,14 +101,9 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     # The line is printed once and tried for days; the demo holds nothing that a shorter life would protect.
     life = int(DEMO_CREDENTIAL_LIFE.total_seconds())
     issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, life)
-    return psql_line(
-        issued.credential.username,
-        issued.password,
-        host,
-        port,
-        target.database,
-        tls.authority(settings),
-    )
+    authority = tls.authority(settings)
+    user = issued.credential.username
+    return psql_line(NativeCredential(user, issued.password, host, port, target.database, authority))
 
 
 async def _has_expired(app: App, line: str) -> bool:

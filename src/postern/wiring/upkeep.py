@@ -91,13 +91,13 @@ def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) 
 def build_delivering(settings: Settings, app: App, meters: Meters) -> Delivering:
     """Raises Misconfigured."""
     return Delivering(
-        app.stores.session_issues,
-        app.stores.leases,
-        app.services.tracker.of,
-        trackers(settings),
-        app.services.signals,
-        now,
-        functools.partial(meters.count, "postern_tracker_issues"),
+        store=app.stores.session_issues,
+        leases=app.stores.leases,
+        settings=app.services.tracker.of,
+        trackers=trackers(settings),
+        signals=app.services.signals,
+        now=now,
+        count=functools.partial(meters.count, "postern_tracker_issues"),
     )
 
 
@@ -105,25 +105,25 @@ def build_purger(settings: Settings, app: App) -> Purger:
     """Raises Misconfigured."""
     stores = app.stores
     return Purger(
-        stores.leases,
-        stores.retentions,
-        stores.purges,
-        app.services.purge_register,
-        app.stored.blobs,
-        functools.partial(delete_local, settings.home),
-        now,
+        leases=stores.leases,
+        retentions=stores.retentions,
+        store=stores.purges,
+        register=app.services.purge_register,
+        blobs=app.stored.blobs,
+        clean=functools.partial(delete_local, settings.home),
+        now=now,
     )
 
 
 def build_deleter(settings: Settings, app: App) -> OrganisationDeleter:
     """Raises Misconfigured."""
     return OrganisationDeleter(
-        app.stores.leases,
-        app.stores.organisation_deletions,
-        app.stored.blobs,
-        functools.partial(delete_local, settings.home),
-        app.services.audit,
-        app.services.operators,
-        app.services.signals,
-        now,
+        leases=app.stores.leases,
+        store=app.stores.organisation_deletions,
+        blobs=app.stored.blobs,
+        clean=functools.partial(delete_local, settings.home),
+        audit=app.services.audit,
+        operators=app.services.operators,
+        signals=app.services.signals,
+        now=now,
     )

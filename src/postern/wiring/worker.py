@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from uuid import UUID, uuid4
 
@@ -16,18 +16,17 @@ import uvloop
 from postern.agent.embedded import EmbeddedAgent
 from postern.agent.files import SecretFiles
 from postern.descriptors import Descriptors
-from postern.domain.connection import TEXTUAL, Extra
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
-from postern.domain.session import EndReason, Verb
+from postern.domain.secret import Secret
+from postern.domain.session import EndReason
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
-from postern.gateway.agents import Dialers, RemoteAgents
+from postern.gateway.agents import Agent, Dialers, RemoteAgents
 from postern.gateway.command import CommandGate
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
-from postern.gateway.estimates import Estimates
 from postern.gateway.execution import Executions
 from postern.gateway.fronts import Fronts
 from postern.gateway.held import HeldRequests
@@ -35,32 +34,26 @@ from postern.gateway.held_logins import HeldLogins
 from postern.gateway.hooks import SessionHooks
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
-from postern.gateway.mysql import Kills, MysqlGate
-from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
-from postern.gateway.ssh.admission import Admission
-from postern.gateway.ssh.gate import SshGate
-from postern.gateway.ssh.host_keys import Believing
-from postern.gateway.ssh.users import Proofs
-from postern.gateway.ssh.wants import words_of
+from postern.gateway.protocols import (
+    GATEWAY_SPECS,
+    WIRE_SPECS,
+    Carrier,
+    Gate,
+    GateParts,
+    OpenWire,
+    WireParts,
+)
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.violations import Violations
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.sql.postgres.counting import PostgresCounter
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.protocols.base import Side, Wire
-from postern.protocols.mysql.chosen import Chosen
-from postern.protocols.mysql.wire import MysqlWire
-from postern.protocols.postgres.wire import PostgresWire
-from postern.protocols.terminal.files.commands import copies
-from postern.protocols.terminal.files.copying import CopyingWire
-from postern.protocols.terminal.files.sftp import SftpWire
-from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
 from postern.recording.leftovers import Leftovers
@@ -69,11 +62,12 @@ from postern.recording.records import Header
 from postern.recording.recovery import recover
 from postern.recording.segments import Segments
 from postern.recording.space import Space
-from postern.relay.target import ChannelKind, Start
+from postern.relay.target import Start
 from postern.services.bundle import Services
 from postern.services.store_claim import StoreClaim
 from postern.settings import Settings
-from postern.store.ports import SegmentStore
+from postern.store.ports.common import Signals
+from postern.store.ports.recordings import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.transport import ssh_host_keys
 from postern.wiring import paths, tls
@@ -116,46 +110,15 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
-def wire(settings: Settings, kills: Kills, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
-    """The steady state of a link by the protocol of its connection; `parameters` are what the target said at login."""
-    if permit.connection.protocol == "mysql":
-        chosen = Chosen.read(start.parameters)
-        return MysqlWire(
-            max_message=settings.max_statement,
-            capabilities=chosen.capabilities,
-            collation=chosen.collation,
-            user=chosen.user,
-            parameters=parameters,
-            local_files=settings.mysql_local_files,
-            kill=kills.of(permit),
-        )
-    if permit.connection.protocol in TEXTUAL:
-        channel = start.channel
-        if channel is not None and channel.kind is ChannelKind.SUBSYSTEM:
-            return SftpWire()
-        if channel is not None and channel.kind is ChannelKind.EXEC and copies(channel.what):
-            return CopyingWire(channel.what)
-        is_script = permit.verb is Verb.EXEC
-        return TerminalWire(
-            arguments=start.arguments if channel is None else words_of(channel),
-            whole=is_script,
-            terminal=start.terminal is not None,
-            size=None if start.terminal is None else (start.terminal.columns, start.terminal.rows),
-            max_message=settings.max_statement,
-            most_output=settings.script_output_limit if is_script else 0,
-            opaque=channel is not None and not channel.kind.is_program,
-            files=not _denies_files(permit, start),
-        )
-    encoding = parameters.get("client_encoding", "UTF8")
-    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding, parameters=parameters)
+def open_wire(settings: Settings, links: LiveLinks, signals: Signals) -> OpenWire:
+    """Return what makes the steady state of a link, by the protocol of its connection."""
+    parts = WireParts(settings, links, signals)
+    wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
 
+    def open_one(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        return wires[permit.connection.protocol](permit, start, parameters)
 
-def _denies_files(permit: Permit, start: Start) -> bool:
-    """Whether a program of an SSH client, without a terminal, must not copy files."""
-    channel = start.channel
-    if channel is None or not channel.kind.is_program or start.terminal is not None:
-        return False
-    return not permit.connection.allows(Extra.FILE_TRANSFER)
+    return open_one
 
 
 class SpoolRecording:
@@ -222,7 +185,7 @@ def build_worker(
     meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
     tunnels = Tunnels(wait=AGENT_WAIT)
-    agent = Believing(_dialers(settings, made, tunnels, owner), made.host_keys)
+    agent = _dialers(settings, made, tunnels, owner)
     violations = Violations(made.violations, meters.count)
     hooks = SessionHooks(made.hooks, agent, meters.count)
     room = Descriptors()
@@ -230,7 +193,7 @@ def build_worker(
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
-        wire=functools.partial(wire, settings, Kills(links, made.signals)),
+        wire=open_wire(settings, links, made.signals),
         count=meters.count,
         observe=meters.observe,
         tracer=tracer,
@@ -241,58 +204,64 @@ def build_worker(
     engine = _engine(settings, name, made, agent, links, parts)
     waiting = _held_logins(settings, made)
     fronts = Fronts(made.access, engine, waiting)
-    carriers: dict[str, PostgresGate | MysqlGate] = {
-        "postgres": PostgresGate(fronts, made.signals, decoy_secret=decoy_secret),
-        "mysql": MysqlGate(fronts, version=settings.mysql_version, decoy_secret=decoy_secret),
-    }
     logins = _logins(settings, room)
-    ssh = _ssh(settings, made, fronts, logins, decoy_secret)
+    gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret, _host_key(settings)))
+    carriers = {name: gate for name, gate in gates.items() if isinstance(gate, Carrier)}
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
-        str(worker.id), made.authentication, made.agents, tunnels, carriers, CommandGate(fronts), links, logins
+        worker=str(worker.id),
+        authentication=made.authentication,
+        agents=made.agents,
+        tunnels=tunnels,
+        carriers=carriers,
+        commands=CommandGate(fronts),
+        links=links,
+        logins=logins,
     )
     _sample(meters, links, waiting, tunnels, logins, door)
     return Worker(
-        settings,
-        tls.material(settings),
-        {**carriers, "ssh": ssh},
-        links,
-        waiting,
-        engine.unclosed,
-        violations,
-        hooks,
-        Executions(name, made.sessions, engine, made.signals),
-        ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
-        door,
-        tunnels,
-        logins,
-        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
-        made.server_configs,
-        made.signals,
-        functools.partial(_recover, settings, name, made, segments),
-        leave=ssh.close,
+        settings=settings,
+        material=tls.material(settings),
+        gates=gates,
+        links=links,
+        waiting=waiting,
+        unclosed=engine.unclosed,
+        violations=violations,
+        hooks=hooks,
+        executions=Executions(name, made.sessions, engine, made.signals),
+        errands=ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
+        door=door,
+        tunnels=tunnels,
+        logins=logins,
+        presence=Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
+        server_configs=made.server_configs,
+        signals=made.signals,
+        recover=functools.partial(_recover, settings, name, made, segments),
     )
 
 
-def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID | None) -> Dialers:
-    """This process's own agent, and those that dial in."""
+def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID | None) -> Agent:
+    """This process's own agent, and those that dial in; some protocols check what is dialled."""
     own = embedded_agent(settings, os.environ, owner)
-    return Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+    agent: Agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+    for spec in GATEWAY_SPECS.values():
+        agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
+    return agent
 
 
-def _ssh(settings: Settings, made: Services, fronts: Fronts, logins: Logins, decoy_secret: bytes) -> SshGate:
+def _host_key(settings: Settings) -> Callable[[], Secret]:
+    return lambda: ssh_host_keys.ensure(paths.ssh_host_key(settings)).private
+
+
+def _gates(parts: GateParts) -> dict[str, Gate]:
     """Raises Misconfigured when the gateway's host key cannot be used."""
-    host_key = ssh_host_keys.ensure(paths.ssh_host_key(settings)).private
-    proofs = Proofs(made.ssh_keys, made.ssh_authorities, made.ssh_logins)
-    timeout = settings.handshake_timeout
-    admission = Admission(fronts, logins, proofs, decoy_secret=decoy_secret)
-    return SshGate(admission, host_key, login_timeout=timeout)
+    return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
 
 
-def _engine(settings: Settings, name: str, made: Services, agent: Believing, links: LiveLinks, parts: Parts) -> Engine:
-    estimates = Estimates(agent, PostgresCounter().plans)
+def _engine(settings: Settings, name: str, made: Services, agent: Agent, links: LiveLinks, parts: Parts) -> Engine:
+    counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
     address = review_page(made.server_configs)
-    held = HeldRequests(made.asking, made.reviews, made.signals, address, estimates=estimates)
+    held = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
     return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
 

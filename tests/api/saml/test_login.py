@@ -24,7 +24,7 @@ from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.store.database import Database
-from postern.store.ports import AuditFilter
+from postern.store.ports.server import AuditFilter
 
 METADATA = "urn:oasis:names:tc:SAML:2.0:metadata"
 NAME_ID_FORMAT = "urn:oasis:names:tc:SAML:2.0:nameid-format:"

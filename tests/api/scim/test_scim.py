@@ -9,7 +9,8 @@ import pytest
 from tests.api.conftest import PASSWORD, Api, message
 
 from postern.domain.lists import Page
-from postern.store.ports import AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditFilter
 
 CORE = "urn:ietf:params:scim:schemas:core:2.0"
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"

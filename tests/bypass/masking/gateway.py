@@ -17,19 +17,18 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer
 
 from postern.domain.connection import Connection
-from postern.services.masking_rules import MaskingRuleFields
 
 
 def _masked(gateway: Gateway, connection: Connection, name: str, policing: Policing, columns: Sequence[str]) -> None:
     gateway.masking_rule(
-        MaskingRuleFields(
-            name,
-            groups=policing.groups,
-            columns=tuple(f"people.{column}" for column in columns),
-            strategy=policing.strategy,
-            strictness=policing.strictness,
-            connection_ids=(str(connection.id),),
-        )
+        {
+            "name": name,
+            "groups": policing.groups,
+            "columns": tuple(f"people.{column}" for column in columns),
+            "strategy": policing.strategy,
+            "strictness": policing.strictness,
+            "connection_ids": (str(connection.id),),
+        }
     )
 
 

@@ -21,11 +21,11 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
-from postern.gateway.ssh.bounds import LONGEST_PASSWORD, MOST_EARLY
-from postern.gateway.ssh.clients import ChannelClient
-from postern.gateway.ssh.server import Connection, SshServer
-from postern.gateway.ssh.users import Person, Proved
-from postern.gateway.ssh.visit import Visit
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient
+from postern.protocols.ssh.listener.ssh_limits import LONGEST_PASSWORD, MOST_EARLY
+from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
+from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Start
 

@@ -13,11 +13,13 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.connection import Extra
-from postern.gateway.ssh import bounds, gate, sessions
-from postern.gateway.ssh.bounds import MOST_VARIABLES
-from postern.gateway.ssh.clients import ChannelClient
-from postern.gateway.ssh.server import Connection
-from postern.gateway.ssh.visit import MOST_CHANNELS
+from postern.protocols.ssh.listener import ssh_channel_sessions as sessions
+from postern.protocols.ssh.listener import ssh_gate as gate
+from postern.protocols.ssh.listener import ssh_limits as bounds
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient
+from postern.protocols.ssh.listener.ssh_limits import MOST_VARIABLES
+from postern.protocols.ssh.listener.ssh_server import Connection
+from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Start
 from postern.transport.ssh_windows import SMALLEST_PACKET

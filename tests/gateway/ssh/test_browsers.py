@@ -19,8 +19,8 @@ from postern.domain.login import ClientKind, LoginMethod
 from postern.domain.principal import Principal
 from postern.errors import NotFound, Unavailable
 from postern.gateway.listener import Places
-from postern.gateway.ssh import admission
-from postern.gateway.ssh.browser import Invitation
+from postern.protocols.ssh.listener import ssh_admission as admission
+from postern.protocols.ssh.listener.ssh_browser_login import Invitation
 from postern.services.bundle import Services
 from postern.services.identity.ssh_logins import BrowserLogin
 

@@ -16,8 +16,8 @@ from tests.support.ssh_gate import Site, open_site
 from tests.support.world import START, World
 
 from postern.domain.connection import Extra
-from postern.gateway.ssh.server import MOST_KEYS
-from postern.gateway.ssh.users import Person, Proved
+from postern.protocols.ssh.listener.ssh_server import MOST_KEYS
+from postern.protocols.ssh.listener.ssh_users import Person, Proved
 
 HERE = "192.0.2.7"
 WHO = "ann#web-1"
@@ -40,7 +40,9 @@ async def authority(world: World, site: Site) -> asyncssh.SSHKey:
 
 async def trusted(world: World, key: asyncssh.SSHKey) -> asyncssh.SSHKey:
     root = await world.add_user("root", "admin")
-    await world.services().ssh_authorities.add(root, "people", key.export_public_key().decode())
+    await world.services().ssh_authorities.create(
+        root, {"name": "people", "public_key": key.export_public_key().decode()}
+    )
     return key
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.support.promises import until
 
-from postern.gateway.ssh import channel as channels
-from postern.gateway.ssh.channel import ChannelTransport
+from postern.protocols.ssh.listener import ssh_client_channel as channels
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
 from postern.protocols.terminal import messages as m
 
 

@@ -9,12 +9,12 @@ from postern.errors import Invalid
 from postern.inspection.guardrails import findings
 from postern.inspection.guardrails.findings import StatementCache
 from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.postgres.output import CopiedLines
-from postern.protocols.postgres.rows import DataRows, layout_of
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.wire.postgres_output import CopiedLines
+from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
 from postern.testing import postgres as pg
 
 JSON_OID, INTEGER_OID = 114, 23

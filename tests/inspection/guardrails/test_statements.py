@@ -14,16 +14,16 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.guardrails.trial import try_input
-from postern.inspection.sql.mysql import MySqlParser
-from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.parser import Parser, unknown
-from postern.inspection.sql.postgres.parser import PostgresParser
-from postern.inspection.sql.postgres.prepared import PreparedStatements
 from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 
 
 @dataclass(eq=False)

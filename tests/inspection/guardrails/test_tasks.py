@@ -15,14 +15,14 @@ from postern.inspection.guardrails.interceptor import SEARCHED_AT_ONCE, GuardRai
 from postern.inspection.guardrails.rules import judge_text, load
 from postern.inspection.guardrails.tasks import JudgeText, read_answer
 from postern.inspection.schema_ref import ref_of
-from postern.inspection.sql.mysql import MySqlParser
-from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.inspection.sql.parser import Parser, SessionParser
-from postern.inspection.sql.postgres.parser import PostgresParser
-from postern.inspection.sql.postgres.prepared import PreparedStatements
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 
 DIALECTS = {"postgres": cases_postgres, "mysql": cases_mysql, "tsql": cases_tsql, "oracle": cases_oracle}
 EVERY = 7  # each seventh case of the corpora: all of them are judged elsewhere, and here their way is tested

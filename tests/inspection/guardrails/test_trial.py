@@ -14,11 +14,11 @@ from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
 from postern.domain.trial import Answered, Asked, Hit
 from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
-from postern.inspection.sql.mysql import MySqlParser
-from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
 from postern.inspection.sql.parser import Parser, SessionParser
-from postern.inspection.sql.postgres.parser import PostgresParser
-from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 
 WORDS = RuleType.DENY_WORDS_LIST
 

@@ -14,7 +14,7 @@ from tests.support.mariadb import MariaDbServer
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
 from postern.interception.events import Column, Kind
-from postern.protocols.mysql.schema import QUESTIONS, target_schema
+from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 
 DATABASE = "lineage"
 _RESET_CONNECTION = 0x1F

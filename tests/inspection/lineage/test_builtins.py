@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from tests.support.postgres import PostgresServer
 
-from postern.inspection.lineage.builtins import FUNCTIONS, OPERATORS, RECORDS
+from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPERATORS, RECORDS
 
 # Volatile, and all the same made of nothing but arguments, the clock, chance, sequences, sizes and the server's state.
 HARMLESS = """

@@ -14,8 +14,8 @@ from tests.inspection.lineage.world import World, world
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.session import SessionLineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 pytestmark = pytest.mark.slow
 

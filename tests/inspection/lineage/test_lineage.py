@@ -11,10 +11,10 @@ from tests.inspection.lineage.cases import CASES
 from tests.support.promises import within
 
 from postern.domain.target_schema import ColumnRef, Function, TargetSchema
-from postern.inspection.lineage.catalogue import NO_DOUBTS, Doubts
-from postern.inspection.lineage.lineage import MOST_TEXT, Lineage
-from postern.inspection.lineage.naming import output_name
 from postern.inspection.sql.postgres.tree import readings
+from postern.protocols.postgres.lineage.postgres_lineage import MOST_TEXT, Lineage
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
 
 relation = partial(schemas.relation, schema="public")
 target = partial(schemas.target, path=("public",))

@@ -9,8 +9,8 @@ from tests.inspection.lineage.mysql_world import CASES, World, world
 from tests.inspection.lineage.truth import judged
 from tests.support.mariadb import MariaDbServer
 
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 
 pytestmark = pytest.mark.slow
 

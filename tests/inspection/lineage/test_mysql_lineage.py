@@ -11,7 +11,7 @@ from tests.inspection.lineage.mysql_world import CASES
 from tests.support.promises import within
 
 from postern.domain.target_schema import Function, TargetSchema
-from postern.inspection.lineage.mysql.lineage import MOST_TEXT, MySqlLineage
+from postern.protocols.mysql.lineage.mysql_lineage import MOST_TEXT, MySqlLineage
 
 relation = partial(schemas.relation, schema="shop")
 target = partial(schemas.target, path=("shop",))

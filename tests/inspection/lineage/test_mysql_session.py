@@ -4,9 +4,9 @@ import pytest
 from tests.inspection.lineage.test_mysql_lineage import ORDERS, USERS, relation, target
 
 from postern.domain.target_schema import Function, Relation, TargetSchema
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
 from postern.interception.events import Column, Kind
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 
 VIEW = relation("v", "mail", definition="select `shop`.`users`.`email` AS `mail` from `shop`.`users`")
 OTHER = relation("users", "id secret", schema="hr")

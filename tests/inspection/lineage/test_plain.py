@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.interception.events import Column, Kind
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 USERS = ("id", "email", "phone", "salary", "note")
 PLAIN = {

@@ -4,9 +4,9 @@ import pytest
 from tests.inspection.lineage.test_lineage import ORDERS, relation, target
 
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.interception.events import Column, Kind
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 USERS = relation("users", "id email name", number=100)
 VIEW = relation("v", "mail", number=101, definition="select public.users.email from public.users")

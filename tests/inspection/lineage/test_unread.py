@@ -13,15 +13,15 @@ from tests.inspection.lineage.mysql_world import CASES as MYSQL_CASES
 
 from postern.domain.masking import MaskingRule, Strictness
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
-from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Verdict
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
 PEOPLE = Relation("public", "people", ("id", "name", "salary"), number=5)
 SCHEMA = TargetSchema(relations={("public", "people"): PEOPLE}, search_path=("public",))
@@ -63,10 +63,11 @@ def test_what_was_kept_is_not_read_again(dialect: str, monkeypatch: pytest.Monke
     assert unread is not None
     assert unread.size == len(LONG)
     unread.keep(elsewhere(unread))
-    module = (
-        "postern.inspection.lineage.lineage" if dialect == "postgres" else "postern.inspection.lineage.mysql.lineage"
-    )
-    monkeypatch.setattr(f"{module}._read", None)
+    modules = {
+        "postgres": "postern.protocols.postgres.lineage.postgres_lineage",
+        "mysql": "postern.protocols.mysql.lineage.mysql_lineage",
+    }
+    monkeypatch.setattr(f"{modules[dialect]}._read", None)
     assert session.unread(LONG) is None
     session.asked(LONG)
     (of,) = session.of(LONG, ()) or (None,)

@@ -13,7 +13,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
 from postern.interception.events import Column, Kind
-from postern.protocols.postgres.schema import QUESTIONS, target_schema
+from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 
 DATABASE = "lineage"
 

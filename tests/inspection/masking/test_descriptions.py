@@ -9,16 +9,16 @@ import pytest
 
 from postern.domain.masking import DEFAULT_TYPES, MaskingRule, Strategy, Strictness
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.lineage.mysql.session import MySqlSessionLineage
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Heading, Operation, Output, Rows, Summary
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.headings import ColumnHeading
-from postern.protocols.mysql.output import OF_OK, StatementSummary
-from postern.protocols.mysql.rows import layout_of
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
+from postern.protocols.mysql.wire.mysql_output import OF_OK, StatementSummary
+from postern.protocols.mysql.wire.mysql_rows import layout_of
 
 from ..conftest import make_session
 
@@ -51,7 +51,7 @@ def described(
 def heading(names: Sequence[str], exchange: int, prepared: str) -> ColumnHeading:
     definitions = [m.column(0, m.Field(name, m.VAR_STRING))[m.HEAD :] for name in names]
     layout = layout_of(tuple(definitions), False, "utf-8")
-    return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, False, False)
+    return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, may_fetch=False, adds_metadata=False)
 
 
 def test_only_rules_about_columns_ask_for_descriptions_and_reports() -> None:

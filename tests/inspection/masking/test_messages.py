@@ -14,9 +14,9 @@ from postern.inspection.masking.messages import _LOOKS, known
 from postern.inspection.masking.named_only import is_about_names
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.mysql.output import ErrorText
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.output import Text
+from postern.protocols.mysql.wire.mysql_output import ErrorText
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_output import Text
 
 from ..conftest import make_session
 

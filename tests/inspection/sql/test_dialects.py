@@ -15,9 +15,9 @@ from tests.bypass.cases import effects_of
 from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.domain.target_schema import Function, TargetSchema
 from postern.inspection.sql.cache import CACHED_TEXTS, TextCache
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 _DIALECTS = {"mysql": cases_mysql, "tsql": cases_tsql, "oracle": cases_oracle}
 _PARSERS = {name: module.parser() for name, module in _DIALECTS.items()}

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from postern.domain.target_schema import Function, TargetSchema
-from postern.inspection.sql import mysql_prepared as module
-from postern.inspection.sql.mysql import MySqlParser
-from postern.inspection.sql.mysql_prepared import MySqlPreparedStatements
+from postern.protocols.mysql.dialect import mysql_prepared as module
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 
 
 def session() -> MySqlPreparedStatements:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.sql.mysql import MySqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 
 def effects(text: str) -> set[str]:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.sql.mysql import judge_text
 from postern.inspection.sql.shapes import LONGEST, shape_of
+from postern.protocols.mysql.dialect.mysql_parser import judge_text
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 
 
 def shape(text: str) -> str | None:

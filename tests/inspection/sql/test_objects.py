@@ -7,11 +7,11 @@ import pytest
 from postern.domain.guarded_objects import guarded
 from postern.domain.statement import Effect
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.parser import Parser
-from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 _TABLE: dict[type[Parser], str] = {
     PostgresParser: """

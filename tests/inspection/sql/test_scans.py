@@ -11,14 +11,14 @@ from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.guardrail_presets import preset
 from postern.domain.statement import Effect
 from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.parser import Parser
-from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 # The tables that are read whole, and the statement.
 EVERYWHERE = """

@@ -6,12 +6,12 @@ import pytest
 
 from postern.domain.statement import Effect
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.mysql.catalogue import State
-from postern.inspection.lineage.mysql.lineage import MySqlLineage
-from postern.inspection.sql.mysql import MySqlParser
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.parser import Parser
 from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
 
 _PARSERS: tuple[Parser, ...] = (MySqlParser(), OracleParser(), TSqlParser())
 _SCHEMA = TargetSchema({("shop", "t"): Relation("shop", "t", ("a",))}, {}, ("shop",))

@@ -17,7 +17,8 @@ from tests.support.examples import examples
 from postern.domain.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import ProtocolViolation, Unavailable
-from postern.protocols.mysql import auth, ed25519
+from postern.protocols.mysql.login import mysql_auth as auth
+from postern.protocols.mysql.login import mysql_ed25519 as ed25519
 
 SALT = bytes(range(33, 53))
 PASSWORDS = st.binary(max_size=60)

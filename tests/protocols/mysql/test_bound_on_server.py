@@ -12,10 +12,10 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 
 from postern.errors import ProtocolViolation
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.bound import brought, parameters
-from postern.protocols.mysql.ledger import Statement
-from postern.protocols.mysql.values import binary_texts
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_bind_values import brought, parameters
+from postern.protocols.mysql.wire.mysql_response_queue import Statement
+from postern.protocols.mysql.wire.mysql_values import binary_texts
 
 BODIES = [
     b"", b"\0", b"\x01a", b"ab", b"\x03abc", b"\x01\x02\x03\x04", b"\x04\xd0\x07\x01\x02", b"\x05\xd0\x07\x01\x02\x01",

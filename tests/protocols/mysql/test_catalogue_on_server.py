@@ -12,9 +12,9 @@ from tests.support.mysql import running_mariadb
 from postern.domain.errand import ErrandKind
 from postern.domain.target_schema import TargetSchema
 from postern.protocols.asking import Row
-from postern.protocols.mysql.catalogue import CATALOGUE
-from postern.protocols.mysql.query import Query
-from postern.protocols.mysql.schema import QUESTIONS, UNREADABLE, target_schema
+from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
+from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, UNREADABLE, target_schema
 
 SHOP = """
 create database shop; create database other; use shop;

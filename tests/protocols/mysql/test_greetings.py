@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.protocols.mysql import greetings as g
+from postern.protocols.mysql.login import mysql_greetings as g
 
 SALT = bytes(range(1, 21))
 NAMES = st.binary(max_size=40).filter(lambda name: b"\0" not in name)

@@ -15,10 +15,11 @@ from postern.domain.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated, Unavailable
 from postern.protocols.asking import TargetRefused
-from postern.protocols.mysql import auth, ed25519
-from postern.protocols.mysql import greetings as g
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.login import ClientLogin, Startup, TargetGreeting, TargetLogin, connect, decoy
+from postern.protocols.mysql.login import mysql_auth as auth
+from postern.protocols.mysql.login import mysql_ed25519 as ed25519
+from postern.protocols.mysql.login import mysql_greetings as g
+from postern.protocols.mysql.login.mysql_login import ClientLogin, Startup, TargetGreeting, TargetLogin, connect, decoy
+from postern.protocols.mysql.wire import mysql_messages as m
 from postern.services.credentials import make_verifier
 from postern.testing.handshake import MemoryHandshake, pair
 

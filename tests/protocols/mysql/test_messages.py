@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.protocols.mysql import messages as m
+from postern.protocols.mysql.wire import mysql_messages as m
 
 CELLS = st.lists(st.none() | st.binary(max_size=300), max_size=6)
 

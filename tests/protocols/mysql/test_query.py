@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.protocols.asking import Row
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.query import Query
+from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.wire import mysql_messages as m
 
 COLUMNS = (m.Field("a", m.VAR_STRING), m.Field("b", m.VAR_STRING))
 ROWS = (("grüße".encode(), None), (b"", b"x" * 300))

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from postern.domain.results import Columns, Finished, Problem, Result, Row
 from postern.domain.trial import Answered
 from postern.errors import ProtocolViolation
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.answers import MysqlAnswers
-from postern.protocols.mysql.lens import MysqlLens
-from postern.protocols.mysql.results import MysqlResults
-from postern.protocols.mysql.script import Script
+from postern.protocols.mysql.queries.mysql_script import Script
+from postern.protocols.mysql.recorded.mysql_answer_reader import MysqlAnswers
+from postern.protocols.mysql.recorded.mysql_tables import MysqlResults
+from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
+from postern.protocols.mysql.wire import mysql_messages as m
 
 FIELDS = (m.Field("größe", m.VAR_STRING), m.Field("b", m.VAR_STRING))
 

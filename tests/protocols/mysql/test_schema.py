@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.protocols.asking import Row
-from postern.protocols.mysql.schema import QUESTIONS, target_schema
+from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 
 
 def test_a_target_without_anything() -> None:

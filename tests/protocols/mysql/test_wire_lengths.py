@@ -11,9 +11,9 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
 from postern.interception.pipeline import Interceptor
 from postern.protocols.base import Side
-from postern.protocols.mysql import greetings as g
-from postern.protocols.mysql import messages as m
-from postern.protocols.mysql.reading import Answers
+from postern.protocols.mysql.login import mysql_greetings as g
+from postern.protocols.mysql.recorded.mysql_reading import Answers
+from postern.protocols.mysql.wire import mysql_messages as m
 from postern.recording.records import encode
 from postern.relay.link import Close
 from postern.testing import mysql as my

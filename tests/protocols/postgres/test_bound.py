@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.postgres import PostgresServer
 
-from postern.protocols.postgres.bound import parameters, plain
+from postern.protocols.postgres.wire.postgres_bind_values import parameters, plain
 
 
 def test_bind_values_are_kept_readable() -> None:

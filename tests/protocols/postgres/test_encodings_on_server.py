@@ -7,7 +7,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 from tests.support.postgres import PostgresServer
 
-from postern.protocols.postgres.ledger import Ledger
+from postern.protocols.postgres.wire.postgres_response_queue import Ledger
 from postern.protocols.texts import text_of
 
 READ = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 
 
 def test_copy_data_that_ends_with_a_read_waits_for_the_next_one() -> None:

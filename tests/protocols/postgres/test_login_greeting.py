@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.login import Cancel, Startup, greet
+from postern.protocols.postgres.login.postgres_login import Cancel, Startup, greet
+from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing import postgres as pg
 from postern.testing.handshake import pair
 

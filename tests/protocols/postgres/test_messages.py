@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing import postgres as pg
 
 LAYOUTS: dict[str, tuple[bytes, bytes]] = {

@@ -6,8 +6,8 @@ import pytest
 
 from postern.errors import ProtocolViolation
 from postern.protocols.asking import Row
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.query import Query, cells
+from postern.protocols.postgres.queries.postgres_query import Query, cells
+from postern.protocols.postgres.wire import postgres_messages as m
 
 
 def data_row(*values: bytes | None) -> bytes:

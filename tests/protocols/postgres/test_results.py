@@ -8,8 +8,8 @@ import pytest
 
 from postern.domain.results import Columns, Finished, Problem, Result, Row
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.results import PostgresResults
+from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
+from postern.protocols.postgres.wire import postgres_messages as m
 
 
 def described(*fields: tuple[str, int]) -> bytes:

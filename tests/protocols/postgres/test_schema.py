@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from postern.domain.target_schema import TargetSchema
 from postern.errors import ProtocolViolation
 from postern.protocols.asking import Row, tags
-from postern.protocols.postgres.schema import QUESTIONS, target_schema
+from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 
 EMPTY: list[list[Row]] = [[] for _ in QUESTIONS]
 

@@ -9,7 +9,7 @@ from scramp import ScramException, ScramMechanism
 from tests.support.examples import examples
 
 from postern.domain.secret import Secret
-from postern.protocols.postgres.scram import Exchange, KeyCache, Keys, Rejected, derive
+from postern.protocols.postgres.login.postgres_scram import Exchange, KeyCache, Keys, Rejected, derive
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
 SALT = b"0123456789abcdef"

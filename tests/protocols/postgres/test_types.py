@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Kind
-from postern.protocols.postgres.messages import Field
-from postern.protocols.postgres.rows import DataRows, layout_of
-from postern.protocols.postgres.types import Codec, describe, readable
+from postern.protocols.postgres.wire.postgres_messages import Field
+from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
+from postern.protocols.postgres.wire.postgres_types import Codec, describe, readable
 from postern.testing import postgres as pg
 
 BINARY, TEXT = 1, 0

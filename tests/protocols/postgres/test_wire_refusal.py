@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.links import Breaks, Looks, Masks, Words, operation, playbook, prepare, refusal, refused
 
 from postern.interception.events import Completed
-from postern.protocols.postgres import messages
+from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook, from_client, from_target, to_client, to_target
 

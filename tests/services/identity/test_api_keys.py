@@ -20,7 +20,7 @@ from postern.services.identity.api_keys import ApiKeyFields, IssuedKey, digest_o
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.service_accounts import ServiceAccountFields
 from postern.services.identity.users import UserFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture

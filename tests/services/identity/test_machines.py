@@ -11,7 +11,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.bundle import Services
 from postern.services.credentials import Issued
 from postern.services.identity.machines import MachineFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from postern.domain.principal import GroupSource, Principal, PrincipalKind, Prin
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.provisioning import MAX_MEMBERS, PrincipalFilter, ProvisionedUser
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 ANN = ProvisionedUser("ann", "Ann", "ann@example.com", True, "ext-1")
 IDENTITY = Identity("https://idp.example", "sub-1", "ann@example.com", True, "Ann")

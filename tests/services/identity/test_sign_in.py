@@ -13,7 +13,7 @@ from postern.domain.identity import Identity
 from postern.domain.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.errors import Denied
 from postern.services.identity.sign_in import SignIn
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 ISSUER = "https://idp.example"
 

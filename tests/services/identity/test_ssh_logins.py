@@ -18,7 +18,7 @@ from postern.services.bundle import Services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.ssh_logins import LIFE, BrowserLogin, Waiting, Wanted
 from postern.services.identity.users import UserFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 HERE = "192.0.2.7"
 WANTED = Wanted("ann", "web-1", "SSH-2.0-OpenSSH_9.2")

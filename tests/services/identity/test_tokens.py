@@ -17,7 +17,8 @@ from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.identity import tokens as module
 from postern.services.identity.tokens import Tokens
-from postern.store.ports import SigningKey, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.identity import SigningKey
 
 
 def tokens_of(world: World) -> Tokens:

@@ -15,7 +15,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
 from postern.services.bundle import Services
 from postern.services.identity.users import PrincipalFilter, UserFields, checked_email, checked_groups
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 PASSWORD = Secret("a long enough password")
 

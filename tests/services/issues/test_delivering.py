@@ -22,7 +22,9 @@ from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues import delivering
 from postern.services.issues.delivering import Delivering
 from postern.store.database import Database
-from postern.store.ports import Ended, SessionIssueStore, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.issues import SessionIssueStore
+from postern.store.ports.targets import Ended
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 
@@ -46,13 +48,13 @@ class Office:
             return self.settings.get(org_id, SETTINGS)
 
         made = Delivering(
-            store or self.world.stores.session_issues,
-            self.world.stores.leases,
-            settings,
-            self.tracker,
-            self.world.signals,
-            self.world.clock,
-            self.counted.append,
+            store=store or self.world.stores.session_issues,
+            leases=self.world.stores.leases,
+            settings=settings,
+            trackers=self.tracker,
+            signals=self.world.signals,
+            now=self.world.clock,
+            count=self.counted.append,
         )
         self.running.append(made)
         return made

@@ -33,7 +33,8 @@ from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues.delivering import Delivering
 from postern.services.issues.opening import Issues
 from postern.store.database import Database
-from postern.store.ports import Ended, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.targets import Ended
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 GO_ON = replace(SETTINGS, when_down=WhenDown.GO_ON)
@@ -116,7 +117,12 @@ async def process(office: Office) -> AsyncIterator[Delivering]:
 
     stores = office.world.stores
     made = Delivering(
-        stores.session_issues, stores.leases, settings, office.tracker, office.world.signals, office.world.clock
+        store=stores.session_issues,
+        leases=stores.leases,
+        settings=settings,
+        trackers=office.tracker,
+        signals=office.world.signals,
+        now=office.world.clock,
     )
 
     async def forever() -> None:

@@ -19,8 +19,8 @@ from postern.domain.issue import Issue, IssueState, SessionIssue
 from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind
 from postern.domain.session import EndReason, SessionStatus
 from postern.services.bundle import Services
-from postern.store.ports import Ended
-from postern.store.schema import sessions
+from postern.store.ports.targets import Ended
+from postern.store.schema.sessions import sessions
 
 
 @dataclass

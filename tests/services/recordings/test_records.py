@@ -21,8 +21,10 @@ from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind
 from postern.domain.session import EndReason
 from postern.proof.findings import Report, What
 from postern.services.bundle import Services
-from postern.store.ports import AuditEntry, Ended
-from postern.store.schema import audit_log, ledger_records, record_queue
+from postern.store.ports.server import AuditEntry
+from postern.store.ports.targets import Ended
+from postern.store.schema.recordings import ledger_records, record_queue
+from postern.store.schema.server import audit_log
 
 
 @dataclass

@@ -20,8 +20,8 @@ from postern.errors import Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.recordings import texts
 from postern.services.recordings.texts import AWAY
-from postern.store.ports import Piece, SessionFilter
-from postern.store.schema import session_texts, sessions
+from postern.store.ports.targets import Piece, SessionFilter
+from postern.store.schema.sessions import session_texts, sessions
 from postern.store.sql import session_list
 
 

@@ -22,8 +22,8 @@ from postern.domain.session import Session, Verb
 from postern.domain.time_window import TimeWindow
 from postern.services.bundle import Services
 from postern.services.reviews.asking import ReviewRequired, Wish
-from postern.store import schema
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
+from postern.store.schema.targets import connections
 
 SOURCE = "192.0.2.1"
 MEANS = "login:1"
@@ -101,7 +101,7 @@ class Desk:
 
     async def moves(self) -> None:
         """The connection leads elsewhere from now on."""
-        moved = update(schema.connections).where(schema.connections.c.id == self.shop.id).values(place=uuid4())
+        moved = update(connections).where(connections.c.id == self.shop.id).values(place=uuid4())
         async with self.world.database.transaction() as transaction:
             await transaction.execute(moved)
         await self.world.signals.publish(Topic.POLICY_CHANGED, connection_id=str(self.shop.id))

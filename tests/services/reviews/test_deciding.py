@@ -19,8 +19,9 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, To
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
-from postern.store import schema
-from postern.store.ports import ReviewFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.reviews import ReviewFilter
+from postern.store.schema.people import users
 
 PAGE = Page(10, 0)
 
@@ -77,7 +78,7 @@ async def test_an_administrator_who_is_no_reviewer_is_told_so(desk: Desk) -> Non
 async def second_account(desk: Desk, first: Principal, way: str) -> Principal:
     """Made once the first one is called otherwise, since a store has one of each subject and each address."""
     called = {"subject": f"old {first.subject}"} if way == "subject" else {"email": f"old-{first.email}"}
-    renamed = update(schema.users).where(schema.users.c.id == first.id).values(called)
+    renamed = update(users).where(users.c.id == first.id).values(called)
     async with desk.world.database.transaction() as transaction:
         await transaction.execute(renamed)
     second = replace(first, id=uuid4())

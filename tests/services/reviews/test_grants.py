@@ -20,7 +20,7 @@ from postern.domain.session import Verb
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.reviews.asking import ReviewRequired
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 # Tests begin at 03:04:05 UTC.
 NIGHT = TimeWindow(time(22), time(3, 15))

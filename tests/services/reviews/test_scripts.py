@@ -19,7 +19,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 NIGHT = TimeWindow(time(22), time(3, 15))  # tests begin at 03:04:05 UTC
 DAY = TimeWindow(time(9), time(17))

@@ -10,7 +10,7 @@ from tests.services.reviews.desk import Desk
 
 from postern.domain.review import Choice, ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 async def test_who_waited_goes_on_and_others_get_sessions_of_their_own(desk: Desk) -> None:

@@ -23,7 +23,8 @@ from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, Invalid, Malformed, NotFound
 from postern.services.runbooks import runs
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports import SessionFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.targets import SessionFilter
 
 REPOSITORY = "git.example.com/team/runbooks"
 RUNBOOK = RunbookRef(REPOSITORY, "/users/unlock.runbook.sql", "c0ffee")
@@ -203,7 +204,7 @@ async def test_a_rule_that_goes_is_asked_at_the_claim_and_while_it_runs(desk: De
     made = await rule(desk, "/users/")
     waits, permit = await desk.submit(runbook=RUNBOOK), await claimed(desk, await desk.submit(runbook=RUNBOOK))
     await rule(desk, "/others/")
-    await desk.world.stores.runbook_rules.remove(made.id)
+    await desk.world.stores.runbook_rules.remove(made)
     await rules_changed(desk)
     assert "no rule lets you run" in await refused(desk, waits)
     assert "no rule lets you run" in str(await desk.services.access.still_allowed(permit))
@@ -219,7 +220,7 @@ async def test_a_rule_that_goes_is_asked_after_the_review(desk: Desk) -> None:
         await desk.approve(await desk.review_of(session))
     await desk.services.sessions.execute(desk.ann, early.id)
     await rule(desk, "/others/")
-    await desk.world.stores.runbook_rules.remove(made.id)
+    await desk.world.stores.runbook_rules.remove(made)
     await rules_changed(desk)
     assert "no rule lets you run" in await refused(desk, early)
     with pytest.raises(Denied, match="no rule lets you run"):

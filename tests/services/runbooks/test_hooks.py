@@ -23,8 +23,9 @@ from postern.services.bundle import Services
 from postern.services.runbooks import hooks as module
 from postern.services.runbooks.hooks import Hooks
 from postern.services.runbooks.repositories import FileFields, RepositoryFields
-from postern.store.ports import RepositoryHooks, Topic
-from postern.store.schema import sessions
+from postern.store.ports.common import Topic
+from postern.store.ports.runbooks import RepositoryHooks
+from postern.store.schema.sessions import sessions
 
 OTHER = "https://git.example.com/other"
 

@@ -17,8 +17,7 @@ from postern.domain.runbook import RunbookPattern, RunbookRule, is_allowed
 from postern.errors import Conflict, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks.allowed import Allowed
-from postern.services.runbooks.rules import RunbookRuleFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 OPS, TOOLS = "git.example.com/acme/ops", "git.example.com/acme/tools"
 
@@ -45,7 +44,7 @@ async def shop(world: World) -> Connection:
 
 async def give(services: Services, admin: Principal, name: str = "deploys", **fields: Any) -> RunbookRule:
     given = {"runbooks": (RunbookPattern(OPS, "deploy/"),), "connections": ("shop",), "groups": ("dev",)} | fields
-    return (await services.runbook_rules.create(admin, RunbookRuleFields(name=name, **given))).rule
+    return await services.runbook_rules.create(admin, {"name": name, **given})
 
 
 async def may(services: Services, who: Principal, connection: Connection, file: str, repository: str = OPS) -> bool:
@@ -96,11 +95,11 @@ async def test_a_change_holds_at_once_and_asking_costs_nothing(
 ) -> None:
     await give(services, admin)
     assert await may(services, ann, shop, "deploy/a")
-    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(groups=("ops",)))
+    await services.runbook_rules.update(admin, "deploys", {"groups": ("ops",)})
     assert not await may(services, ann, shop, "deploy/a")
-    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(groups=()))
+    await services.runbook_rules.update(admin, "deploys", {"groups": ()})
     assert await may(services, ann, shop, "deploy/a")
-    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(runbooks=(RunbookPattern(TOOLS),)))
+    await services.runbook_rules.update(admin, "deploys", {"runbooks": (RunbookPattern(TOOLS),)})
     assert not await may(services, ann, shop, "deploy/a")
     await services.runbook_rules.remove(admin, "deploys")
     assert await may(services, ann, shop, "deploy/a")
@@ -119,14 +118,14 @@ async def test_attack_a_rule_that_is_narrowed_is_not_widened_by_a_change_at_the_
 
     async def late(*given: Any) -> None:
         monkeypatch.setattr(store, "update", update)
-        await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(groups=("ops",)))
+        await services.runbook_rules.update(admin, "deploys", {"groups": ("ops",)})
         await update(*given)
 
     monkeypatch.setattr(store, "update", late)
-    with pytest.raises(Conflict, match="changed or deleted meanwhile"):
-        await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(description="of web"))
+    with pytest.raises(Conflict, match="changed by somebody else meanwhile"):
+        await services.runbook_rules.update(admin, "deploys", {"description": "of web"})
     assert not await may(services, ann, shop, "deploy/a")
-    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(description="of web"))
+    await services.runbook_rules.update(admin, "deploys", {"description": "of web"})
     assert not await may(services, ann, shop, "deploy/a")
 
 
@@ -140,7 +139,7 @@ async def test_asking_costs_no_statement_and_is_told_of_every_change(
     assert statements == []
     heard = {"org_id": str(world.org_id)}
     assert world.signals.of(Topic.POLICY_CHANGED) == [heard]
-    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(description="more"))
+    await services.runbook_rules.update(admin, "deploys", {"description": "more"})
     await services.runbook_rules.remove(admin, "deploys")
     assert world.signals.of(Topic.POLICY_CHANGED) == [heard] * 3
 
@@ -178,13 +177,13 @@ async def test_attack_a_rule_that_lost_its_connections_is_opened_by_nobody_who_s
     await give(services, admin)
     await services.connections.remove(admin, "shop")
     assert not await may(services, ann, other, "deploy/a")
-    for fields in (RunbookRuleFields(description="x"), RunbookRuleFields(groups=())):
-        assert (await services.runbook_rules.update(admin, "deploys", fields)).rule.nowhere
+    for fields in ({"description": "x"}, {"groups": ()}):
+        assert (await services.runbook_rules.update(admin, "deploys", fields)).nowhere
         assert not await may(services, ann, other, "deploy/a")
     with pytest.raises(Invalid, match="connections: all that this rule listed were deleted"):
-        await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(connections=()))
-    listed = RunbookRuleFields(connections=("other",))
-    assert not (await services.runbook_rules.update(admin, "deploys", listed)).rule.nowhere
+        await services.runbook_rules.update(admin, "deploys", {"connections": ()})
+    listed = {"connections": ("other",)}
+    assert not (await services.runbook_rules.update(admin, "deploys", listed)).nowhere
     assert await may(services, ann, other, "deploy/a")
 
 

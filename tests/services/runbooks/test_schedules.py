@@ -25,12 +25,11 @@ from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
 from postern.services.runbooks import schedules as module
-from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
-from postern.store.ports import SessionFilter
-from postern.store.schema import runbook_schedules
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.runbooks import runbook_schedules
 from postern.store.sql.runbook_schedules import BEGINS, SqlRunbookSchedules
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
@@ -158,7 +157,13 @@ async def are_deleted(desk: Desk) -> None:
 
 
 async def rule_denies(desk: Desk) -> None:
-    others = RunbookRuleFields("others", "", (RunbookPattern(NAME, "other/"),), (), ())
+    others = {
+        "name": "others",
+        "description": "",
+        "runbooks": (RunbookPattern(NAME, "other/"),),
+        "connections": (),
+        "groups": (),
+    }
     await desk.services.runbook_rules.create(desk.root, others)
 
 

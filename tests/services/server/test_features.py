@@ -15,7 +15,7 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound, Unauthenticated
 from postern.services.identity.authentication import Authentication
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> None:

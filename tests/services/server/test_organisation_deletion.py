@@ -24,7 +24,8 @@ from postern.services.bundle import Services
 from postern.services.server import organisation_deletion
 from postern.services.server.organisation_deletion import ENDING, RETRY, OrganisationDeleter
 from postern.services.server.trail import follow
-from postern.store.ports import AuditFilter, Topic
+from postern.store.ports.common import Topic
+from postern.store.ports.server import AuditFilter
 
 
 @dataclass
@@ -45,14 +46,14 @@ class Site:
         stores, made = self.world.stores, self.services
         clean = functools.partial(delete_local, self.home)
         return OrganisationDeleter(
-            stores.leases,
-            stores.organisation_deletions,
-            self.blobs,
-            clean,
-            made.audit,
-            made.operators,
-            made.signals,
-            self.world.clock,
+            leases=stores.leases,
+            store=stores.organisation_deletions,
+            blobs=self.blobs,
+            clean=clean,
+            audit=made.audit,
+            operators=made.operators,
+            signals=made.signals,
+            now=self.world.clock,
         )
 
     async def round(self) -> int:

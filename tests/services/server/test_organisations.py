@@ -15,7 +15,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFilter
 from postern.services.server.organisations import OrganisationFields
-from postern.store.schema import agents, groups, orgs, user_groups, users, vouchers
+from postern.store.schema.people import groups, orgs, user_groups, users, vouchers
+from postern.store.schema.targets import agents
 
 
 async def now_is(world: World, principal: Principal) -> Principal:

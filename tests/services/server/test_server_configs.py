@@ -11,7 +11,7 @@ from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
 from postern.services.server.machine import Machine
 from postern.services.server.server_configs import ListenerFields, ServerFields
-from postern.store.ports import Topic
+from postern.store.ports.common import Topic
 
 
 def _own(endpoint: Endpoint) -> dict[str, Listener]:

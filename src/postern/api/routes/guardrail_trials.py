@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.crud import Key
 from postern.api.responses import errors
 from postern.api.route import Route
 from postern.api.schemas.guardrail_trials import (
@@ -59,23 +60,18 @@ async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use)
 
 
 @simulations.post(
-    "/{id}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
+    "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
 )
-async def simulate_guardrail(
-    id: str,  # noqa: A002 - the spec's name
-    body: SimulationRequest,
-    caller: Caller,
-    services: Use,
-) -> StreamingResponse:
+async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
     """The same of a saved guard rail, or of other rules in its place."""
-    return await _simulated(id, body, caller, services)
+    return await _simulated(key, body, caller, services)
 
 
 async def _simulated(
-    guardrail_id: str | None, body: SimulationRequest, caller: Principal, services: Services
+    name_or_id: str | None, body: SimulationRequest, caller: Principal, services: Services
 ) -> StreamingResponse:
     trials = services.guardrail_trials
-    rail = await trials.rail(caller, guardrail_id, body.draft())
+    rail = await trials.rail(caller, name_or_id, body.draft())
     steps = trials.simulate(caller, rail, body.period())
     first = await anext(steps)  # what raises does so before the answer begins
     return StreamingResponse(_lines(first, steps), media_type="application/x-ndjson")

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Depends, Header, Request, Response
@@ -33,8 +33,10 @@ from postern.services.done import DoneSignals, looks
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
 OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
+_MAX_RUNS = 10_000  # parts of `output` whose streams the answer lists
 _LOOK_AGAIN = 2.0  # seconds; should a signal be lost
 RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
+StreamLengths = list[tuple[Literal["stdout", "stderr", "gateway"], int]]
 _WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
@@ -169,9 +171,10 @@ async def wait_for_end(
 def _answer(services: Services, session: Session, form: Format, review: ReviewAnswer | None) -> ExecAnswer:
     writer = Writer(_results(services, session), OUTPUT_LIMIT)
     is_command = session.connection_subtype not in OF_VALUES
+    output_streams: StreamLengths | None = None
     came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
     if form is Format.TEXT and came is not None:
-        text = str(came.both) or str(session.metadata.get("end_detail", ""))
+        text, output_streams = _text_of(came, str(session.metadata.get("end_detail", "")))
         truncated = came.both.truncated
     else:
         text = "".join(writer.json() if form is Format.JSON else writer.csv())
@@ -183,6 +186,7 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
         output=text,
         stdout=str(came.stdout) if is_command and came is not None else None,
         stderr=str(came.stderr) if is_command and came is not None else None,
+        output_streams=output_streams,
         output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
         error=ExecError.of(writer.error, session.script or "") if writer.error else None,
@@ -191,6 +195,17 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
         has_review=False,
         review=review,
     )
+
+
+def _text_of(output: streams.Output, end_detail: str) -> tuple[str, StreamLengths | None]:
+    """Return the text of `output`, or else `end_detail`, and the stream of each of its parts."""
+    if output.both.truncated:
+        return str(output.both), None
+    if not output.is_recorded:
+        return end_detail, [("gateway", len(end_detail))] if end_detail else []
+    parts = [(name, content.decode(errors="replace")) for name, content in output.runs]
+    lengths: StreamLengths = [(name, len(part)) for name, part in parts]
+    return "".join(part for _, part in parts) or end_detail, lengths if len(lengths) <= _MAX_RUNS else None
 
 
 def _events(services: Services, session: Session) -> streams.Events:

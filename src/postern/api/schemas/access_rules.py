@@ -3,71 +3,37 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
-from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody, SortedNames
 from postern.domain.access import Ground
 from postern.domain.access_rule import AccessRule
 from postern.domain.review import Demand
 from postern.domain.session import Verb
-from postern.services.access_rules import AccessRuleFields, Explained, NamedRule
+from postern.services.access_rules import Explained
 from postern.services.review_needed import Needed
 
 
-class AccessRuleChange(Body):
-    """The body of PUT: what is left out or null stays as it is."""
-
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
-
-    name: str | None = None
+class AccessRuleRequest(ResourceBody):
+    name: str
     description: str | None = None
-    groups: list[str] | None = Field(None, description="Members of any of these may see and use the connections")
-    connection_names: list[str] | None = Field(None, description="Names or identifiers; answers have names")
+    groups: list[str] = Field(description="Members of any of these may see and use the connections")
+    connections: list[str] | None = Field(
+        None, alias="connection_names", description="Names or identifiers; answers have names"
+    )
     connection_tags: dict[str, str] | None = Field(
         None, description="Also every connection that carries all of these; an empty map stands for none"
     )
 
-    def fields(self) -> AccessRuleFields:
-        return AccessRuleFields(
-            name=self.name,
-            description=self.description,
-            groups=None if self.groups is None else tuple(self.groups),
-            connections=None if self.connection_names is None else tuple(self.connection_names),
-            connection_tags=self.connection_tags,
-        )
 
-
-class AccessRuleRequest(AccessRuleChange):
-    name: str
-    groups: list[str]
-
-
-class AccessRuleAnswer(Answer):
-    id: UUID
-    name: str
+class AccessRuleAnswer(ResourceAnswer):
     description: str
-    groups: list[str]
+    groups: SortedNames
     connection_names: list[str]
     connection_tags: dict[str, str]
     created_at: datetime | None
     updated_at: datetime | None
-
-    @classmethod
-    def of(cls, found: NamedRule) -> AccessRuleAnswer:
-        rule = found.rule
-        return cls(
-            id=rule.id,
-            name=rule.name,
-            description=rule.description,
-            groups=sorted(rule.groups),
-            connection_names=list(found.connection_names),
-            connection_tags=dict(rule.connection_tags),
-            created_at=rule.created_at,
-            updated_at=rule.updated_at,
-        )
 
 
 class OtherRuleAnswer(Answer):

@@ -7,24 +7,29 @@ edited, is a valid request.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
-from postern.domain.connection import SUBTYPES
+from postern.domain.connection import SPOKEN, SUBTYPES
 from postern.domain.target_keys import ALIASES
+from postern.protocols.registry import PROTOCOLS
 
 # Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.
 DEPRECATED: Final[JsonDict] = {"deprecated": True}
 # Every subtype, and the empty one of a connection that has none. The service checks which type has which.
 SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
 # Requests can use an alias, too; answers have the subtype that is stored.
+SPOKEN_SUBTYPES: Final = [name for name in PROTOCOLS if name in SPOKEN]
 SUBTYPE_SPELLINGS: Final[list[JsonValue]] = [*SUBTYPE_NAMES, *sorted(ALIASES)]
 
 # Values that JSON cannot express are read from their text; everything else must have its very type.
 Identifier = Annotated[UUID, Field(strict=False)]
+
+
+SortedNames = Annotated[list[str], BeforeValidator(sorted)]
 
 
 class Body(BaseModel):
@@ -47,8 +52,34 @@ class Body(BaseModel):
         return known
 
 
+class ResourceBody(Body):
+    """Of a request to create or change a named resource: its fields have the names of the resource's, and aliases where
+    the API calls them otherwise."""
+
+    read_only = frozenset({"id", "created_at", "updated_at"})
+    nullable: ClassVar[frozenset[str]] = frozenset()  # fields that null sets; other nulls are as if left out
+
+    def fields(self) -> dict[str, Any]:
+        """Return what the request gives."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: value for name, value in given.items() if value is not None or name in self.nullable}
+
+
 class Answer(BaseModel):
     """Of a response."""
+
+
+class ResourceAnswer(Answer):
+    """Of a response about a named resource, whose attributes it has."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: UUID
+    name: str
+
+    @classmethod
+    def of(cls, resource: object) -> Self:
+        return cls.model_validate(resource)
 
 
 class HTTPError(Answer):

@@ -10,7 +10,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, SUBTYPE_SPELLINGS, Answer, Body, Identifier
+from postern.api.schemas.common import (
+    DEPRECATED,
+    SPOKEN_SUBTYPES,
+    SUBTYPE_NAMES,
+    SUBTYPE_SPELLINGS,
+    Answer,
+    Body,
+    Identifier,
+)
 from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.credential import Credential, CredentialStatus
 from postern.domain.errand import TargetStatus, TargetTest
@@ -50,7 +58,8 @@ class ConnectionOptions(Body):
         None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
     )
     command: list[str] | None = Field(
-        None, description="Program and arguments; refused for postgres, mysql and ssh, which speak their own protocol"
+        None,
+        description=f"Program and arguments; refused for {', '.join(SPOKEN_SUBTYPES)}, which speak their own protocol",
     )
     connection_tags: dict[str, str] | None = None
     default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -10,12 +11,12 @@ from pydantic import Field
 from postern.api.moments import Moment
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.guardrails import GuardRailRequest, RulesAnswer, RulesBody
+from postern.domain.dialect import DEFAULT_DIALECT, DIALECTS
 from postern.domain.guardrail import Action
 from postern.domain.guardrail_presets import Preset
 from postern.domain.statement import ObjectKind, ObjectName, Statement
 from postern.domain.trial import Hit, Simulation, Trial
 from postern.services.guardrail_trials import Period
-from postern.services.guardrails import GuardRailFields
 
 
 class DraftBody(Body):
@@ -29,17 +30,17 @@ class DraftBody(Body):
     input: RulesBody | None = None
     output: RulesBody | None = None
 
-    def fields(self) -> GuardRailFields:
-        return GuardRailFields(
-            name=self.name,
-            input=tuple(one.rule() for one in self.input.rules) if self.input else (),
-            output=tuple(one.rule() for one in self.output.rules) if self.output else (),
-        )
+    def fields(self) -> Mapping[str, Any]:
+        return {
+            "name": self.name,
+            "input": tuple(one.rule() for one in self.input.rules) if self.input else (),
+            "output": tuple(one.rule() for one in self.output.rules) if self.output else (),
+        }
 
 
 class TrialRequest(Body):
     text: str
-    dialect: str = Field("postgres", description="postgres, mysql, tsql, oracle; empty: none is parsed")
+    dialect: str = Field(DEFAULT_DIALECT, description=f"{', '.join(DIALECTS.values())}; empty: none is parsed")
     direction: Literal["input", "output"] = "input"
     guardrail_id: str | None = Field(None, description="A saved guard rail")
     guardrail: DraftBody | None = Field(None, description="Or a draft of one")
@@ -108,7 +109,7 @@ class SimulationRequest(Body):
     def period(self) -> Period:
         return Period(self.start_date, self.end_date, tuple(self.connections or ()), self.max_sessions)
 
-    def draft(self) -> GuardRailFields | None:
+    def draft(self) -> Mapping[str, Any] | None:
         return self.guardrail.fields() if self.guardrail else None
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
-from postern.api.schemas.common import Answer, Body
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
-from postern.services.guardrails import GuardRailFields
 
 
 class RuleBody(Body):
@@ -58,8 +57,8 @@ class RulesBody(Body):
     rules: list[RuleBody]
 
 
-class GuardRailRequest(Body):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at", "notices"})
+class GuardRailRequest(ResourceBody):
+    read_only = ResourceBody.read_only | {"notices"}
 
     name: str
     description: str | None = None
@@ -67,14 +66,10 @@ class GuardRailRequest(Body):
     input: RulesBody | None = None
     output: RulesBody | None = None
 
-    def fields(self) -> GuardRailFields:
-        return GuardRailFields(
-            name=self.name,
-            description=self.description or "",
-            input=tuple(one.rule() for one in self.input.rules) if self.input else (),
-            output=tuple(one.rule() for one in self.output.rules) if self.output else (),
-            connection_ids=None if self.connection_ids is None else tuple(self.connection_ids),
-        )
+    def fields(self) -> dict[str, Any]:
+        given = super().fields()
+        sides = {side: tuple(one.rule() for one in given[side].rules) for side in ("input", "output") if side in given}
+        return given | sides
 
 
 class RuleAnswer(Answer):
@@ -117,18 +112,14 @@ class RulesAnswer(Answer):
         return cls(rules=[RuleAnswer.of(rule) for rule in rules])
 
 
-class GuardRailAnswer(Answer):
-    id: UUID
-    name: str
+class GuardRailAnswer(ResourceAnswer):
     description: str
     connection_ids: list[UUID]
-    input: RulesAnswer
-    output: RulesAnswer
+    input: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
+    output: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
     created_at: datetime | None
     updated_at: datetime | None
-    notices: list[str] = Field(
-        default_factory=list, description="What to know of where it applies; left out in lists, and where empty"
-    )
+    notices: list[str] = Field([], description="What to know of where it applies; left out in lists, and where empty")
 
     @model_serializer(mode="wrap")
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -136,16 +127,3 @@ class GuardRailAnswer(Answer):
         if not self.notices:
             del shown["notices"]
         return shown
-
-    @classmethod
-    def of(cls, guardrail: GuardRail) -> GuardRailAnswer:
-        return cls(
-            id=guardrail.id,
-            name=guardrail.name,
-            description=guardrail.description,
-            connection_ids=list(guardrail.connection_ids),
-            input=RulesAnswer.of(guardrail.input),
-            output=RulesAnswer.of(guardrail.output),
-            created_at=guardrail.created_at,
-            updated_at=guardrail.updated_at,
-        )

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
-from postern.api.schemas.common import Answer, Body
-from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.masking import CustomType, Strategy, Strictness, TypeGroup
 from postern.domain.masking_presets import MaskingPreset
-from postern.services.masking_rules import Masked, MaskingRuleFields, Samples
+from postern.services.masking_rules import Masked, Samples
+
+T = TypeVar("T")
+OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null where there is nothing
 
 
 class EntityGroupBody(Body):
     name: str
     entity_types: list[str]
+
+    def group(self) -> TypeGroup:
+        return TypeGroup(self.name, tuple(self.entity_types))
 
 
 class CustomEntityBody(Body):
@@ -30,40 +35,29 @@ class CustomEntityBody(Body):
         return CustomType(self.name, self.regex or "", tuple(self.deny_list or ()), self.score)
 
 
-class MaskingRuleBody(Body):
+class MaskingRuleBody(ResourceBody):
     name: str
     description: str | None = None
-    supported_entity_types: list[EntityGroupBody] | None = None
-    custom_entity_types: list[CustomEntityBody] | None = None
+    groups: list[EntityGroupBody] | None = Field(None, alias="supported_entity_types")
+    custom_types: list[CustomEntityBody] | None = Field(None, alias="custom_entity_types")
     columns: list[str] | None = Field(
         None, description="name, table.name, schema.table.name or tag:name; * is any run of characters"
     )
-    score_threshold: float | None = Field(None, description="Left out or null: 0.5")
+    threshold: float | None = Field(None, alias="score_threshold", description="Left out or null: 0.5")
     strategy: Annotated[Strategy, Field(strict=False)] = Strategy.REPLACE
     strictness: Annotated[Strictness, Field(strict=False)] = Strictness.STRICT
 
-    def fields(self) -> MaskingRuleFields:
-        return MaskingRuleFields(
-            name=self.name,
-            description=self.description or "",
-            groups=tuple(TypeGroup(one.name, tuple(one.entity_types)) for one in self.supported_entity_types or ()),
-            custom_types=tuple(one.custom() for one in self.custom_entity_types or ()),
-            columns=tuple(self.columns or ()),
-            threshold=self.score_threshold,
-            strategy=self.strategy,
-            strictness=self.strictness,
-        )
+    def fields(self) -> dict[str, Any]:
+        given = super().fields()
+        if "groups" in given:
+            given["groups"] = tuple(one.group() for one in given["groups"])
+        if "custom_types" in given:
+            given["custom_types"] = tuple(one.custom() for one in given["custom_types"])
+        return given | ({"columns": tuple(given["columns"])} if "columns" in given else {})
 
 
 class MaskingRuleRequest(MaskingRuleBody):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
-
     connection_ids: list[str] | None = Field(None, description="Left out or null: stays as it is")
-
-    def fields(self) -> MaskingRuleFields:
-        return replace(
-            super().fields(), connection_ids=None if self.connection_ids is None else tuple(self.connection_ids)
-        )
 
 
 class MaskingTestRequest(Body):
@@ -77,57 +71,32 @@ class MaskingTestRequest(Body):
 
 
 class EntityGroupAnswer(Answer):
+    model_config = ConfigDict(from_attributes=True)
+
     name: str
-    entity_types: list[str]
+    entity_types: list[str] = Field(validation_alias="types")
 
 
 class CustomEntityAnswer(Answer):
+    model_config = ConfigDict(from_attributes=True)
+
     name: str
-    regex: str | None
-    deny_list: list[str] | None
+    regex: OrNone[str] = Field(validation_alias="pattern_regex")
+    deny_list: OrNone[list[str]] = Field(validation_alias="words")
     score: float
 
 
-class MaskingRuleAnswer(Answer):
-    id: UUID
-    name: str
+class MaskingRuleAnswer(ResourceAnswer):
     description: str
     connection_ids: list[UUID]
-    supported_entity_types: list[EntityGroupAnswer]
-    custom_entity_types: list[CustomEntityAnswer]
+    supported_entity_types: list[EntityGroupAnswer] = Field(validation_alias="groups")
+    custom_entity_types: list[CustomEntityAnswer] = Field(validation_alias="custom_types")
     columns: list[str]
-    score_threshold: float
+    score_threshold: float = Field(validation_alias="threshold")
     strategy: Strategy
     strictness: Strictness
     created_at: datetime | None
     updated_at: datetime | None
-
-    @classmethod
-    def of(cls, rule: MaskingRule) -> MaskingRuleAnswer:
-        return cls(
-            id=rule.id,
-            name=rule.name,
-            description=rule.description,
-            connection_ids=list(rule.connection_ids),
-            supported_entity_types=[
-                EntityGroupAnswer(name=group.name, entity_types=list(group.types)) for group in rule.groups
-            ],
-            custom_entity_types=[
-                CustomEntityAnswer(
-                    name=custom.name,
-                    regex=custom.pattern_regex or None,
-                    deny_list=list(custom.words) or None,
-                    score=custom.score,
-                )
-                for custom in rule.custom_types
-            ],
-            columns=list(rule.columns),
-            score_threshold=rule.threshold,
-            strategy=rule.strategy,
-            strictness=rule.strictness,
-            created_at=rule.created_at,
-            updated_at=rule.updated_at,
-        )
 
 
 class MaskingPresetAnswer(Answer):
@@ -142,7 +111,7 @@ class MaskingPresetAnswer(Answer):
 
     @classmethod
     def of(cls, preset: MaskingPreset) -> MaskingPresetAnswer:
-        groups = [EntityGroupAnswer(name=group.name, entity_types=list(group.types)) for group in preset.groups]
+        groups = [EntityGroupAnswer.model_validate(group) for group in preset.groups]
         return cls(
             name=preset.name,
             description=preset.description,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
-from postern.domain.server import Listener, ServerConfig
+from postern.domain.server import NATIVE, Listener, ServerConfig
 from postern.domain.server_log import LogLine
 from postern.domain.ssh_key import public_key
+from postern.protocols.registry import PROTOCOLS
 from postern.services.server.audit import AuditEntry
 from postern.services.server.features import FeatureState
 from postern.services.server.server_configs import ListenerFields, ServerFields
@@ -33,21 +34,30 @@ class PublicServerInfoAnswer(Answer):
     idp_provider_name: str = Field(description="What the identity provider is called; empty when nobody named it")
 
 
-class ServerInfoAnswer(Answer):
+class _ServerFacts(Answer):
     version: str
     auth_method: str = Field(description="Of the caller's organisation")
     idp_provider_name: str
     api_url: str
     tenancy_type: str = Field(description="selfhosted, or multitenant with more than one organisation")
-    postgres_host: str
-    postgres_port: int
-    postgres_proxy_enabled: bool = Field(description="Whether native PostgreSQL clients are listened for")
-    mysql_host: str
-    mysql_port: int
-    mysql_proxy_enabled: bool = Field(description="Whether native MySQL and MariaDB clients are listened for")
-    ssh_host: str
-    ssh_port: int
-    ssh_proxy_enabled: bool = Field(description="Whether native SSH clients are listened for")
+
+
+def _native_fields() -> dict[str, Any]:
+    """Return the fields `NAME_host`, `NAME_port` and `NAME_proxy_enabled` of each protocol with a listener."""
+    fields: dict[str, Any] = {}
+    for name in NATIVE:
+        enabled = Field(description=f"Whether native {PROTOCOLS[name].servers} clients are listened for")
+        fields |= {f"{name}_host": (str, ...), f"{name}_port": (int, ...), f"{name}_proxy_enabled": (bool, enabled)}
+    return fields
+
+
+if TYPE_CHECKING:
+    _NativePorts = _ServerFacts
+else:
+    _NativePorts = create_model("_NativePorts", __base__=_ServerFacts, **_native_fields())
+
+
+class ServerInfoAnswer(_NativePorts):
     ssh_host_key: str = Field(description="The gateway's own key as SSH server, in OpenSSH's form; for known_hosts")
     ssh_host_key_fingerprint: str = _FINGERPRINT
     tunnel_url: str = Field(description="Where agents and the command line open tunnels")
@@ -76,15 +86,7 @@ class ServerInfoAnswer(Answer):
             idp_provider_name=auth[1],
             api_url=told.api_url,
             tenancy_type=tenancy_type,
-            postgres_host=told.native["postgres"].host,
-            postgres_port=told.native["postgres"].port,
-            postgres_proxy_enabled=told.native["postgres"].enabled,
-            mysql_host=told.native["mysql"].host,
-            mysql_port=told.native["mysql"].port,
-            mysql_proxy_enabled=told.native["mysql"].enabled,
-            ssh_host=told.native["ssh"].host,
-            ssh_port=told.native["ssh"].port,
-            ssh_proxy_enabled=told.native["ssh"].enabled,
+            **_native_values(told),
             ssh_host_key=told.ssh_host_key,
             ssh_host_key_fingerprint=_fingerprint(told),
             tunnel_url=told.tunnel_url,
@@ -95,6 +97,14 @@ class ServerInfoAnswer(Answer):
         )
 
 
+def _native_values(told: Told) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in NATIVE:
+        port = told.native[name]
+        values |= {f"{name}_host": port.host, f"{name}_port": port.port, f"{name}_proxy_enabled": port.enabled}
+    return values
+
+
 class ListenerConfig(Body):
     enabled: bool | None = Field(default=None, description="Left out or null: as it is")
     listen_address: str | None = Field(
@@ -102,25 +112,32 @@ class ListenerConfig(Body):
     )
 
 
-class MiscConfigRequest(Body):
+def _config_field(name: str) -> str:
+    return f"{name}_server_config"
+
+
+if TYPE_CHECKING:
+    _ListenerConfigs = Body
+else:
+    _ListenerConfigs = create_model(
+        "_ListenerConfigs", __base__=Body, **{_config_field(name): (ListenerConfig | None, None) for name in NATIVE}
+    )
+
+
+class MiscConfigRequest(_ListenerConfigs):
     """What is left out or null stays as it is; an empty text goes back to what the environment says."""
 
     read_only: ClassVar[frozenset[str]] = frozenset({"ssh_host_key_fingerprint"})
 
-    postgres_server_config: ListenerConfig | None = None
-    mysql_server_config: ListenerConfig | None = None
-    ssh_server_config: ListenerConfig | None = None
     public_host: str | None = Field(None, description="The name that native clients are told")
     api_url: str | None = Field(None, description="Where clients find the API, without /api")
 
     def fields(self) -> ServerFields:
-        given = {
-            "postgres": self.postgres_server_config,
-            "mysql": self.mysql_server_config,
-            "ssh": self.ssh_server_config,
-        }
+        configs: dict[str, ListenerConfig | None] = {name: getattr(self, _config_field(name)) for name in NATIVE}
         listeners = {
-            name: ListenerFields(one.enabled, one.listen_address) for name, one in given.items() if one is not None
+            name: ListenerFields(config.enabled, config.listen_address)
+            for name, config in configs.items()
+            if config is not None
         }
         return ServerFields(listeners, self.public_host, self.api_url)
 
@@ -134,20 +151,26 @@ class ListenerConfigAnswer(Answer):
         return cls(enabled=listener.enabled, listen_address=str(listener.endpoint))
 
 
-class MiscConfigAnswer(Answer):
-    postgres_server_config: ListenerConfigAnswer
-    mysql_server_config: ListenerConfigAnswer
-    ssh_server_config: ListenerConfigAnswer
+if TYPE_CHECKING:
+    _ListenerAnswers = Answer
+else:
+    _ListenerAnswers = create_model(
+        "_ListenerAnswers", __base__=Answer, **{_config_field(name): (ListenerConfigAnswer, ...) for name in NATIVE}
+    )
+
+
+class MiscConfigAnswer(_ListenerAnswers):
     public_host: str = Field(description="Empty: the machine's own name")
     api_url: str
     ssh_host_key_fingerprint: str = _FINGERPRINT
 
     @classmethod
     def of(cls, config: ServerConfig, told: Told) -> MiscConfigAnswer:
+        listeners: dict[str, Any] = {
+            _config_field(name): ListenerConfigAnswer.of(config.listeners[name]) for name in NATIVE
+        }
         return cls(
-            postgres_server_config=ListenerConfigAnswer.of(config.listeners["postgres"]),
-            mysql_server_config=ListenerConfigAnswer.of(config.listeners["mysql"]),
-            ssh_server_config=ListenerConfigAnswer.of(config.listeners["ssh"]),
+            **listeners,
             public_host=config.public_host,
             api_url=config.api_url,
             ssh_host_key_fingerprint=_fingerprint(told),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
@@ -127,13 +128,23 @@ class ExecError(Answer):
     hint: str
     position: int | None = Field(description="Characters of the script, from 1")
     line: int | None = Field(description="Of the script, from 1, where the position is known")
+    column: int | None = Field(description="Characters of that line, from 1")
+    line_text: str | None = Field(description="That line of the script")
 
     @classmethod
     def of(cls, problem: Problem, script: str) -> ExecError:
+        fields = asdict(problem)
+        del fields["fails"]
         at = problem.position
-        line = None if at is None or not 1 <= at <= len(script) + 1 else script.count("\n", 0, at - 1) + 1
-        same = {name: getattr(problem, name) for name in cls.model_fields if name != "line"}
-        return cls(**same, line=line)
+        if at is None or not 1 <= at <= len(script) + 1:
+            return cls(**fields, line=None, column=None, line_text=None)
+        line_start = script.rfind("\n", 0, at - 1) + 1
+        return cls(
+            **fields,
+            line=script.count("\n", 0, at - 1) + 1,
+            column=at - line_start,
+            line_text=script[line_start:].partition("\n")[0],
+        )
 
 
 class ExecRequest(Body):
@@ -161,6 +172,12 @@ class ExecAnswer(Answer):
     output: str = Field(description="Of a command: standard output and standard error, in the order in which they came")
     stdout: str | None = Field(default=None, description="Of a command: its standard output alone")
     stderr: str | None = Field(default=None, description="Of a command: its standard error alone")
+    output_streams: list[tuple[Literal["stdout", "stderr", "gateway"], int]] | None = Field(
+        default=None,
+        description="Which stream each part of `output` belongs to, in order: name and number of Unicode characters. "
+        "`gateway`: the gateway's reason why the script never began. Empty where the script printed nothing; null "
+        "unless `format` is text and `output` is complete, and where the streams alternate very often",
+    )
     output_status: Literal["success", "failed", "running", "waiting"] = Field(
         description="waiting: for its review, or, where that is approved, for `POST /sessions/{session_id}/exec`"
     )

@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
 from postern.domain.host_key import HostKey
-from postern.domain.ssh_certificate import SshAuthority
 from postern.domain.ssh_key import SshKey
 from postern.services.identity.ssh_logins import Asking
 
@@ -66,29 +65,19 @@ class HostKeyAnswer(Answer):
         )
 
 
-class SshAuthorityRequest(Body):
+class SshAuthorityRequest(ResourceBody):
+    read_only = frozenset({"id", "algorithm", "fingerprint", "created_at", "updated_at"})
+
     name: str
     public_key: str = Field(description="One line, as in the file that `ssh-keygen` made beside the authority's own")
 
 
-class SshAuthorityAnswer(Answer):
-    id: UUID
-    name: str
-    algorithm: str
-    public_key: str
-    fingerprint: str = Field(description=_FINGERPRINT)
+class SshAuthorityAnswer(ResourceAnswer):
+    algorithm: str = Field(validation_alias=AliasPath("key", "algorithm"))
+    public_key: str = Field(validation_alias=AliasPath("key", "text"))
+    fingerprint: str = Field(validation_alias=AliasPath("key", "fingerprint"), description=_FINGERPRINT)
     created_at: datetime
-
-    @classmethod
-    def of(cls, one: SshAuthority) -> SshAuthorityAnswer:
-        return cls(
-            id=one.id,
-            name=one.name,
-            algorithm=one.key.algorithm,
-            public_key=one.key.text,
-            fingerprint=one.key.fingerprint,
-            created_at=one.created_at,
-        )
+    updated_at: datetime | None
 
 
 class SshLoginAnswer(Answer):

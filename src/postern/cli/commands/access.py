@@ -24,7 +24,7 @@ def access(connection: str, user: str | None, as_json: bool) -> None:
     postern access shop --user ann@example.com
     """
     with client() as api:
-        found = api.connections.access(connection, user)
+        found = api.connections.act(connection, "access", method="GET", user=user)
     emit(found, as_json, _show)
 
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 import click
 
@@ -18,21 +17,19 @@ from postern.cli import completion, native_client, profile, renewal, script_opti
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.moments import seconds
-from postern.cli.native_client import CLIENTS
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.cli.reviewed import ReviewNotices
 from postern.cli.status import Status, report, report_note
-from postern.client.credential_forms import FORMS, NativeCredential
-from postern.client.mysql import carried_line, mysql_line
-from postern.client.psql import psql_line
+from postern.client.native_clients import CLIENTS, FORMS, credential_in_form, require_form
 from postern.client.shapes import Connection, IssuedCredential, ServerInfo
-from postern.client.ssh import ssh_line
 from postern.domain.connection import SSH, TERMINAL, protocol_of
 from postern.domain.secret import Secret
 from postern.domain.server import NATIVE
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
+from postern.protocols.clients import NativeCredential
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
 
@@ -41,10 +38,8 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
 @click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
-@click.option("--native", is_flag=True, help="Issue a credential and print the line of psql, mysql or ssh with it.")
-@click.option(
-    "--format", "form", type=click.Choice(list(FORMS)), help="With --native: print the credential in this form."
-)
+@click.option("--native", is_flag=True, help="Issue a credential and print the client's command with it.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="With --native: print the credential in this form.")
 @click.option(
     "--hours",
     type=click.FloatRange(min=0, min_open=True),
@@ -133,7 +128,7 @@ def connect(
         if not is_command and connection["subtype"] not in NATIVE:
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
         if form is not None:
-            _require_form(form, connection)
+            require_form(connection["subtype"], form)
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
     if starts and (program := _client_of(connection)) is not None:
         sys.exit(_start(program, info, connection, said, arguments))
@@ -182,7 +177,7 @@ def _client_of(connection: Connection) -> str | None:
 def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, arguments: Sequence[str]) -> int:
     """Start the client at this terminal, and return its exit code."""
     if connection["subtype"] == SSH:
-        line = ssh_line(_ssh_user(connection), info["ssh_host"], info["ssh_port"])
+        line = _ssh_line(_ssh_user(connection), info)
         report(Status.INFO, line)
         return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
     database = connection["default_database"] or ""
@@ -207,13 +202,16 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
     except OSError as error:
         raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
     database = connection["default_database"] or ""
-    if connection["subtype"] == "mysql":
-        program, line = "mysql", carried_line(LOOPBACK, opened, database)
-    else:
-        database = database or "postgres"
-        uri = f"postgresql://{LOOPBACK}:{opened}/{quote(database, safe='')}?user=me&sslmode=disable"
-        program, line = "psql", f'psql "{uri}"'
-    address = {"host": LOOPBACK, "port": opened, "database": database, program: line}
+    native = CLIENTS[connection["subtype"]]
+    assert native.carried_line is not None  # a database's client: others are not carried
+    database = database or native.default_database
+    program = native.program
+    address = {
+        "host": LOOPBACK,
+        "port": opened,
+        "database": database,
+        program: native.carried_line(LOOPBACK, opened, database),
+    }
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -246,7 +244,7 @@ def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
         said.reason,
         said.duration,
         said.tracker_fields,
-        connection["subtype"] if connection["subtype"] in NATIVE else "postgres",
+        connection["subtype"] if connection["subtype"] in NATIVE else DEFAULT_PROTOCOL,
     )
 
 
@@ -265,30 +263,29 @@ async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile
 
 def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    who, database = (made["username"], Secret(made["password"])), made["database"] or ""
-    if connection["subtype"] == "mysql":
-        program, line = "mysql", mysql_line(*who, made["host"], made["port"], database, authority)
-    else:
-        program, line = "psql", psql_line(*who, made["host"], made["port"], database or "postgres", authority)
+    native = CLIENTS[connection["subtype"]]
+    program, line = native.program, native.line(_credential(connection, made, authority))
     address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
     emit(address, as_json, lambda value: click.echo(value[program]))
     if not as_json:
         report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
 
-def _require_form(form: str, connection: Connection) -> None:
-    """Before a credential is issued for nothing. Raises Invalid."""
-    FORMS[form](NativeCredential(connection["subtype"], "", Secret(""), "", 0, "", None))
-
-
 def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential, form: str) -> None:
-    database = made["database"] or ("" if connection["subtype"] == "mysql" else "postgres")
-    who = (made["username"], Secret(made["password"]))
-    credential = NativeCredential(
-        connection["subtype"], *who, made["host"], made["port"], database, _keep_authority(info)
-    )
-    click.echo(FORMS[form](credential))
+    credential = _credential(connection, made, _keep_authority(info))
+    click.echo(credential_in_form(connection["subtype"], form, credential))
     report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
+
+
+def _credential(connection: Connection, made: IssuedCredential, authority: Path | None) -> NativeCredential:
+    database = made["database"] or CLIENTS[connection["subtype"]].default_database
+    return NativeCredential(made["username"], Secret(made["password"]), made["host"], made["port"], database, authority)
+
+
+def _ssh_line(user: str, info: ServerInfo) -> str:
+    """Return the command of a client that logs in by itself."""
+    credential = NativeCredential(user, Secret(""), info["ssh_host"], info["ssh_port"], "", None)
+    return CLIENTS[SSH].line(credential)
 
 
 def _ssh_user(connection: Connection) -> str:
@@ -299,13 +296,13 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
     """A key is the person's own, and names the connection; a credential has one already."""
     user = _ssh_user(connection) if made is None else made["username"]
     host, port = info["ssh_host"], info["ssh_port"]
-    line = ssh_line(user, host, port)
-    address = {**(made or {}), "host": host, "port": port, "username": user, "ssh": line}
-    emit(address, as_json, lambda value: click.echo(value["ssh"]))
+    line = _ssh_line(user, info)
+    address = {**(made or {}), "host": host, "port": port, "username": user, CLIENTS[SSH].program: line}
+    emit(address, as_json, lambda _: click.echo(line))
     if as_json:
         return
     if made is None:
-        report_note("by a key of yours: `postern ssh-keys add` once; --native for a password instead")
+        report_note("by a key of yours: `postern ssh-keys create` once; --native for a password instead")
     else:
         until = local_time(made["expires_at"])
         report_note(f"password {made['password']}, shown this once; valid until {until}")

@@ -10,6 +10,7 @@ from postern.cli import completion, secret_values, ssh_switches, unserved
 from postern.cli.api import client
 from postern.cli.connection_files import (
     MODES,
+    agent_id,
     applied,
     report_unmasked,
     settings,
@@ -19,124 +20,119 @@ from postern.cli.connection_files import (
     without,
 )
 from postern.cli.json_files import one_object
+from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
 from postern.cli.output import emit, fields, json_option, local_time, span
 from postern.cli.output import table as show_table
-from postern.cli.rows import confirm, pairs, tag_option, told, yes_option
+from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.rows import confirm, given, pairs, tag_option, told, yes_option
 from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
-from postern.client.shapes import Connection, Row
+from postern.client.shapes import Row
 from postern.domain.connection import SUBTYPES
-from postern.domain.target_keys import canonical_subtype, check_target_keys
+from postern.domain.server import NATIVE
+from postern.domain.target_keys import ALIASES, canonical_subtype, check_target_keys
 from postern.errors import Denied
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 
-@click.group(invoke_without_command=True)
-@json_option
-@click.pass_context
-def connections(ctx: click.Context, as_json: bool) -> None:
-    """List and manage connections.
-
-    \b
-    postern connections
-    postern connections list --tag env=prod --status online
-    postern connections show shop-demo
-    postern connections create orders --subtype postgres \\
-        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
-    postern connections create stock --subtype mysql --env HOST=db.example.com --env USER=app --env PASS=-
-    postern connections update orders --set access_max_duration=3600 --tag env=prod
-    postern connections apply -f connections.json
-    """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, as_json=as_json)
+def _narrow(api: Client, filters: Row) -> Row:
+    agent = filters.pop("agent", None)
+    return filters if agent is None else {**filters, "agent_id": agent_id(api, agent)}
 
 
-@connections.command("list")
-@click.option("--search", help="Only those whose name, type, subtype or resource contains this text.")
-@click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
-@click.option("--subtype", help="Only those of this subtype, as in postgres.")
-@click.option(
-    "--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is online, or offline."
-)
-@click.option(
-    "--tag",
-    "--tags",
-    "tags",
-    multiple=True,
-    help="Only with: key=value, key!=value, key, !key; repeatable.",
-    shell_complete=completion.tags,
-)
-@click.option("--resource", help="Only those that belong to this resource.", shell_complete=completion.resources)
-@click.option("--agent", shell_complete=completion.agents, help="Only those of this agent.")
-@json_option
-def list_(
-    as_json: bool,
-    kind: str | None = None,
-    tags: tuple[str, ...] = (),
-    resource: str | None = None,
-    agent: str | None = None,
-    **filters: str | None,
-) -> None:
-    """List connections."""
-    with client() as api:
-        if agent is not None:
-            filters["agent_id"] = api.agents.id_of(agent)
-        wanted = {"type": kind, "tag_selector": ",".join(tags) or None, "resource_name": resource, **filters}
-        found = api.connections.list(**wanted)
-    emit(found, as_json, _show_list)
-
-
-def _show_list(found: list[Connection]) -> None:
-    rows = [
-        [
-            *(one["name"], one["subtype"] or one["type"], one["status"], one.get("connection_tags")),
-            *(one.get("agent_name"), _test_in_short(one), _address(one)),
-        ]
-        for one in found
-    ]
-    show_table(
-        ["name", "type", "agent is", "tags", "agent", "last test", "target"],
-        rows,
-        "There are no connections yet: postern connections create --help",
-    )
-
-
-def _test_in_short(one: Connection) -> str:
+def _test_in_short(one: Row) -> str:
     test = one.get("last_test")
     return "untested" if test is None else f"{test['status']} {local_time(test['tested_at'])}"
 
 
-def _address(one: Connection) -> str | None:
-    """The target's host and port; None where they are not shown to this user, or there are none."""
+def _address(one: Row) -> str | None:
+    """Return the target's host and port; None where this user is not shown them, or there are none."""
     target = one.get("target") or {}
     return f"{target['HOST']}:{target['PORT']}" if "HOST" in target else None
 
 
+connections = resource_group(
+    Resource(
+        noun=CONNECTION,
+        help="""List and manage connections.
+
+        \b
+        postern connections
+        postern connections list --tag env=prod --status online
+        postern connections show shop-demo
+        postern connections create orders --subtype postgres \\
+            --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
+        postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
+        postern connections update orders --set access_max_duration=3600 --tag env=prod
+        postern connections apply -f connections.json
+        """,
+        columns=[
+            ("name", "name"),
+            ("type", lambda row: row["subtype"] or row["type"]),
+            ("agent is", "status"),
+            ("tags", "connection_tags"),
+            ("agent", "agent_name"),
+            ("last test", _test_in_short),
+            ("target", _address),
+        ],
+        verbs=("list", "delete"),
+        aliases={"get": "show", "add": "create"},
+        filters=[
+            Field("--search", "search", "Only those whose name, type, subtype or resource contains this text."),
+            Field("--type", "type", "Only of this type.", type=click.Choice(["database", "application", "custom"])),
+            Field("--subtype", "subtype", "Only those of this subtype, as in postgres."),
+            Field(
+                "--status",
+                "status",
+                "Only those whose agent is online, or offline.",
+                type=click.Choice(["online", "offline"]),
+            ),
+            Field(
+                "--tags --tag",
+                "tag_selector",
+                "Only with: key=value, key!=value, key, !key.",
+                many=True,
+                completes=completion.tags,
+                read=",".join,
+            ),
+            Field("--resource", "resource_name", "Only those that belong to this resource.", completes=RESOURCE),
+            Field("--agent", "agent", "Only those of this agent.", completes=AGENT),
+        ],
+        narrow=_narrow,
+        prints_array=True,
+        says={"list": "List connections.", "delete": "Delete a connection; its sessions stay on record."},
+        question="Delete connection {key}?",
+    )
+)
+
+
 @connections.command()
-@click.argument("name", shell_complete=completion.connections)
+@item_argument(CONNECTION)
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(key: str, as_json: bool) -> None:
     """Show one connection, by name or id.
 
     `status` is online while its agent is connected. `target_status` is the result of the last test of the target
     (`postern connections test`). Administrators also see `target`: host, port, user and database. Passwords and keys
     are never shown.
     """
-    with client() as api:
-        found = api.connections.get(name)
-        rules = [] if as_json else _masking_rules(api, found["id"])
+    with client() as api, looking_up(api, CONNECTION, key) as items:
+        row = items.get(key)
+        rules = [] if as_json else _masking_rules(api, row["id"])
     emit(
-        found,
+        row,
         as_json,
-        lambda one: fields([*((key, _shown(key, value)) for key, value in one.items()), ("masking_rules", rules)]),
+        lambda one: fields([*((name, _shown(name, value)) for name, value in one.items()), ("masking_rules", rules)]),
     )
 
 
 def _masking_rules(api: Client, connection_id: str) -> list[str]:
-    """The names of those that apply, as far as the caller may know."""
+    """Return the names of those that apply, as far as the caller is allowed to know."""
     try:
-        return [one["name"] for one in api.masking_rules.list() if connection_id in one["connection_ids"]]
+        rules = api.collection(*MASKING_RULE.path).everything()["data"]
     except Denied:
         return []
+    return [one["name"] for one in rules if connection_id in one["connection_ids"]]
 
 
 def _shown(key: str, value: Any) -> Any:
@@ -155,8 +151,8 @@ def _shown(key: str, value: Any) -> Any:
 def test(name: str, as_json: bool) -> None:
     """Log in to the target of a connection, and say why when that fails."""
     begun = time.monotonic()
-    with client() as api:
-        found = api.connections.test(name)
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.act(name, "test", method="GET")
     told(found, as_json, f"{name} works: its target answered in {span(time.monotonic() - begun)}.")
 
 
@@ -179,13 +175,10 @@ def schema(
     """
     if databases and (database or schema_name or table):
         raise click.UsageError("--databases lists them all, and goes with none of --database, --schema and --table")
-    with client() as api:
-        if databases:
-            found = api.connections.databases(name)
-        elif table is None:
-            found = api.connections.tables(name, database=database, schema=schema_name)
-        else:
-            found = api.connections.columns(name, table, database=database, schema=schema_name)
+    what = "databases" if databases else "tables" if table is None else "columns"
+    query = given(table=table, database=database, schema=schema_name)
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.act(name, what, method="GET", **query)
     emit(found, as_json, _show_schema)
     if found["truncated"]:
         report(Status.INFO, "there is more; ask for less by --schema")
@@ -207,9 +200,9 @@ def _show_schema(found: Row) -> None:
 @click.option("--type", "kind", help="database, application or custom.  [default: that of the subtype]")
 @click.option(
     "--subtype",
-    default="postgres",
+    default=DEFAULT_PROTOCOL,
     show_default=True,
-    help="The target's protocol: postgres, mysql, ssh; postgresql and mariadb are accepted, too.",
+    help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
 )
 @click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
 @secret_values.options
@@ -236,9 +229,11 @@ def _show_schema(found: Row) -> None:
     help="The agent that reaches the target.  [default: the gateway's own, or the only one]",
 )
 @ssh_switches.options
-@click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
+@click.option(
+    "-f", "--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin)."
+)
 @json_option
-def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
+def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **options: Any) -> None:
     """Create a connection.
 
     Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or:
@@ -251,7 +246,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
 
     \b
-    Keys of postgres and mysql: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of databases: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
     Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
 
     Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a
@@ -263,7 +258,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         body = (
             with_agent(api, one_object("--file", file.read()))
             if file
-            else _body(str(name), api.agents.id_of(agent), given)
+            else _body(str(name), agent_id(api, agent), options)
         )
         created = api.connections.create(body)
         unserved.warn(api, created)
@@ -271,23 +266,23 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     warn_of(created)
 
 
-def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    secret = secret_values.given(given["variables"], given["files"])
-    command = _words(given["command"] or "")
-    subtype = "" if command else canonical_subtype(given["subtype"])
+def _body(name: str, agent: str, options: Row) -> Row:
+    secret = secret_values.given(options["variables"], options["files"])
+    command = _words(options["command"] or "")
+    subtype = "" if command else canonical_subtype(options["subtype"])
     check_target_keys(subtype, secret)
     return {
         "name": name,
-        "type": "custom" if command else given["kind"] or _type_of(subtype),
+        "type": "custom" if command else options["kind"] or _type_of(subtype),
         "subtype": subtype,
         "command": command,
-        "agent_id": agent_id,
+        "agent_id": agent,
         **MODES,
-        **ssh_switches.taken(given),
+        **ssh_switches.taken(options),
         "secret": secret,
-        "connection_tags": pairs("--tag", given["tags"]),
-        "redact_types": list(given["redact_types"]),
-        "guardrail_rules": list(given["guardrails"]),
+        "connection_tags": pairs("--tag", options["tags"]),
+        "redact_types": list(options["redact_types"]),
+        "guardrail_rules": list(options["guardrails"]),
     }
 
 
@@ -341,7 +336,7 @@ def update(
     labels = pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
         raise click.UsageError("nothing to change; give --set, --unset, --env, --tag or --agent")
-    with client() as api:
+    with client() as api, looking_up(api, CONNECTION, name):
         if secrets or dropped or labels or untagged:
             current = api.connections.get(name)
             if labels or untagged:
@@ -368,11 +363,11 @@ def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
 
     Have it forgotten only where you know that the target was set up anew.
     """
-    with client() as api:
-        found = api.connections.host_keys(name)
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.below(name, "hostkeys").everything()["data"]
         if forget:
             confirm(f"Forget the host key of {name}, and trust the next one", yes)
-            api.connections.forget_host_keys(name)
+            items.act(name, "hostkeys", method="DELETE")
     if forget:
         told({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
         return
@@ -401,16 +396,3 @@ def apply(file: IO[str], as_json: bool) -> None:
     with client() as api:
         done = [applied(api, one) for one in wanted]
     told(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))
-
-
-@connections.command()
-@click.argument("name", shell_complete=completion.connections)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
-def delete(name: str, yes: bool, as_json: bool) -> None:
-    """Delete a connection; its sessions stay on record."""
-    if not yes:
-        click.confirm(f"Delete connection {name}?", abort=True, err=True)
-    with client() as api:
-        api.connections.delete(name)
-    told({"deleted": name}, as_json, f"Deleted {name}.")

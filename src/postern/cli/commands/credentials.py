@@ -4,12 +4,16 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
-from postern.cli.output import emit, json_option, local_time, table
-from postern.cli.rows import told
-from postern.client.shapes import Credential, IssuedCredential
+from postern.cli.lazy import AliasGroup
+from postern.cli.nouns import CONNECTION
+from postern.cli.output import emit, json_option, local_time
+from postern.cli.resource_group import looking_up
+from postern.cli.rows import Columns, page_of, show_page, told
+from postern.client.resources import PAGE
+from postern.client.shapes import Row
 
 
-@click.group()
+@click.group(cls=AliasGroup, aliases={"create": "issue", "delete": "revoke", "remove": "revoke"})
 def credentials() -> None:
     """Issue and revoke connection credentials: user names and passwords for native clients.
 
@@ -22,26 +26,30 @@ def credentials() -> None:
 
 @credentials.command("list")
 @click.argument("connection", shell_complete=completion.connections)
+@click.option("--limit", type=click.IntRange(1, PAGE), help="A page of this many, not all.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @json_option
-def list_(connection: str, as_json: bool) -> None:
+def list_(connection: str, limit: int | None, offset: int, as_json: bool) -> None:
     """List the credentials of a connection."""
-    with client() as api:
-        found = api.credentials.list(connection)
-    emit(found, as_json, _show_list)
+    with client() as api, looking_up(api, CONNECTION, connection) as items:
+        listed = items.below(connection, "credentials")
+        page = page_of(listed, limit=limit or PAGE, offset=offset, every=limit is None and not offset)
+    emit(page["data"], as_json, lambda _: show_page(page, _COLUMNS, as_json, "No credentials."))
 
 
-def _show_list(found: list[Credential]) -> None:
-    rows = [
-        [one["id"], one["username"], local_time(one["created_at"]), local_time(one["expires_at"]), _state(one)]
-        for one in found
-    ]
-    table(["id", "user name", "created", "expires", "state"], rows, "No credentials.")
-
-
-def _state(one: Credential) -> str:
+def _state(one: Row) -> str:
     """Return valid, expired or revoked."""
-    status = one.get("status") or ("revoked" if one["revoked_at"] else "active")
+    status: str = one.get("status") or ("revoked" if one["revoked_at"] else "active")
     return "valid" if status == "active" else status
+
+
+_COLUMNS: Columns = [
+    ("id", "id"),
+    ("user name", "username"),
+    ("created", "created_at"),
+    ("expires", "expires_at"),
+    ("state", _state),
+]
 
 
 @credentials.command()
@@ -52,12 +60,12 @@ def _state(one: Credential) -> str:
 @json_option
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
     """Issue a credential. Its password is shown only once."""
-    with client() as api:
+    with client() as api, looking_up(api, CONNECTION, connection):
         made = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
     emit(made, as_json, _show_issued)
 
 
-def _show_issued(made: IssuedCredential) -> None:
+def _show_issued(made: Row) -> None:
     click.echo(
         f"user      {made['username']}\npassword  {made['password']}\nexpires   {local_time(made['expires_at'])}"
     )
@@ -70,6 +78,6 @@ def _show_issued(made: IssuedCredential) -> None:
 @json_option
 def revoke(connection: str, credential_id: str, as_json: bool) -> None:
     """Revoke a credential; sessions that run with it end."""
-    with client() as api:
-        api.credentials.revoke(connection, credential_id)
+    with client() as api, looking_up(api, CONNECTION, connection) as items:
+        items.act(connection, "credentials", credential_id, "revoke")
     told({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")

@@ -12,18 +12,21 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.json_files import one_object
 from postern.cli.moments import typed
+from postern.cli.nouns import GUARDRAIL
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.progress import Progress
-from postern.client.client import Client
-from postern.errors import NotFound, Unavailable
+from postern.cli.resource_group import looking_up
+from postern.cli.rule_presets import presets
+from postern.domain.dialect import DEFAULT_DIALECT, DIALECTS
+from postern.errors import Unavailable
 
 
-@click.command()
+@click.command("presets")
 @json_option
-def presets(as_json: bool) -> None:
-    """List guard rails to begin with."""
+def list_presets(as_json: bool) -> None:
+    """List guardrails to begin with."""
     with client() as api:
-        found = api.guardrails.presets()
+        found = presets(api, GUARDRAIL)
     emit(found, as_json, _show_presets)
 
 
@@ -35,21 +38,6 @@ def _show_presets(found: list[dict[str, Any]]) -> None:
     )
 
 
-def from_preset(api: Client, name: str) -> dict[str, Any]:
-    """The body of a guard rail with the rules of a preset. Raises NotFound."""
-    for one in api.guardrails.presets():
-        if one["name"] == name:
-            return {"description": one["description"], "input": one["input"], "output": one["output"]}
-    raise NotFound(f"there is no preset {name!r}; `postern guardrails presets` lists them")
-
-
-def _saved(api: Client, rule: str) -> str:
-    for one in api.guardrails.list():
-        if rule in (one["id"], one["name"]):
-            return one["id"]
-    raise NotFound(f"there is no guard rail {rule!r}; `postern guardrails` lists them")
-
-
 _RULE = click.argument("rule", required=False, shell_complete=completion.guardrails)
 _FILE = click.option("--file", type=click.File(), help="A draft, as for create, in the place of what is saved.")
 
@@ -58,13 +46,13 @@ _FILE = click.option("--file", type=click.File(), help="A draft, as for create, 
 @_RULE
 @_FILE
 @click.option("--text", help="What is tried; standard input, if left out.")
-@click.option("--dialect", default="postgres", show_default=True, help="postgres, mysql, tsql or oracle.")
+@click.option("--dialect", default=DEFAULT_DIALECT, show_default=True, help=f"One of {', '.join(DIALECTS.values())}.")
 @click.option("--output", "is_output", is_flag=True, help="Try the output rules: the text is a part of an answer.")
 @json_option
 def test(
     rule: str | None, file: IO[str] | None, text: str | None, dialect: str, is_output: bool, as_json: bool
 ) -> None:
-    """Try a guard rail, by id or name, or a draft, on a text. Exits 1 where it would be refused."""
+    """Try a guardrail, by name or id, or a draft, on a text. Exits 1 where it would be refused."""
     draft = None if file is None else one_object(file.name, file.read())
     body = {
         "text": sys.stdin.read() if text is None else text,
@@ -72,10 +60,10 @@ def test(
         "direction": "output" if is_output else "input",
         "guardrail": draft,
     }
-    with client() as api:
+    with client() as api, looking_up(api, GUARDRAIL, rule or "") as items:
         if rule is not None:
-            body["guardrail_id"] = _saved(api, rule)
-        found = api.guardrails.test({key: value for key, value in body.items() if value is not None})
+            body["guardrail_id"] = items.get(rule)["id"]
+        found = items.call("test", body={key: value for key, value in body.items() if value is not None})
     emit(found, as_json, _show_trial)
     if found["outcome"] == "deny":
         sys.exit(1)
@@ -108,7 +96,7 @@ def simulate(
     max_sessions: int,
     as_json: bool,
 ) -> None:
-    """Say what a guard rail, by id or name, or a draft, would have done to what was asked and shown in recorded
+    """Say what a guardrail, by name or id, or a draft, would have done to what was asked and shown in recorded
     sessions; nothing is changed. Ctrl-C ends it."""
     given = {
         "start_date": since,
@@ -119,10 +107,14 @@ def simulate(
     }
     body = {key: value for key, value in given.items() if value is not None}
     result: dict[str, Any] | None = None
-    with client() as api, Progress("reading sessions", quiet=as_json, unit="statements") as progress:
-        rule_id = None if rule is None else _saved(api, rule)
+    with (
+        client() as api,
+        looking_up(api, GUARDRAIL, rule or "") as items,
+        Progress("reading sessions", quiet=as_json, unit="statements") as progress,
+    ):
+        below = [] if rule is None else [str(items.get(rule)["id"])]
         counted = 0
-        with api.guardrails.simulate(rule_id, body) as lines:
+        with items.lines(*below, "simulate", body=body) as lines:
             for line in lines:
                 result = json.loads(line)
                 assert result is not None

@@ -63,7 +63,7 @@ async def _manage(info: ServerInfo, as_json: bool) -> None:
 def _protocol_of(connection: str) -> str:
     """What its native clients speak. Raises PosternError."""
     with client() as api:
-        return api.connections.get(connection)["subtype"]
+        return str(api.connections.get(connection)["subtype"])
 
 
 class _Manager:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import os
 import re
 import socket
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -11,16 +12,28 @@ from postern import logs
 from postern.cli.rows import pairs
 from postern.domain.connection import check_name
 from postern.errors import Invalid
+from postern.protocols.registry import PROTOCOLS
 from postern.settings import load_agent
 from postern.wiring import declared as wiring
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+_DATABASES = {f"--{spec.name}": spec for spec in PROTOCOLS.values() if spec.uri is not None}
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _database_options(command: _Command) -> _Command:
+    """Add one option for each kind of database, in the order of the registry."""
+    for option, spec in reversed(_DATABASES.items()):
+        text = f"The variable that holds the {spec.name}:// URI of a database, for {spec.servers}."
+        command = click.option(option, metavar="VARIABLE", help=text)(command)
+    return command
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--name", help="The connection's name; this machine's host name when missing.")
-@click.option("--postgres", metavar="VARIABLE", help="The variable that holds the postgres:// URI of a database.")
-@click.option("--mysql", metavar="VARIABLE", help="The same of a mysql:// URI, for MySQL and MariaDB.")
+@_database_options
 @click.option("--review", "reviewers", multiple=True, metavar="GROUP", help="Who has to approve; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
@@ -36,8 +49,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(
     name: str | None,
-    postgres: str | None,
-    mysql: str | None,
     command: tuple[str, ...],
     tags: tuple[str, ...],
     policy: str | None,
@@ -54,12 +65,11 @@ def run(
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-console --export 'DB_*' -- bin/rails console
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-db --postgres DATABASE_URL --redact EMAIL_ADDRESS
     """
-    databases = {"--postgres": postgres, "--mysql": mysql}
+    databases = {option: given.pop(spec.name) for option, spec in _DATABASES.items()}
     variables = {option: variable for option, variable in databases.items() if variable is not None}
     if len(variables) + bool(command) != 1:
-        raise click.UsageError(
-            "give a command, as in `postern run -- bash`, or --postgres VARIABLE, or --mysql VARIABLE, and not both"
-        )
+        options = ", or ".join(f"{option} VARIABLE" for option in _DATABASES)
+        raise click.UsageError(f"give a command, as in `postern run -- bash`, or {options}, and not both")
     for option, variable in variables.items():
         _check_variable(option, variable)
         if given["exports"]:
@@ -67,8 +77,8 @@ def run(
     wanted = wiring.Wanted(
         name=_host_name() if name is None else name,
         command=command,
-        postgres=postgres or "",
-        mysql=mysql or "",
+        database=next((_DATABASES[option].name for option in variables), ""),
+        variable=next(iter(variables.values()), ""),
         tags=pairs("--tag", tags),
         **given,
     )

@@ -6,34 +6,40 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.nouns import SSH_KEY
 from postern.cli.output import json_option
 from postern.cli.public_keys import read
+from postern.cli.resource_group import Resource, item_argument, looking_up, resource_group
 from postern.cli.rows import page_of, paging_options, show_page, told
 from postern.client.client import Client
 from postern.client.resources import Collection
-from postern.domain.connection import is_identifier
 from postern.domain.ssh_key import MAX_NAME, public_key
 from postern.domain.text import one_line
-from postern.errors import NotFound
 
-_COLUMNS = [
-    *(("name", "name"), ("algorithm", "algorithm"), ("fingerprint", "fingerprint")),
-    *(("last used", "last_used_at"), ("id", "id")),
-]
+_RESOURCE = Resource(
+    noun=SSH_KEY,
+    help="""List and manage the public keys by which you log in by SSH.
+
+    \b
+    postern ssh-keys create
+    postern ssh-keys create ~/.ssh/id_ed25519.pub --name laptop
+    postern ssh-keys delete laptop
+    """,
+    columns=[
+        ("name", "name"),
+        ("algorithm", "algorithm"),
+        ("fingerprint", "fingerprint"),
+        ("last used", "last_used_at"),
+        ("id", "id"),
+    ],
+    verbs=("show",),
+    aliases={"add": "create", "remove": "delete"},
+    says={"show": "Show one of your keys, by name, fingerprint or id."},
+)
+ssh_keys = resource_group(_RESOURCE)
 _user = click.option(
     "--user", metavar="EMAIL", help="Of this user; for administrators.", shell_complete=completion.users
 )
-
-
-@click.group("ssh-keys")
-def ssh_keys() -> None:
-    """List, add and remove the public keys by which you log in by SSH.
-
-    \b
-    postern ssh-keys add
-    postern ssh-keys add ~/.ssh/id_ed25519.pub --name laptop
-    postern ssh-keys remove laptop
-    """
 
 
 @ssh_keys.command("list")
@@ -43,14 +49,14 @@ def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool)
     """List your keys, by name."""
     with client() as api:
         page = page_of(_of(api, user), limit=limit, offset=offset, every=every)
-    show_page(page, _COLUMNS, as_json, "There are no keys yet: postern ssh-keys add")
+    show_page(page, _RESOURCE.columns, as_json, "There are no keys yet: postern ssh-keys create")
 
 
 @ssh_keys.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--name", help="What you call it; the comment in the file, or the file's name, when missing.")
 @json_option
-def add(file: str | None, name: str | None, as_json: bool) -> None:
+def create(file: str | None, name: str | None, as_json: bool) -> None:
     """Add a public key: the FILE that holds it, '-' for standard input, or the only ~/.ssh/id_*.pub.
 
     A private key is noticed here, and not sent.
@@ -66,26 +72,18 @@ def add(file: str | None, name: str | None, as_json: bool) -> None:
 
 
 @ssh_keys.command()
-@click.argument("key", metavar="NAME|FINGERPRINT|ID", shell_complete=completion.ssh_keys)
+@item_argument(SSH_KEY)
 @_user
 @json_option
-def remove(key: str, user: str | None, as_json: bool) -> None:
-    """Remove a key; sessions that run by it end."""
-    with client() as api:
-        api.collection("sshkeys").delete(key if is_identifier(key) else _id_of(api, key, user))
-    told({"removed": key}, as_json, f"Removed {one_line(key)}.")
+def delete(key: str, user: str | None, as_json: bool) -> None:
+    """Delete a key; sessions that run by it end."""
+    with client() as api, looking_up(api, SSH_KEY, key) as items:
+        items.delete(key if user is None else str(_of(api, user).get(key)["id"]))
+    told({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
 
 
 def _of(api: Client, user: str | None) -> Collection:
     return api.collection("sshkeys") if user is None else api.collection("users", user, "sshkeys")
-
-
-def _id_of(api: Client, key: str, user: str | None) -> str:
-    """Raises NotFound."""
-    for one in _of(api, user).everything()["data"]:
-        if key in (one["name"], one["fingerprint"]):
-            return str(one["id"])
-    raise NotFound(f"there is no SSH key {key!r}; look at the list: postern ssh-keys list")
 
 
 def _only_one() -> Path:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from postern.domain.target_schema import ColumnRef
-from postern.inspection.lineage.builtins import SYSTEM_COLUMNS
 
 Sources = frozenset[ColumnRef] | None
 """The columns that a value is made of; None where that cannot be known."""
@@ -18,6 +17,9 @@ Plain = frozenset[frozenset[ColumnRef]]
 """The columns of tables that a value may be, passed through unchanged: see `Origin`."""
 
 COMPUTED: Final[Plain] = frozenset()
+
+# Columns that tables of PostgreSQL have beside their own.
+SYSTEM_COLUMNS: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 
 MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 

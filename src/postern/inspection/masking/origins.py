@@ -32,6 +32,11 @@ class Origins(Protocol):
     def tags(self, column: ColumnRef) -> frozenset[str]: ...
 
 
+class SessionOrigins(Origins, Protocol):
+    def missed(self) -> None:
+        """Record that statements were let through of which `asked` was not told."""
+
+
 @lru_cache(maxsize=4096)
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, text.split("*"))), re.IGNORECASE | re.DOTALL)

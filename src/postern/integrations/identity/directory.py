@@ -14,7 +14,7 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from postern.errors import Invalid, Unavailable
 from postern.integrations.identity.addresses import checked_url, is_loopback_host
 from postern.integrations.identity.fetch import Fetcher
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 PublicKey = RSAKey | ECKey | OKPKey
 

@@ -23,7 +23,7 @@ from postern.integrations.identity.claims import identity_of, missing
 from postern.integrations.identity.directory import Directory, Metadata
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.jwt import LONGEST, TokenVerifier, half_hash_matches
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from postern.domain.saml import Asserted, SamlRequest, ServiceProvider
 from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
 from postern.integrations.identity.addresses import is_loopback_host
 from postern.integrations.identity.fetch import Answer
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 if TYPE_CHECKING:
     from postern.integrations.identity.saml_metadata import IdentityProvider

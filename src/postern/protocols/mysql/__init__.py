@@ -1,6 +1,6 @@
 """MySQL and MariaDB, client/server protocol version 10 (MySQL source documentation, "Client/Server Protocol"; MariaDB
 knowledge base, "Client/Server Protocol").
 
-`greetings` and `messages` hold what is sent, `login` runs both handshakes, `wire` the steady state, `rows` and `values`
-the cells of results.
+`spec` is the entry of the registry. `wire`, `login`, `recorded` and `queries` turn bytes into values, `dialect` and
+`lineage` judge statements. `mysql_listener` is the gateway's side, `mysql_target` the agent's.
 """

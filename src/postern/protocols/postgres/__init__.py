@@ -1,5 +1,6 @@
 """PostgreSQL, frontend/backend protocol 3.0 and 3.2 (PostgreSQL manual, chapter "Frontend/Backend Protocol").
 
-`login` runs both handshakes, `wire` the steady state, `rows` and `types` the cells of results,
-`lens` turns recorded bytes into readable text, `script` runs a text as a client of its own.
+`spec` is the entry of the registry. `wire`, `login`, `recorded` and `queries` turn bytes into values, `dialect` and
+`lineage` judge statements. `postgres_listener` and `postgres_row_counts` are the gateway's side, `postgres_target` the
+agent's.
 """

@@ -8,7 +8,8 @@ from postern.services.chat.desk import ChatDesk, Window
 from postern.services.chat.links import ChatLinks
 from postern.services.identity.vouchers import Vouchers
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Clock, Stores
+from postern.store.ports.common import Clock
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, Un
 from postern.services.chat.links import ChatLinks
 from postern.services.identity.vouchers import Vouchers
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import ChatStore, Clock
+from postern.store.ports.chats import ChatStore
+from postern.store.ports.common import Clock
 
 FORM_LIFE = timedelta(minutes=15)
 DEADLINE = 2.5  # seconds; the chat waits for three

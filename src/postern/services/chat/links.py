@@ -19,7 +19,9 @@ from postern.domain.sink import Sink
 from postern.errors import Denied, NotFound, Unauthenticated
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
-from postern.store.ports import ChatStore, Clock, PrincipalStore
+from postern.store.ports.chats import ChatStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore
 
 CODE_LIFE = timedelta(minutes=10)
 

@@ -12,8 +12,9 @@ from postern.domain.chat import Card, ChatMessage, card_of
 from postern.domain.event import EventKind
 from postern.domain.review import Review, ReviewKind
 from postern.domain.sink import Delivery, Sink
-from postern.store.ports import ReviewStore, SessionStore
 from postern.store.ports.chats import ChatStore
+from postern.store.ports.reviews import ReviewStore
+from postern.store.ports.targets import SessionStore
 
 
 class Chat(Protocol):

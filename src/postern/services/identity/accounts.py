@@ -15,7 +15,9 @@ from postern.services.identity.tries import Tries
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, OrganisationStore, PrincipalStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.server import OrganisationStore
 
 FIRST_ADMIN = "admin@localhost"
 
@@ -23,6 +25,7 @@ FIRST_ADMIN = "admin@localhost"
 class Accounts:
     def __init__(
         self,
+        *,
         store: PrincipalStore,
         organisations: OrganisationStore,
         auth_configs: AuthConfigs,

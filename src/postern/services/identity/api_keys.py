@@ -25,7 +25,9 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import checked_groups, require_admin, require_person, require_reader
 from postern.services.server.trail import changed as note
-from postern.store.ports import ApiKeyStore, Clock, CredentialStore, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import ApiKeyStore, PrincipalStore
+from postern.store.ports.targets import CredentialStore
 
 MAX_NETWORKS = 100
 _BYTES = 32

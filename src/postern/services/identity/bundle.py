@@ -32,7 +32,8 @@ from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.bundle import ServerServices
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,15 @@ def build_identity(
     sign_in = SignIn(principals, organisations, signals, now)
     renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
     logins = Logins(stores.logins, tokens, signals, now, renewal)
-    accounts = Accounts(principals, organisations, auth_configs, logins, vouchers, now, passwords or Passwords())
+    accounts = Accounts(
+        store=principals,
+        organisations=organisations,
+        auth_configs=auth_configs,
+        logins=logins,
+        vouchers=vouchers,
+        now=now,
+        passwords=passwords or Passwords(),
+    )
     api_keys = ApiKeys(stores.api_keys, principals, signals, now, stores.credentials)
     handover = Handover(principals, logins, vouchers)
     door = OidcDoor(openid, auth_configs, organisations, principals, signals, now) if openid else None
@@ -91,14 +100,37 @@ def build_identity(
         device_login=DeviceLogin(handover, vouchers, now),
         groups=Groups(stores.groups, signals, now),
         handover=handover,
-        local_login=LocalLogin(principals, accounts, logins, vouchers, check, authenticators, now),
+        local_login=LocalLogin(
+            store=principals,
+            accounts=accounts,
+            logins=logins,
+            vouchers=vouchers,
+            check=check,
+            authenticators=authenticators,
+            now=now,
+        ),
         logins=logins,
         oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, sign_in, handover),
         own_logins=OwnLogins(principals, organisations, accounts, logins, tokens),
         provisioning=Provisioning(principals, stores.groups, users, signals, now),
-        saml_login=SamlLogin(saml, auth_configs, organisations, vouchers, sign_in, handover, now),
+        saml_login=SamlLogin(
+            saml=saml,
+            configs=auth_configs,
+            organisations=organisations,
+            vouchers=vouchers,
+            sign_in=sign_in,
+            handover=handover,
+            now=now,
+        ),
         second_factors=SecondFactors(
-            stores.second_factors, principals, accounts, logins, check, required, authenticators, now
+            store=stores.second_factors,
+            principals=principals,
+            accounts=accounts,
+            logins=logins,
+            check=check,
+            required=required,
+            authenticators=authenticators,
+            now=now,
         ),
         service_accounts=ServiceAccounts(principals, signals, now),
         setup_links=SetupLinks(principals, vouchers, server.server_configs, now),

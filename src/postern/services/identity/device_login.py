@@ -24,7 +24,7 @@ from postern.services.identity.passwords import Throttle
 from postern.services.identity.tries import neighbourhood
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 LIFE = timedelta(minutes=10)
 INTERVAL = 5  # seconds between two questions of a device

@@ -16,7 +16,8 @@ from postern.errors import Unauthenticated
 from postern.services.identity import recovery_codes, totp
 from postern.services.identity.authenticators import Authenticators, Key, credential_id_of
 from postern.services.identity.passwords import Throttle
-from postern.store.ports import Clock, SecondFactorStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import SecondFactorStore
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from postern.domain.principal import Group, Principal
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import checked_groups, require_admin, require_person_for_role_name
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, GroupStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import GroupStore
 
 
 @dataclass(frozen=True, slots=True)

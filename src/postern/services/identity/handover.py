@@ -20,7 +20,7 @@ from postern.errors import Unauthenticated
 from postern.services.identity.landing import Landing
 from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Logins, Opened
 from postern.services.identity.vouchers import Vouchers
-from postern.store.ports import PrincipalStore
+from postern.store.ports.identity import PrincipalStore
 
 CODE_LIFE = timedelta(minutes=2)
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 section 4.1

@@ -21,7 +21,8 @@ from postern.services.identity.logins import ClientFacts, Logins, Opened
 from postern.services.identity.passwords import Throttle
 from postern.services.identity.users import checked_name
 from postern.services.identity.vouchers import Vouchers
-from postern.store.ports import Clock, PrincipalStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore
 
 TICKET_LIFE = timedelta(minutes=5)
 _TRIES = 5  # of one ticket
@@ -42,6 +43,7 @@ class SecondStep:
 class LocalLogin:
     def __init__(
         self,
+        *,
         store: PrincipalStore,
         accounts: Accounts,
         logins: Logins,

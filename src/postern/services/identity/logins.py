@@ -19,7 +19,8 @@ from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.services.identity.tokens import Tokens
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, LoginStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import LoginStore
 
 TOKEN_LIFE = timedelta(hours=12)
 LOGIN_LIFE = timedelta(days=7)

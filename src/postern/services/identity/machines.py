@@ -16,7 +16,8 @@ from postern.errors import Conflict, Invalid, NotFound
 from postern.services.credentials import Credentials, Issued
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, MachineStore, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import MachineStore, PrincipalStore
 
 MAX_OVERLAP = timedelta(days=7)
 MAX_CONNECTIONS, MAX_ATTRIBUTES, MAX_TEXT = 50, 50, 1_000

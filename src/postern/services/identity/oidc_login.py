@@ -24,7 +24,7 @@ from postern.services.identity.openid import OpenId, provider_of
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
-from postern.store.ports import OrganisationStore
+from postern.store.ports.server import OrganisationStore
 
 log = logging.getLogger(__name__)
 

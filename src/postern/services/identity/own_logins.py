@@ -13,7 +13,8 @@ from postern.services.identity.authentication import Caller
 from postern.services.identity.logins import Logins, Opened
 from postern.services.identity.tokens import Tokens
 from postern.services.server.trail import changed
-from postern.store.ports import OrganisationStore, PrincipalStore
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.server import OrganisationStore
 
 
 class OwnLogins:

@@ -14,7 +14,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from postern.domain.secret import Secret
 from postern.errors import Invalid, TooMany
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 MIN_LENGTH, MAX_LENGTH = 12, 1_024  # characters
 _MIN_DIFFERENT = 5  # characters

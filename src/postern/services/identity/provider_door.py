@@ -21,7 +21,9 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, Unauthenticated, Unavailable
 from postern.services.identity.openid import OpenId, provider_of
 from postern.services.server.auth_configs import AuthConfigs
-from postern.store.ports import Clock, OrganisationStore, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.server import OrganisationStore
 
 OPAQUE_LIFE = timedelta(seconds=60)  # how long the provider's word about an opaque token is believed
 _PROVIDERS_LIFE = timedelta(seconds=30)

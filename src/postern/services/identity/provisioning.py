@@ -27,7 +27,8 @@ from postern.services.identity.users import (
     require_reader,
 )
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, GroupStore, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import GroupStore, PrincipalFilter, PrincipalStore
 
 __all__ = ["PrincipalFilter", "ProvisionedGroup", "ProvisionedUser", "Provisioning"]
 

@@ -28,7 +28,8 @@ from postern.services.identity.saml import Saml
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
-from postern.store.ports import Clock, OrganisationStore
+from postern.store.ports.common import Clock
+from postern.store.ports.server import OrganisationStore
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class SamlLogin:
 
     def __init__(
         self,
+        *,
         saml: Saml | None,
         configs: AuthConfigs,
         organisations: OrganisationStore,

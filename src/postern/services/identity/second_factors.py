@@ -26,7 +26,8 @@ from postern.services.identity.factor_check import FactorAnswer, FactorCheck
 from postern.services.identity.logins import Logins
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, PrincipalStore, SecondFactorStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore, SecondFactorStore
 
 ENROLMENT_LIFE = timedelta(minutes=10)  # between asking for a factor and proving it
 JUST_LOGGED_IN = timedelta(minutes=30)
@@ -85,6 +86,7 @@ class RequiredFactors:
 class SecondFactors:
     def __init__(
         self,
+        *,
         store: SecondFactorStore,
         principals: PrincipalStore,
         accounts: Accounts,

@@ -17,7 +17,8 @@ from postern.services.identity.users import (
     require_reader,
 )
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalFilter, PrincipalStore
 
 _SUBJECT = re.compile(r"[\x21-\x2e\x30-\x7e]{1,255}")  # no "/": it is a part of a path
 

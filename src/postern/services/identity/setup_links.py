@@ -13,7 +13,8 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, NewVoucher, PrincipalStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import NewVoucher, PrincipalStore
 
 SETUP_LIFE = timedelta(hours=24)
 

@@ -18,7 +18,9 @@ from postern.domain.principal import Account, GroupSource, Principal, PrincipalK
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import checked_email, checked_groups, checked_name
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalFilter, PrincipalStore
+from postern.store.ports.server import OrganisationStore
 
 log = logging.getLogger(__name__)
 

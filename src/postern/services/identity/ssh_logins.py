@@ -35,7 +35,8 @@ from postern.services.identity.vouchers import Vouchers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed
 from postern.services.ssh_keys import is_called
-from postern.store.ports import Clock, LoginStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import LoginStore
 
 MEANS = "ssh-login"
 LIFE = timedelta(minutes=5)

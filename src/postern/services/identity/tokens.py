@@ -21,7 +21,8 @@ from joserfc.jwk import OKPKey
 
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.store.ports import Clock, Signals, SigningKey, SigningKeyStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import SigningKey, SigningKeyStore
 
 ISSUER = "postern"
 AUDIENCE = "postern-api"

@@ -10,7 +10,7 @@ from datetime import timedelta
 from postern.domain.names import fold_name
 from postern.errors import TooMany
 from postern.services.identity.passwords import Throttle
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 
 _WINDOW = timedelta(minutes=15)
 

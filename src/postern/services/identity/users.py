@@ -18,7 +18,8 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import check_strength
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import PrincipalFilter, PrincipalStore
 
 __all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 

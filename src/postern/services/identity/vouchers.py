@@ -17,7 +17,8 @@ from postern.domain.login import VoucherPurpose
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.identity.tries import neighbourhood
-from postern.store.ports import Clock, NewVoucher, VoucherStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import NewVoucher, VoucherStore
 
 _BYTES = 32
 

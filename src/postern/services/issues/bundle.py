@@ -12,7 +12,8 @@ from postern.services.issues.settings import TrackerDesk
 from postern.services.issues.templates import IssueTemplates
 from postern.services.issues.tracker import Trackers
 from postern.services.server.server_configs import ServerConfigs
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues.tracker import Tracker, Trackers
 from postern.services.leases import Lease
 from postern.services.telling.sending import delay
-from postern.store.ports import Clock, LeaseStore, SessionIssueStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.issues import SessionIssueStore
+from postern.store.ports.recordings import LeaseStore
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -65,6 +67,7 @@ class Delivering:
 
     def __init__(
         self,
+        *,
         store: SessionIssueStore,
         leases: LeaseStore,
         settings: Settings,

@@ -10,7 +10,8 @@ from postern.domain.principal import Principal
 from postern.errors import NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, SessionIssueStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.issues import SessionIssueStore
 
 
 class SessionIssues:

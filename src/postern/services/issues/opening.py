@@ -25,7 +25,8 @@ from postern.domain.issue import (
 from postern.domain.issue_fields import GIVEN, checked_prompts, new_issue
 from postern.domain.session import Session
 from postern.errors import Denied, Invalid, Unavailable
-from postern.store.ports import Clock, IssueTemplateStore, SessionIssueStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.issues import IssueTemplateStore, SessionIssueStore
 
 LONGEST = 15.0  # seconds that a session waits for its issue
 LOOK_EVERY = 1.0  # seconds; a signal may be missed

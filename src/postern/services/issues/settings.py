@@ -20,7 +20,8 @@ from postern.services.issues.tracker import Tracker, Trackers
 from postern.services.server.addresses import checked_url
 from postern.services.server.kept import Kept
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, SettingStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import SettingStore
 
 SETTING = "tracker"
 MAX_USER, MAX_TOKEN, MAX_QUERY = 255, 4_096, 255  # characters

@@ -16,7 +16,9 @@ from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
 from postern.services.rule_fields import MAX_CONNECTIONS, MAX_RULES, check_room
 from postern.services.server.trail import changed
-from postern.store.ports import BoundTemplate, Clock, ConnectionStore, IssueTemplateStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.issues import BoundTemplate, IssueTemplateStore
+from postern.store.ports.targets import ConnectionStore
 
 __all__ = ["BoundTemplate", "IssueTemplateFields", "IssueTemplates"]
 

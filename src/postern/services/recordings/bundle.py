@@ -19,7 +19,9 @@ from postern.services.recordings.verifier import Verifier
 from postern.services.server.bundle import ServerServices
 from postern.services.server.machine import Machine
 from postern.services.sessions import Sessions
-from postern.store.ports import Clock, Recordings, Stores
+from postern.store.ports.common import Clock
+from postern.store.ports.targets import Recordings
+from postern.store.stores import Stores
 
 WATCHES_EACH, WATCHES = 4, 64  # streams of running sessions at once
 
@@ -57,13 +59,13 @@ def build_recordings(
     return RecordingServices(
         checkpoints=checkpoints,
         download_links=DownloadLinks(
-            sessions,
-            stores.principals,
-            identity.tokens,
-            identity.logins,
-            identity.api_keys,
-            server.features,
-            now,
+            sessions=sessions,
+            principals=stores.principals,
+            tokens=identity.tokens,
+            logins=identity.logins,
+            api_keys=identity.api_keys,
+            features=server.features,
+            now=now,
         ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
         holds=Holds(stores.holds, sessions, ledger, now),

@@ -18,7 +18,7 @@ from postern.proof.ledger import Writer
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.recordings.ledger import Ledger
 from postern.services.server.trail import changed
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.ledger import Anchor, CheckpointStore, LedgerKeyStore
 
 log = logging.getLogger(__name__)

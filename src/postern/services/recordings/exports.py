@@ -27,7 +27,7 @@ from postern.proof.writing import PackageWriter
 from postern.services.identity.users import require_reader
 from postern.services.recordings.checkpoints import PROOF, Checkpoints
 from postern.services.recordings.ledger import Ledger
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.ledger import Copies, ProofStore
 
 log = logging.getLogger(__name__)

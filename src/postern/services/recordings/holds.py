@@ -12,7 +12,8 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.recordings.ledger import Ledger
 from postern.services.server.trail import changed
 from postern.services.sessions import Sessions
-from postern.store.ports import Clock, HoldStore
+from postern.store.ports.common import Clock
+from postern.store.ports.retention import HoldStore
 
 
 class Holds:

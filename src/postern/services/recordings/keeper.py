@@ -11,7 +11,8 @@ from datetime import timedelta
 from postern.services.leases import Lease
 from postern.services.recordings.checkpoints import Checkpoints
 from postern.services.recordings.ledger import Ledger
-from postern.store.ports import Clock, LeaseStore
+from postern.store.ports.common import Clock
+from postern.store.ports.recordings import LeaseStore
 
 LEASE = "ledger"
 LONGEST = 50.0  # seconds of a round

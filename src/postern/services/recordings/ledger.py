@@ -16,7 +16,7 @@ from postern.proof.canonical import canonical
 from postern.proof.ledger import Writer, digest_of, first_hash
 from postern.proof.records import content_of, digest_of_batch
 from postern.proof.sessions import BINDS, opening_of
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.ledger import LedgerStore
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from postern.services.identity.tokens import Tokens
 from postern.services.recordings.places import Places
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
-from postern.store.ports import Clock, PrincipalStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore
 
 AUDIENCE = "postern-download"
 LIFE = timedelta(minutes=5)
@@ -52,6 +53,7 @@ class Opened:
 class DownloadLinks:
     def __init__(
         self,
+        *,
         sessions: Sessions,
         principals: PrincipalStore,
         tokens: Tokens,

@@ -22,7 +22,9 @@ from postern.domain.segment import Segment
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.services.leases import Lease
 from postern.services.recordings.purges import PurgeRegister
-from postern.store.ports import Blobs, Clock, Doomed, LeaseStore, PurgeStore, RetentionStore
+from postern.store.ports.common import Clock
+from postern.store.ports.recordings import Blobs, LeaseStore
+from postern.store.ports.retention import Doomed, PurgeStore, RetentionStore
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class Purger:
 
     def __init__(
         self,
+        *,
         leases: LeaseStore,
         retentions: RetentionStore,
         store: PurgeStore,

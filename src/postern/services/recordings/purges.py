@@ -16,7 +16,9 @@ from postern.services.recordings.ledger import Ledger
 from postern.services.server.audit import Audit
 from postern.services.server.trail import Trail, changed
 from postern.services.sessions import Sessions
-from postern.store.ports import AuditEntry, Clock, HoldStore, PurgeStore
+from postern.store.ports.common import Clock
+from postern.store.ports.retention import HoldStore, PurgeStore
+from postern.store.ports.server import AuditEntry
 
 _TRIES = 20
 

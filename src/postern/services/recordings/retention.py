@@ -19,7 +19,9 @@ from postern.domain.retention import (
 )
 from postern.errors import Denied, NotFound
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, RetentionStore
+from postern.store.ports.common import Clock
+from postern.store.ports.retention import RetentionStore
+from postern.store.ports.targets import ConnectionStore, SecretUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class RetentionRules:
 
     async def _known(self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str) -> RetentionSetting:
         """Also of a connection that was removed and had one of its own."""
-        found = await self._connections.get(org_id, name_or_id)
+        found = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
         if found is not None:
             return _setting(settings, org_id, found.id, found.name)
         for one in settings:

@@ -14,7 +14,8 @@ from postern.domain.matches import Match, matches_in
 from postern.domain.session import Session
 from postern.domain.words import Search
 from postern.errors import NotFound, PosternError, Unavailable
-from postern.store.ports import Clock, Piece, Recordings, SessionTextStore, Unread
+from postern.store.ports.common import Clock
+from postern.store.ports.targets import Piece, Recordings, SessionTextStore, Unread
 
 log = logging.getLogger(__name__)
 

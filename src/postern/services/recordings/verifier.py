@@ -20,7 +20,7 @@ from postern.proof.ledger import first_hash
 from postern.proof.sessions import Listed, Told, told
 from postern.proof.signatures import SignatureCheck
 from postern.proof.verify import Copy, Scope, verify
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.ledger import Copies, LedgerKeyStore, ProofStore
 
 T = TypeVar("T")

@@ -24,7 +24,9 @@ from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of
 from postern.services.reviews.words import checked_words, in_words, moment, opens, over
 from postern.services.server.features import Features
-from postern.store.ports import Clock, ReviewStore, SessionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.reviews import ReviewStore
+from postern.store.ports.targets import SessionStore
 
 _RUN_KEPT = 10_000
 

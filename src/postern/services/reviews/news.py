@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from postern.domain.review import Review
-from postern.store.ports import Moved, Signals, Topic
+from postern.store.ports.common import Signals, Topic
+from postern.store.ports.reviews import Moved
 
 
 async def tell(signals: Signals, moved: Moved) -> None:

@@ -27,7 +27,9 @@ from postern.services.reviews.news import tell, tell_of
 from postern.services.reviews.words import checked_words, over
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ReviewFilter, ReviewStore, SessionStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.reviews import ReviewFilter, ReviewStore
+from postern.store.ports.targets import SessionStore
 
 __all__ = ["ReviewFilter", "Reviews"]
 

@@ -11,7 +11,8 @@ from uuid import UUID
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
 from postern.services.kept_rules import KeptRules
-from postern.store.ports import Clock, RunbookRuleStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.named_resources import ResourceStore
 
 _NOWHERE: frozenset[UUID] = frozenset()
 
@@ -69,7 +70,7 @@ class RunbookRights:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
     then nothing runs."""
 
-    def __init__(self, store: RunbookRuleStore, signals: Signals, now: Clock) -> None:
+    def __init__(self, store: ResourceStore[RunbookRule], signals: Signals, now: Clock) -> None:
         self._rules = KeptRules(store, signals, now)
 
     async def of(self, principal: Principal) -> Allowed:

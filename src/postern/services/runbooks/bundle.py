@@ -13,7 +13,8 @@ from postern.services.runbooks.repositories import Repositories
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import Schedules
 from postern.services.targets import TargetServices
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from postern.domain.principal import Principal
 from postern.services.identity.users import require_reader
 from postern.services.runbooks.reading import SETTING
 from postern.services.sessions import Sessions
-from postern.store.ports import Clock, HookRunStore, RepositoryHooks, Signals, SnapshotStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.runbooks import HookRunStore, RepositoryHooks, SnapshotStore
 
 MAX_SHOWN = 100  # runs of one session
 # Signals stay on one machine: that long a worker of another one goes on with hooks that were switched off.

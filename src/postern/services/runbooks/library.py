@@ -19,7 +19,8 @@ from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
 from postern.services.runbooks.reading import Reading
 from postern.services.runbooks.turns import Turns
-from postern.store.ports import Clock, Outline, SnapshotStore
+from postern.store.ports.common import Clock
+from postern.store.ports.runbooks import Outline, SnapshotStore
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,9 @@ FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read,
 OPENED = 10.0  # seconds that one waits until what was read is opened
 MAX_KEPT = 128_000_000  # characters of all repositories
 
-NO_REPOSITORY = "no repository with runbooks is configured; an administrator adds one: postern admin runbookrepos add"
+NO_REPOSITORY = (
+    "no repository with runbooks is configured; an administrator adds one: postern admin runbook-repositories create"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from postern.services.access_control import AccessControl
 from postern.services.runbooks.allowed import Allowed, RunbookRights
 from postern.services.runbooks.library import NO_REPOSITORY, Library, Shelf
 from postern.services.runbooks.parsed import Runbook
-from postern.store.ports import ConnectionStore
+from postern.store.ports.targets import ConnectionStore
 
 
 @dataclass(frozen=True, slots=True)

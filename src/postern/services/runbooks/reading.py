@@ -14,7 +14,9 @@ from postern.domain.runbook import Repository
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.services.leases import Lease
 from postern.services.runbooks.fetching import Fetcher
-from postern.store.ports import Clock, LeaseStore, RepositoryStore, Signals, SnapshotStore, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.runbooks import RepositoryStore, SnapshotStore
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from postern.services.runbooks.fetching import Fetcher
 from postern.services.runbooks.library import NO_REPOSITORY, Library
 from postern.services.runbooks.reading import SETTING
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, Outline, RepositoryStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.runbooks import Outline, RepositoryStore
 
 MAX_REPOSITORIES = 20
 MAX_TTL = 30 * 24 * 3600  # seconds

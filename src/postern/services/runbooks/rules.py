@@ -2,126 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from uuid import uuid4
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
-from postern.domain.connection import check_new_name
-from postern.domain.lists import Listed, Page
-from postern.domain.principal import Principal
-from postern.domain.runbook import RunbookPattern, RunbookRule, changed_at, repository_name
-from postern.errors import Invalid, NotFound
-from postern.services.identity.users import require_admin, require_reader
-from postern.services.rule_fields import check_description, check_room, checked_connections, printable_groups
-from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, NamedRunbookRule, RunbookRuleStore, Signals, Topic
-
-__all__ = ["NamedRunbookRule", "RunbookRuleFields", "RunbookRules"]
+from postern.domain.runbook import RunbookPattern, RunbookRule, repository_name
+from postern.errors import Invalid
+from postern.services.named_resources import ResourceService
+from postern.services.rule_fields import printable_groups, with_connection_ids
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.targets import ConnectionStore
 
 MAX_PATTERNS, MAX_REPOSITORY, MAX_PATH = 100, 512, 1024
-_DEED = "change runbook rules"
 
 
-@dataclass(frozen=True, slots=True)
-class RunbookRuleFields:
-    """What a writer sets. `runbooks` are of a repository's name or address; `connections` are names or ids, none for
-    every connection; no `groups` for everybody. None leaves as it is, where there is something already."""
+class RunbookRules(ResourceService[RunbookRule]):
+    """From the first rule on, what no rule gives is kept from all but administrators, at once. Without the last one
+    everybody may run every runbook on what they may use."""
 
-    name: str | None = None
-    description: str | None = None
-    runbooks: tuple[RunbookPattern, ...] | None = None
-    connections: tuple[str, ...] | None = None
-    groups: tuple[str, ...] | None = None
+    noun = "runbook rule"
+    kept = frozenset({"nowhere"})  # a replacement must not open what was closed
 
-
-class RunbookRules:
-    def __init__(self, store: RunbookRuleStore, connections: ConnectionStore, signals: Signals, now: Clock) -> None:
-        self._store = store
+    def __init__(
+        self, store: ResourceStore[RunbookRule], connections: ConnectionStore, signals: Signals, now: Clock
+    ) -> None:
+        super().__init__(store, signals, now)
         self._connections = connections
-        self._signals = signals
-        self._now = now
 
-    async def find(self, principal: Principal, page: Page) -> Listed[NamedRunbookRule]:
-        """By name. Raises Denied."""
-        require_reader(principal, "runbook rules")
-        return await self._store.find(principal.org_id, page)
+    def blank(self, key: UUID, org_id: UUID) -> RunbookRule:
+        return RunbookRule(key, org_id, "")
 
-    async def get(self, principal: Principal, name_or_id: str) -> NamedRunbookRule:
-        """Raises Denied, NotFound."""
-        require_reader(principal, "runbook rules")
-        return await self._existing(principal, name_or_id)
-
-    async def create(self, principal: Principal, given: RunbookRuleFields) -> NamedRunbookRule:
-        """From the first rule on, what no rule gives is kept from all but administrators, at once. Raises Denied,
-        Invalid, Conflict."""
-        require_admin(principal, _DEED)
-        check_room((await self._store.find(principal.org_id, Page(limit=1))).total, "runbook rules")
-        at = self._now()
-        empty = RunbookRule(uuid4(), principal.org_id, "", created_at=at)
-        rule = replace(await self._merged(empty, given), updated_at=at)
-        await self._store.add(rule)
-        changed(None, rule)
-        return await self._told(principal, rule)
-
-    async def update(self, principal: Principal, name_or_id: str, given: RunbookRuleFields) -> NamedRunbookRule:
-        """Raises Denied, NotFound, Invalid, Conflict."""
-        require_admin(principal, _DEED)
-        current = (await self._existing(principal, name_or_id)).rule
-        rule = replace(await self._merged(current, given), updated_at=changed_at(self._now(), current))
-        await self._store.update(rule, current)
-        changed(current, rule)
-        return await self._told(principal, rule)
-
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """Without the last rule everybody may run every runbook on what they may use. Raises Denied, NotFound."""
-        require_admin(principal, _DEED)
-        current = (await self._existing(principal, name_or_id)).rule
-        await self._store.remove(current.id)
-        changed(current, None)
-        await self._tell(principal)
-
-    async def _existing(self, principal: Principal, name_or_id: str) -> NamedRunbookRule:
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no runbook rule {name_or_id!r}")
-        return found
-
-    async def _merged(self, current: RunbookRule, given: RunbookRuleFields) -> RunbookRule:
-        if given.name is not None:
-            check_new_name(given.name)
-        merged = replace(
-            current,
-            name=current.name if given.name is None else given.name,
-            description=current.description if given.description is None else given.description,
-            runbooks=current.runbooks if given.runbooks is None else _patterns(given.runbooks),
-            groups=current.groups if given.groups is None else frozenset(printable_groups(given.groups, "user_groups")),
-        )
-        if given.connections is not None:
-            if current.nowhere and not given.connections:
+    async def resolve(self, current: RunbookRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = dict(fields)
+        if "runbooks" in found:
+            found["runbooks"] = _patterns(found["runbooks"])
+        if "groups" in found:
+            found["groups"] = frozenset(printable_groups(found["groups"], "user_groups"))
+        if "connections" in found:
+            if current.nowhere and not found["connections"]:
                 # An answer that is edited and sent back must not open what was closed.
                 raise Invalid(
                     "connections: all that this rule listed were deleted, and none would stand for every connection; "
                     "list some, or delete the rule and create another",
                     field="connections",
                 )
-            ids = await checked_connections(
-                self._connections, current.org_id, given.connections, "connections", tagged=False
-            )
-            merged = replace(merged, connection_ids=ids, nowhere=False)
-        check_description(merged.description)
-        if not merged.runbooks:
+            found["nowhere"] = False
+        return await with_connection_ids(self._connections, current.org_id, found, "connections", tagged=False)
+
+    async def check(self, resource: RunbookRule) -> None:
+        if not resource.runbooks:
             raise Invalid(
                 f"runbooks: must be 1 to {MAX_PATTERNS}; a repository without a name stands for all of its runbooks",
                 field="runbooks",
             )
-        return merged
-
-    async def _told(self, principal: Principal, rule: RunbookRule) -> NamedRunbookRule:
-        await self._tell(principal)
-        return await self._existing(principal, str(rule.id))
-
-    async def _tell(self, principal: Principal) -> None:
-        await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(principal.org_id))
 
 
 def _patterns(given: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:

@@ -22,7 +22,10 @@ from postern.services.access_control import AccessControl
 from postern.services.runbooks.cron import next_time
 from postern.services.runbooks.runs import RunRequest, Runs
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, NamedSchedule, PrincipalStore, ScheduleStore, SessionStore
+from postern.store.ports.common import Clock
+from postern.store.ports.identity import PrincipalStore
+from postern.store.ports.runbooks import NamedSchedule, ScheduleStore
+from postern.store.ports.targets import SessionStore
 
 __all__ = ["NamedSchedule", "ScheduleFields", "Schedules"]
 

@@ -16,7 +16,8 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound
 from postern.services.server.trail import Trail
-from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, OrganisationStore
+from postern.store.ports.common import Clock
+from postern.store.ports.server import AuditEntry, AuditFilter, AuditStore, OrganisationStore
 
 __all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
 

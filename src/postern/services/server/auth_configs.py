@@ -11,7 +11,8 @@ from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.services.server.kept import Kept
-from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import OrganisationStore, SettingStore
 
 SETTING = "auth"
 

@@ -21,7 +21,9 @@ from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.operators import Operators
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.identity import ApiKeyStore, PrincipalFilter, PrincipalStore
+from postern.store.ports.server import OrganisationStore
 
 MAX_METADATA = 1024 * 1024  # characters of a SAML identity provider's metadata
 MAX_SECRET = 4_096  # characters
@@ -68,6 +70,7 @@ class AuthSettings:
 
     def __init__(
         self,
+        *,
         configs: AuthConfigs,
         organisations: OrganisationStore,
         principals: PrincipalStore,

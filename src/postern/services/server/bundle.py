@@ -14,7 +14,8 @@ from postern.services.server.metrics import ServerMetrics
 from postern.services.server.operators import Operators
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
-from postern.store.ports import Clock, Signals, Stores
+from postern.store.ports.common import Clock, Signals
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine)
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=auth_configs,
         auth_settings=AuthSettings(
-            auth_configs,
-            stores.organisations,
-            stores.principals,
-            stores.api_keys,
-            operators,
-            signals,
-            now,
-            machine.provider,
-            machine.provider_networks,
+            configs=auth_configs,
+            organisations=stores.organisations,
+            principals=stores.principals,
+            api_keys=stores.api_keys,
+            operators=operators,
+            signals=signals,
+            now=now,
+            provider=machine.provider,
+            networks=machine.provider_networks,
         ),
         features=Features(stores.settings, signals, now),
         idempotency=Idempotency(stores.idempotency, now),

@@ -12,7 +12,8 @@ from postern.domain.principal import Principal
 from postern.errors import Denied, NotFound
 from postern.services.server.kept import Kept
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, SettingStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import SettingStore
 
 SETTING = "features"
 

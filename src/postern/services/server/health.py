@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 
 from postern.errors import Unavailable
 from postern.services.agents import Agents
-from postern.store.ports import Clock, SchemaStore, Signals
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.server import SchemaStore
 
 _GOOD_FOR = timedelta(seconds=1)  # so that strangers who ask often do not keep the store busy
 

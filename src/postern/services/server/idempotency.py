@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from postern.domain.principal import Principal
 from postern.errors import Conflict, Invalid
-from postern.store.ports import Clock, IdempotencyStore, KeptAnswer
+from postern.store.ports.common import Clock
+from postern.store.ports.server import IdempotencyStore, KeptAnswer
 
 __all__ = ["Idempotency", "KeptAnswer", "Ticket"]
 

@@ -10,11 +10,12 @@ from postern.domain.addresses import AllowedNetworks
 from postern.domain.auth_config import AuthConfig
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
+from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.services.server.auth_settings import ProviderCheck
 from postern.services.server.metrics import NO_TOKEN, Gather, nothing
 from postern.services.server.server_logs import NoJournal
-from postern.store.ports import Journal
 from postern.store.ports.ledger import Anchor, Copies
+from postern.store.ports.server import Journal
 
 
 def _free(_endpoint: Endpoint, _field: str) -> None:
@@ -54,7 +55,7 @@ class Machine:
     """
 
     config: ServerConfig = field(
-        default_factory=lambda: ServerConfig({"postgres": Listener(True, Endpoint("127.0.0.1", 7432))})
+        default_factory=lambda: ServerConfig({DEFAULT_PROTOCOL: Listener(True, Endpoint("127.0.0.1", 7432))})
     )
     auth: AuthConfig = field(default_factory=AuthConfig)
     control: Endpoint = field(default_factory=lambda: Endpoint("localhost", 7444))

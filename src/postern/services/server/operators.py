@@ -7,7 +7,7 @@ from uuid import UUID
 from postern.domain.organisation import DEFAULT
 from postern.domain.principal import Principal
 from postern.errors import Denied
-from postern.store.ports import OrganisationStore
+from postern.store.ports.server import OrganisationStore
 
 
 class Operators:

@@ -23,7 +23,9 @@ from postern.services.recordings.purger import require_own
 from postern.services.server.audit import Audit
 from postern.services.server.operators import Operators
 from postern.services.server.trail import Trail
-from postern.store.ports import Blobs, Clock, LeaseStore, OrganisationDeletionStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.recordings import Blobs, LeaseStore
+from postern.store.ports.server import OrganisationDeletionStore
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class OrganisationDeleter:
 
     def __init__(
         self,
+        *,
         leases: LeaseStore,
         store: OrganisationDeletionStore,
         blobs: Blobs,

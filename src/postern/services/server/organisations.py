@@ -18,15 +18,8 @@ from postern.services.server.operators import Operators
 from postern.services.server.organisation_deletion import cut_off
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import (
-    Clock,
-    Founding,
-    FoundingStore,
-    OrganisationDeletionStore,
-    OrganisationStore,
-    Signals,
-    Topic,
-)
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import Founding, FoundingStore, OrganisationDeletionStore, OrganisationStore
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -53,6 +46,7 @@ class NewOrganisation:
 class Organisations:
     def __init__(
         self,
+        *,
         store: OrganisationStore,
         foundings: FoundingStore,
         setup_links: SetupLinks,

@@ -6,7 +6,7 @@ from postern.domain.organisation import Organisation
 from postern.domain.principal import RoleGroups
 from postern.errors import Invalid
 from postern.services.identity.users import checked_groups
-from postern.store.ports import Signals, Topic
+from postern.store.ports.common import Signals, Topic
 
 
 def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:

@@ -19,7 +19,8 @@ from postern.services.server.addresses import checked_url
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.server import OrganisationStore, SettingStore
 
 SETTING = "server"
 _HOST = re.compile(

@@ -9,7 +9,7 @@ from postern.domain.principal import Principal
 from postern.domain.server_log import LogFilter, LogLine
 from postern.errors import TooMany
 from postern.services.server.operators import Operators
-from postern.store.ports import Follower, Journal
+from postern.store.ports.server import Follower, Journal
 
 __all__ = ["Follower", "Journal", "NoJournal", "ServerLogs"]
 

@@ -8,7 +8,9 @@ from postern.domain.addresses import AllowedNetworks
 from postern.services.telling.follow_up import FollowUp
 from postern.services.telling.reports import Reports
 from postern.services.telling.sinks import Sinks
-from postern.store.ports import Clock, Signals, Stores, ViolationStore
+from postern.store.ports.common import Clock, Signals
+from postern.store.ports.telling import ViolationStore
+from postern.store.stores import Stores
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from postern.services.telling.payloads import (
     SinkTest,
 )
 from postern.services.telling.review_events import as_then, review_data
-from postern.store.ports import AuditEntry
 from postern.store.ports.reviews import ReviewNews
+from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import ENDED, OPENED, Pending
 
 MAX_SCRIPT = 10_000  # characters that an event has of a script

@@ -25,9 +25,10 @@ from postern.services.leases import Lease
 from postern.services.reviews.news import tell_of
 from postern.services.server.trail import changed
 from postern.services.telling.events import KILLED, of_entry, of_failed_run, of_review, of_session, of_violation
-from postern.store.ports import AuditEntry, Clock, Signals
+from postern.store.ports.common import Clock, Signals
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.reviews import ReviewNews, ReviewStore
+from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import (
     BY_CONNECTION,
     BY_USER,

@@ -14,7 +14,7 @@ from postern.domain.report import SLOT, Activity, Counts, GroupBy, Interval, Mas
 from postern.domain.review_report import ReviewsBy, ReviewSums, grouped, sums_of
 from postern.errors import Invalid
 from postern.services.identity.users import require_reader
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.telling import ReportStore, ReviewReportStore
 
 __all__ = ["ReportDays", "Reports"]

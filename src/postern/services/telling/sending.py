@@ -19,7 +19,7 @@ from postern.domain.sink import NO_TROUBLE, Delivery, Sink, SinkKind
 from postern.domain.text import one_line
 from postern.errors import Denied, NotFound, PosternError
 from postern.services.leases import Lease
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.telling import DeliveryStore
 

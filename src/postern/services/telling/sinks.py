@@ -37,7 +37,7 @@ from postern.services.telling.chat_fields import address_of as chat_address
 from postern.services.telling.chat_fields import checked_chat, checked_events, checked_scope
 from postern.services.telling.events import test_of
 from postern.services.telling.receiver_hosts import check_receiver
-from postern.store.ports import Clock
+from postern.store.ports.common import Clock
 from postern.store.ports.telling import DeliveryStore, SinkStore
 
 MAX_NUMBER = 1 << 63  # of a delivery

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from postern.errors import Malformed, Misconfigured
 from postern.store.encryption.masters import KEY
-from postern.store.ports import DataKey, DataKeyStore, MasterKey
+from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
 
 DIRECT, ENVELOPE = b"\x01", b"\x02"
 _NONCE = 12

@@ -9,9 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.lists import Listed, Page, Stretch
+from postern.domain.lists import Page, Stretch
 from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
-from postern.domain.review_rule import ReviewRule
 from postern.domain.review_weighing import Seat, Weighed
 from postern.domain.session import Session
 
@@ -104,30 +103,3 @@ class ReviewStore(Protocol):
 
     async def prune(self, before: datetime) -> None:
         """Deletes those that ended before that."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedReviewRule:
-    """A rule with the names of its connections, in order."""
-
-    rule: ReviewRule
-    connections: tuple[str, ...]
-
-
-class ReviewRuleStore(Protocol):
-    async def all(self, org_id: UUID) -> list[ReviewRule]:
-        """One statement."""
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[NamedReviewRule]:
-        """By name."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedReviewRule | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def add(self, rule: ReviewRule) -> None:
-        """Raises Conflict when the name is taken, or a connection of it was just removed."""
-
-    async def update(self, rule: ReviewRule) -> None:
-        """Raises Conflict, NotFound."""
-
-    async def remove(self, rule_id: UUID) -> None: ...

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
-from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, ScheduleRun, Snapshot
+from postern.domain.runbook import Fetched, Repository, Schedule, ScheduleRun, Snapshot
 
 
 class RepositoryStore(Protocol):
@@ -100,32 +100,6 @@ class HookRunStore(Protocol):
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
         """First those that began first. The reason says so where what one printed cannot be opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRunbookRule:
-    """`connections`: names, in order."""
-
-    rule: RunbookRule
-    connections: tuple[str, ...]
-
-
-class RunbookRuleStore(Protocol):
-    async def all(self, org_id: UUID) -> list[RunbookRule]:
-        """One statement."""
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[NamedRunbookRule]:
-        """By name."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedRunbookRule | None: ...
-
-    async def add(self, rule: RunbookRule) -> None:
-        """Raises Conflict when the name is taken, or a connection of it was just removed."""
-
-    async def update(self, rule: RunbookRule, read: RunbookRule) -> None:
-        """Raises Conflict, also when somebody has changed it since it was `read`."""
-
-    async def remove(self, rule_id: UUID) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

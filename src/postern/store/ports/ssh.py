@@ -11,6 +11,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account
 from postern.domain.ssh_certificate import SshAuthority
 from postern.domain.ssh_key import SshKey
+from postern.store.ports.named_resources import ResourceStore
 
 
 class SshKeyStore(Protocol):
@@ -35,20 +36,9 @@ class SshKeyStore(Protocol):
         """False when it is gone."""
 
 
-class SshAuthorityStore(Protocol):
-    async def add(self, authority: SshAuthority) -> None:
-        """Raises Conflict where the organisation has one of that name, or any organisation has this key."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> SshAuthority | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[SshAuthority]:
-        """By name."""
-
+class SshAuthorityStore(ResourceStore[SshAuthority], Protocol):
     async def by_fingerprint(self, fingerprint: str) -> SshAuthority | None:
-        """Of whichever organisation."""
-
-    async def remove(self, authority_id: UUID) -> None: ...
+        """Return the authority with this key, of whichever organisation."""
 
 
 class HostKeyStore(Protocol):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.access import Reach
-from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.connection import Connection, Extra, Toggle
@@ -26,7 +26,6 @@ from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
 from postern.domain.review import ReviewStatus
-from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.trial import Step
@@ -275,14 +274,25 @@ class ConnectionFilter:
     reach: Reach | None = None
 
 
+class SecretUse(Enum):
+    """Which connections a read decrypts the secrets of. The others have a `secret` that cannot be read, nor stored."""
+
+    ALL = "all"
+    DATABASES = "databases"  # those whose `default_database` every user can see
+    NONE = "none"
+
+
 class ConnectionStore(Protocol):
-    async def get(self, org_id: UUID, name_or_id: str) -> Connection | None:
+    async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
         """A name wins over an identifier of the same spelling. One statement."""
 
-    async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
+    async def find(
+        self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
+    ) -> Listed[Connection]:
         """By name. Two statements."""
 
-    async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
+    async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
+        """Return these connections without their secrets, by name."""
 
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
         """The connections that are called so; what is not there is left out. A name wins over an identifier."""
@@ -319,39 +329,6 @@ class ResourceStore(Protocol):
         """False when a connection belongs to it."""
 
 
-class GuardRailStore(Protocol):
-    async def get(self, org_id: UUID, guardrail_id: UUID) -> GuardRail | None: ...
-
-    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[GuardRail]:
-        """By name."""
-
-    async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
-        """Which of these exist."""
-
-    async def add(self, guardrail: GuardRail) -> None:
-        """With its association to connections. Raises Conflict when the name is taken."""
-
-    async def update(self, guardrail: GuardRail) -> None:
-        """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
-
-    async def remove(self, guardrail_id: UUID) -> None: ...
-
-
-class MaskingRuleStore(Protocol):
-    async def get(self, org_id: UUID, rule_id: UUID) -> MaskingRule | None: ...
-
-    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MaskingRule]:
-        """By name."""
-
-    async def add(self, rule: MaskingRule) -> None:
-        """With its association to connections. Raises Conflict when the name is taken."""
-
-    async def update(self, rule: MaskingRule) -> None:
-        """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
-
-    async def remove(self, rule_id: UUID) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class AgentFilter:
     """All given conditions hold. `search` is a part of the name. Who was never seen was not seen after anything."""
@@ -359,33 +336,6 @@ class AgentFilter:
     search: str | None = None
     seen_after: datetime | None = None
     not_seen_after: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRule:
-    """An access rule, with the names of the connections that it lists, sorted."""
-
-    rule: AccessRule
-    connection_names: tuple[str, ...] = ()
-
-
-class AccessRuleStore(Protocol):
-    async def all(self, org_id: UUID) -> list[AccessRule]:
-        """By name. One statement, so that every rule is as it was at one moment."""
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[NamedRule]:
-        """By name."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedRule | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def add(self, rule: AccessRule) -> None:
-        """Its groups are made where there are none of these names. Raises Conflict when the name is taken."""
-
-    async def update(self, rule: AccessRule) -> None:
-        """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
-
-    async def remove(self, rule_id: UUID) -> None: ...
 
 
 class AgentStore(Protocol):

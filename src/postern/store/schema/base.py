@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import Column, DateTime, Dialect, ForeignKey, MetaData, TypeDecorator, Uuid
+from sqlalchemy import Column, DateTime, Dialect, ForeignKey, Integer, MetaData, TypeDecorator, Uuid
 
 # Constraints have names that do not depend on the engine, so that migrations can address them.
 metadata = MetaData(
@@ -38,3 +38,8 @@ class Utc(TypeDecorator[datetime]):
 
 def owner() -> Column[object]:
     return Column("org_id", Uuid, ForeignKey("orgs.id"), nullable=False)
+
+
+def version() -> Column[int]:
+    """How often the row was changed, so that a change of an older one is refused."""
+    return Column("version", Integer, nullable=False, server_default="1")

@@ -17,7 +17,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 reviews = Table(
     "reviews",
@@ -109,6 +109,7 @@ review_rules = Table(
     Column("max_duration", Integer),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 # The identifier is made of the address, so two organisations may have the same one.
 runbook_repositories = Table(
@@ -68,6 +68,7 @@ runbook_rules = Table(
     Column("everywhere", Boolean, nullable=False),  # else only on what it lists, also when nothing is left of that
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

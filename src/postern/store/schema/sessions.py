@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -114,6 +116,32 @@ session_texts = Table(
     Column("segments", JSON, nullable=False),  # numbers of those that were read
     Column("is_cut", Boolean, nullable=False),  # there was more than is kept
 )
+
+# Full-text search, of which SQLAlchemy knows nothing: what each engine needs besides the tables. SQLite keeps an index
+# of its own in step by triggers. PostgreSQL sorts in at once what is added: a search must not walk through a list of
+# what is not.
+FULL_TEXT: Mapping[str, Sequence[str]] = {
+    "sqlite": (
+        """create virtual table session_words using fts5(
+            folded, keys, content='session_texts', content_rowid='place', tokenize="unicode61 remove_diacritics 0",
+            prefix='2 3')""",
+        """create trigger session_texts_added after insert on session_texts begin
+            insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+        end""",
+        """create trigger session_texts_removed after delete on session_texts begin
+            insert into session_words (session_words, rowid, folded, keys)
+            values ('delete', old.place, old.folded, old.keys);
+        end""",
+        """create trigger session_texts_changed after update of place, folded, keys on session_texts begin
+            insert into session_words (session_words, rowid, folded, keys)
+            values ('delete', old.place, old.folded, old.keys);
+            insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+        end""",
+    ),
+    "postgresql": (
+        "create index ix_session_texts_words on session_texts using gin (words, keys) with (fastupdate=off)",
+    ),
+}
 
 
 _NUMBERS = (

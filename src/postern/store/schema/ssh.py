@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, String, Table, Text, UniqueConstraint, Uuid
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 ssh_keys = Table(
     "ssh_keys",
@@ -33,6 +33,8 @@ ssh_authorities = Table(
     Column("public_key", Text, nullable=False),
     Column("fingerprint", String(64), nullable=False, unique=True),
     Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

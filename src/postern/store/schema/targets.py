@@ -18,7 +18,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 agents = Table(
     "agents",
@@ -131,6 +131,7 @@ guardrails = Table(
     Column("output", JSON, nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -157,6 +158,7 @@ masking_rules = Table(
     Column("strictness", String(16), nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -178,6 +180,7 @@ access_rules = Table(
     Column("connection_tags", JSON, nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

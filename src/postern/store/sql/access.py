@@ -12,17 +12,16 @@ from postern.domain.principal import PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Rules, Standing
+from postern.store.ports.targets import Rules, Standing
 from postern.store.prepared import Prepared
-from postern.store.schema import (
+from postern.store.schema.people import orgs, users
+from postern.store.schema.targets import (
     connection_guardrails,
     connection_masking_rules,
     connections,
     credentials,
     guardrails,
     masking_rules,
-    orgs,
-    users,
 )
 from postern.store.sql.rows import (
     connection_of,

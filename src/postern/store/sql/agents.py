@@ -13,9 +13,9 @@ from postern.domain.agent import Agent, AgentMode
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.ports import AgentFilter
+from postern.store.ports.targets import AgentFilter
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import agents
+from postern.store.schema.targets import agents
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.threaded import Executor
 

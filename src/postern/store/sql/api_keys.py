@@ -15,7 +15,7 @@ from postern.domain.principal import Account, GroupSource
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import api_keys, orgs, users
+from postern.store.schema.people import api_keys, orgs, users
 from postern.store.sql.principals import add_account, change_account
 from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefixed, role_groups_columns
 

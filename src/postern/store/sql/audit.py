@@ -10,8 +10,8 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 from postern.domain.ledger import RecordKind
 from postern.domain.lists import Page, Stretch
 from postern.store.database import Database
-from postern.store.ports import AuditEntry, AuditFilter
-from postern.store.schema import audit_log, untold_entries
+from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.schema.server import audit_log, untold_entries
 from postern.store.sql.long_lists import LongList, by_time, find_page
 from postern.store.sql.records import enqueue
 

@@ -11,7 +11,9 @@ from postern.domain.review import ReviewStatus
 from postern.domain.sink import DeliveryState, SinkStatus
 from postern.store.database import Database
 from postern.store.ports.telling import TO_TELL
-from postern.store.schema import deliveries, reviews, sessions, sinks
+from postern.store.schema.reviews import reviews
+from postern.store.schema.server import deliveries, sinks
+from postern.store.schema.sessions import sessions
 from postern.store.sql.pending import waiting
 
 MOST = 10_000  # that are counted of anything

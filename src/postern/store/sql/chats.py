@@ -16,7 +16,8 @@ from postern.domain.lists import Listed, Page
 from postern.domain.sink import Sink
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import chat_links, chat_messages, sinks, users
+from postern.store.schema.people import users
+from postern.store.schema.server import chat_links, chat_messages, sinks
 from postern.store.sql.rows import count_of
 from postern.store.sql.sinks import sink_of
 

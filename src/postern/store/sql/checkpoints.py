@@ -17,7 +17,8 @@ from postern.domain.lists import Page, Stretch
 from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import checkpoint_anchors, checkpoints, ledger, ledger_keys, orgs
+from postern.store.schema.people import orgs
+from postern.store.schema.recordings import checkpoint_anchors, checkpoints, ledger, ledger_keys
 from postern.store.sql.ledger import LedgerTaken, append, checkpoint_of
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.long_lists import LongList, by_number, find_page

@@ -22,8 +22,8 @@ from sqlalchemy import (
 
 from postern.domain.access import Reach
 from postern.domain.connection import ConnectionStatus, is_tag_key
-from postern.store.ports import ConnectionFilter
-from postern.store.schema import access_rule_connections, agents, connections
+from postern.store.ports.targets import ConnectionFilter
+from postern.store.schema.targets import access_rule_connections, agents, connections
 
 
 def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnElement[bool]]:

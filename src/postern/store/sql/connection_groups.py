@@ -9,7 +9,7 @@ from sqlalchemy import Row, String, cast, or_, select, update
 
 from postern.domain.principal import Group
 from postern.errors import Conflict
-from postern.store.schema import connections
+from postern.store.schema.targets import connections
 from postern.store.threaded import Executor
 
 _LISTS = (connections.c.reviewers, connections.c.force_approve_groups)

@@ -17,9 +17,10 @@ from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import ConnectionFilter
+from postern.store.ports.targets import ConnectionFilter, SecretUse
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import connection_guardrails, connections, sessions
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import connection_guardrails, connections, guardrails
 from postern.store.sql.connection_conditions import conditions_of, each_tag, within
 from postern.store.sql.issue_templates import hold_template
 from postern.store.sql.resources import ensure_resource
@@ -43,7 +44,7 @@ class SqlConnections:
         self._database = database
         self._encryption = encryption
 
-    async def get(self, org_id: UUID, name_or_id: str) -> Connection | None:
+    async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
         key = as_uuid(name_or_id)
         named = connections.c.name == name_or_id
         wanted = (
@@ -53,9 +54,11 @@ class SqlConnections:
         )
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one_or_none()
-        return None if row is None else await connection_of(row, self._encryption)
+        return None if row is None else await connection_of(row, self._encryption, secrets=secrets)
 
-    async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
+    async def find(
+        self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
+    ) -> Listed[Connection]:
         conditions = conditions_of(wanted, self._database.is_sqlite)
         async with self._database.statement() as connection:
             if conditions:
@@ -65,13 +68,13 @@ class SqlConnections:
                 found, total = await connection.run_sync(lambda connection: page_of(connection, rows, count))
             else:
                 found, total = await connection.run_sync(lambda connection: _whole_list(connection, org_id, page))
-        return Listed([await connection_of(row, self._encryption) for row in found], total)
+        return Listed([await connection_of(row, self._encryption, secrets=secrets) for row in found], total)
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
         wanted = _ALL.where(connections.c.org_id == org_id, connections.c.id.in_(ids)).order_by(connections.c.name)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
-        return [await connection_of(row, self._encryption) for row in rows]
+        return [await connection_of(row, self._encryption, secrets=SecretUse.NONE) for row in rows]
 
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
         keys = [key for key in map(as_uuid, names_or_ids) if key is not None]
@@ -163,10 +166,14 @@ def _in_between(connection: Connection) -> Conflict:
 
 
 async def _associate(transaction: Executor, connection: Connection) -> None:
-    """Replaces the connection's side of the association."""
-    await transaction.execute(
-        delete(connection_guardrails).where(connection_guardrails.c.connection_id == connection.id)
-    )
-    pairs = [{"connection_id": connection.id, "guardrail_id": UUID(key)} for key in set(connection.guardrail_rules)]
+    """Replace the connection's guard rails. Guard rails list their connections, so these are changes of theirs, too:
+    who has read one of them before cannot write it any more."""
+    own = connection_guardrails.c.connection_id == connection.id
+    before = set((await transaction.execute(select(connection_guardrails.c.guardrail_id).where(own))).scalars())
+    after = {UUID(key) for key in connection.guardrail_rules}
+    others = guardrails.c.id.in_(sorted(before ^ after))
+    await transaction.execute(update(guardrails).where(others).values(version=guardrails.c.version + 1))
+    await transaction.execute(delete(connection_guardrails).where(own))
+    pairs = [{"connection_id": connection.id, "guardrail_id": key} for key in after]
     if pairs:
         await transaction.execute(insert(connection_guardrails), pairs)

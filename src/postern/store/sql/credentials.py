@@ -12,7 +12,8 @@ from postern.domain.credential import Credential, IssuedCredential, Verifier
 from postern.domain.lists import Page, Stretch
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.schema import connections, credentials, users
+from postern.store.schema.people import users
+from postern.store.schema.targets import connections, credentials
 from postern.store.sql.long_lists import LongList, by_time, find_page
 
 _FIELDS = (

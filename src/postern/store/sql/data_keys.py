@@ -10,8 +10,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, insert, select, update
 
 from postern.store.database import Database
-from postern.store.ports import DataKey
-from postern.store.schema import data_keys
+from postern.store.ports.keys import DataKey
+from postern.store.schema.server import data_keys
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 

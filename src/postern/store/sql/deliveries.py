@@ -18,7 +18,7 @@ from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, Sink
 from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import deliveries, sinks
+from postern.store.schema.server import deliveries, sinks
 from postern.store.sql.long_lists import LongList, by_number, find_page
 from postern.store.sql.sinks import sink_of
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete, insert, select, update
 
 from postern.domain.errand import Errand, ErrandKind, TargetTest
 from postern.store.database import Database
-from postern.store.schema import connections, errands, target_tests
+from postern.store.schema.targets import connections, errands, target_tests
 
 _OWN = ("id", "org_id", "principal_id", "connection_id", "source", "created_at")
 

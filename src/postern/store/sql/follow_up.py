@@ -19,20 +19,14 @@ from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.domain.violation import Violation
 from postern.store.database import Database
-from postern.store.ports import AuditEntry
+from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pending, Settled
-from postern.store.schema import (
-    audit_log,
-    ledger,
-    review_news,
-    runbook_schedule_runs,
-    session_counts,
-    session_maskings,
-    sessions,
-    untold_entries,
-    violations,
-)
+from postern.store.schema.recordings import ledger
 from postern.store.schema.retention import KEEPING
+from postern.store.schema.reviews import review_news
+from postern.store.schema.runbooks import runbook_schedule_runs
+from postern.store.schema.server import audit_log, untold_entries, violations
+from postern.store.schema.sessions import session_counts, session_maskings, sessions
 from postern.store.sql.deliveries import add_deliveries
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.pending import waiting

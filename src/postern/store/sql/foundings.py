@@ -7,7 +7,7 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.principal import GroupSource
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Founding
+from postern.store.ports.server import Founding
 from postern.store.sql.agents import add_agent
 from postern.store.sql.organisations import add_organisation, organisation_taken
 from postern.store.sql.principals import add_account

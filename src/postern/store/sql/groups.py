@@ -13,20 +13,21 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Group, GroupSource, Principal, PrincipalKind
 from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
-from postern.store.schema import groups, user_groups, users
-from postern.store.sql.access_rules import remove_from_rules, rename_in_rules
+from postern.store.schema.people import groups, user_groups, users
+from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.connection_groups import remove_from_connections, rename_in_connections
 from postern.store.sql.principals import ACCOUNT
-from postern.store.sql.review_rules import remove_from_review_rules, rename_in_review_rules
+from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.rows import as_uuid, count_of, principal_of
-from postern.store.sql.runbook_rules import remove_from_runbook_rules, rename_in_runbook_rules
+from postern.store.sql.runbook_rules import SqlRunbookRules
 from postern.store.threaded import Executor
 
 
 class SqlGroups:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._rules = (SqlAccessRules(database), SqlReviewRules(database), SqlRunbookRules(database))
 
     async def find(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
@@ -74,9 +75,8 @@ class SqlGroups:
                 changed = update(groups).where(groups.c.id == group.id).values(name=name, external_id=external_id)
                 await transaction.execute(changed)
                 await transaction.execute(update(user_groups).where(*_of(group)).values(name=name))
-                await rename_in_rules(transaction, group, name)
-                await rename_in_review_rules(transaction, group, name)
-                await rename_in_runbook_rules(transaction, group, name)
+                for rules in self._rules:
+                    await rules.rename_group(transaction, group, name)
                 await rename_in_connections(transaction, group, name)
         except IntegrityError:
             raise _taken(name) from None
@@ -85,11 +85,10 @@ class SqlGroups:
         mine = select(groups.c.id).where(groups.c.id == group.id).with_for_update()
         async with self._database.transaction() as transaction:
             await transaction.execute(mine)
-            await remove_from_review_rules(transaction, group)
-            await remove_from_runbook_rules(transaction, group)
+            for rules in self._rules:
+                await rules.remove_group(transaction, group)
             await remove_from_connections(transaction, group)
             await transaction.execute(delete(user_groups).where(*_of(group)))
-            await remove_from_rules(transaction, group)
             await transaction.execute(delete(groups).where(groups.c.id == group.id))
 
     async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:

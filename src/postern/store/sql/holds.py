@@ -13,7 +13,9 @@ from postern.domain.lists import Page, Stretch
 from postern.domain.retention import Hold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.schema import holds, orgs, purges, sessions
+from postern.store.schema.people import orgs
+from postern.store.schema.retention import holds, purges
+from postern.store.schema.sessions import sessions
 from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.long_lists import LongList, by_time, find_page
 

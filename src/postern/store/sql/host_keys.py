@@ -11,7 +11,8 @@ from postern.domain.host_key import HostKey
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema import connections, host_keys
+from postern.store.schema.ssh import host_keys
+from postern.store.schema.targets import connections
 from postern.store.sql.ssh_keys import key_values, public_key_of
 
 

@@ -14,8 +14,8 @@ from postern.domain.principal import Principal
 from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import KeptAnswer
-from postern.store.schema import idempotency_keys as kept
+from postern.store.ports.server import KeptAnswer
+from postern.store.schema.server import idempotency_keys as kept
 from postern.store.sql.rows import count_of
 from postern.store.threaded import Executor
 

@@ -21,8 +21,9 @@ from postern.domain.issue import CmdbField, FieldMapping, IssueTemplate, Mapping
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, Malformed, NotFound
 from postern.store.database import Database
-from postern.store.ports import BoundTemplate
-from postern.store.schema import connections, issue_templates
+from postern.store.ports.issues import BoundTemplate
+from postern.store.schema.issues import issue_templates
+from postern.store.schema.targets import connections
 from postern.store.sql.connection_conditions import within
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.threaded import Executor

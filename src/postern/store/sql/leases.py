@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.store.database import Database
-from postern.store.schema import leases
+from postern.store.schema.recordings import leases
 
 
 class SqlLeases:

@@ -45,7 +45,8 @@ from postern.domain.segment import Segment
 from postern.domain.session import SessionStatus
 from postern.errors import Malformed
 from postern.store.database import Database
-from postern.store.schema import checkpoints, ledger, ledger_heads, segments, sessions
+from postern.store.schema.recordings import checkpoints, ledger, ledger_heads, segments
+from postern.store.schema.sessions import sessions
 from postern.store.sql import records
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.raw_rows import Decoder, raw

@@ -14,7 +14,7 @@ from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import logins, orgs, users, vouchers
+from postern.store.schema.people import logins, orgs, users, vouchers
 from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
 
 MOST_LIVE = 100  # logins of one user; the oldest make room

@@ -11,7 +11,8 @@ from postern.domain.lists import Listed, Page
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, GroupSource, PrincipalKind
 from postern.store.database import Database
-from postern.store.schema import connections, credentials, machines, users
+from postern.store.schema.people import machines, users
+from postern.store.schema.targets import connections, credentials
 from postern.store.sql.principals import ACCOUNT, add_account, taken_as_conflict
 from postern.store.sql.rows import account_of, count_of
 

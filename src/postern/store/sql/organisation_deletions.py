@@ -21,27 +21,15 @@ from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.server import AuditEntry, OrganisationSummary
-from postern.store.schema import (
-    agents,
-    api_keys,
-    chat_links,
-    connections,
-    credentials,
-    holds,
-    ledger,
-    ledger_heads,
-    logins,
-    metadata,
-    orgs,
-    runbook_schedules,
-    segments,
-    sessions,
-    ssh_authorities,
-    ssh_keys,
-    users,
-    vouchers,
-)
-from postern.store.schema.retention import KEEPING
+from postern.store.schema.base import metadata
+from postern.store.schema.people import api_keys, logins, orgs, users, vouchers
+from postern.store.schema.recordings import ledger, ledger_heads, segments
+from postern.store.schema.retention import KEEPING, holds
+from postern.store.schema.runbooks import runbook_schedules
+from postern.store.schema.server import chat_links
+from postern.store.schema.sessions import sessions
+from postern.store.schema.ssh import ssh_authorities, ssh_keys
+from postern.store.schema.targets import agents, connections, credentials
 from postern.store.sql.audit import add_entry
 from postern.store.sql.organisations import organisation_of
 from postern.store.sql.rows import count_of

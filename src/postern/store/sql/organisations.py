@@ -18,7 +18,8 @@ from postern.domain.principal import GroupSource, RoleGroups
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import org_settings, orgs, user_groups, users
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.server import org_settings
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.principals import ensure_groups
 from postern.store.sql.rows import count_of

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, Select, literal_column, select, union_all
 
 from postern.store.ports.telling import ALL
-from postern.store.schema import sessions
+from postern.store.schema.sessions import sessions
 
 # In these words: they are the condition of the index.
 _ANY = sessions.c.pending != literal_column("0", Integer)

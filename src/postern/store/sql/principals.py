@@ -18,9 +18,10 @@ from postern.domain.principal import Account, GroupSource, PrincipalKind, Princi
 from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.ports import PrincipalFilter
+from postern.store.ports.identity import PrincipalFilter
 from postern.store.prepared import Prepared
-from postern.store.schema import groups, orgs, sessions, user_groups, users
+from postern.store.schema.people import groups, orgs, user_groups, users
+from postern.store.schema.sessions import sessions
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import account_of, count_of, groups_column, role_groups_columns

@@ -35,8 +35,11 @@ from postern.store.database import Database
 from postern.store.ports.retention import Doomed
 from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import UNREAD
-from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, session_hooks, sessions
-from postern.store.schema.retention import KEEPING
+from postern.store.schema.recordings import ledger, segments
+from postern.store.schema.retention import KEEPING, purge_rounds, purges
+from postern.store.schema.reviews import reviews
+from postern.store.schema.runbooks import session_hooks
+from postern.store.schema.sessions import sessions
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import LedgerTaken, append
 from postern.store.sql.locking import lock_sessions

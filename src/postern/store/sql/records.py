@@ -16,7 +16,9 @@ from sqlalchemy.types import NullType
 
 from postern.domain.ledger import Damaged, Queued, Record, RecordKind, moment
 from postern.errors import Malformed
-from postern.store.schema import audit_log, ledger_records, record_queue, review_voices, reviews
+from postern.store.schema.recordings import ledger_records, record_queue
+from postern.store.schema.reviews import review_voices, reviews
+from postern.store.schema.server import audit_log
 from postern.store.sql.raw_rows import Decoder, raw
 
 _CHUNK = 300  # identifiers in one statement

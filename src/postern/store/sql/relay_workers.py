@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.worker import RelayWorker
 from postern.store.database import Database
-from postern.store.schema import relay_workers
+from postern.store.schema.targets import relay_workers
 
 
 class SqlRelayWorkers:

@@ -12,7 +12,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.store.database import Database
 from postern.store.ports.telling import BY_CONNECTION, BY_USER
-from postern.store.schema import session_counts, session_maskings, sessions
+from postern.store.schema.sessions import session_counts, session_maskings, sessions
 
 _GROUPS: dict[GroupBy, ColumnElement[str]] = {
     GroupBy.USER: session_counts.c.user,

@@ -15,7 +15,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.resource import MOST_NAMED, Resource
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema import connections, resources
+from postern.store.schema.targets import connections, resources
 from postern.store.sql.connection_conditions import within
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.threaded import Executor

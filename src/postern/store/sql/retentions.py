@@ -11,7 +11,9 @@ from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, select
 
 from postern.domain.retention import Preview, Retention, RetentionSetting
 from postern.store.database import Database
-from postern.store.schema import retentions, segments, sessions
+from postern.store.schema.recordings import segments
+from postern.store.schema.retention import retentions
+from postern.store.schema.sessions import sessions
 
 _ALL = select(*retentions.c).order_by(
     retentions.c.org_id, retentions.c.connection != "", retentions.c.connection, retentions.c.connection_id

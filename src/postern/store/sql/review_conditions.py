@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, or_
 
 from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
-from postern.store.ports import ReviewFilter
-from postern.store.schema import review_groups, reviews
+from postern.store.ports.reviews import ReviewFilter
+from postern.store.schema.reviews import review_groups, reviews
 from postern.store.sql.review_rows import asked_by
 from postern.store.sql.rows import as_uuid
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, RowMapping, select
 
 from postern.domain.lists import Count, Page, Position, Stretch
 from postern.domain.review import Review, ReviewStatus
-from postern.store.ports import ReviewFilter
-from postern.store.schema import reviews
+from postern.store.ports.reviews import ReviewFilter
+from postern.store.schema.reviews import reviews
 from postern.store.sql.long_lists import LongList, by_time, count_rows, find_page
 from postern.store.sql.review_conditions import PENDING, conditions_of
 from postern.store.sql.review_rows import load

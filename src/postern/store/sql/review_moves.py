@@ -20,9 +20,12 @@ from postern.domain.review import Review, ReviewEvent, ReviewKind, ReviewStatus,
 from postern.domain.review_weighing import Seat, Weighed
 from postern.domain.session import EndReason, SessionStatus
 from postern.errors import Conflict, NotFound
-from postern.store.ports import Ended, Moved
-from postern.store.ports.reviews import Weigh
-from postern.store.schema import connections, orgs, review_news, review_voices, reviews, sessions, user_groups, users
+from postern.store.ports.reviews import Moved, Weigh
+from postern.store.ports.targets import Ended
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.reviews import review_news, review_voices, reviews
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import connections
 from postern.store.sql.records import enqueue
 from postern.store.sql.review_conditions import OPEN
 from postern.store.sql.review_rows import load, voice_values, window_values

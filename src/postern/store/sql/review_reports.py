@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
 from postern.domain.review_report import Reviewed
 from postern.store.database import Database
-from postern.store.schema import review_groups, review_voices, reviews
+from postern.store.schema.reviews import review_groups, review_voices, reviews
 
 _UNDECIDED = (ReviewStatus.EXPIRED, ReviewStatus.WITHDRAWN)
 

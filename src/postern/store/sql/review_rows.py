@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, select
 from postern.domain.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
 from postern.domain.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.store.prepared import Row
-from postern.store.schema import review_voices
+from postern.store.schema.reviews import review_voices
 
 _BINDING = ("principal_id", "connection_id", "place", "source", "means")
 _PLAIN = (

@@ -20,20 +20,12 @@ from postern.domain.session import Session
 from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Moved, ReviewFilter, ReviewNews
-from postern.store.ports.reviews import Weigh
+from postern.store.ports.reviews import Moved, ReviewFilter, ReviewNews, Weigh
 from postern.store.prepared import Row
-from postern.store.schema import (
-    api_keys,
-    credentials,
-    orgs,
-    review_groups,
-    review_news,
-    review_voices,
-    reviews,
-    sessions,
-    users,
-)
+from postern.store.schema.people import api_keys, orgs, users
+from postern.store.schema.reviews import review_groups, review_news, review_voices, reviews
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import credentials
 from postern.store.sql.review_conditions import NEWEST, OPEN, PENDING, bound_to
 from postern.store.sql.review_list import find
 from postern.store.sql.review_moves import decide, move, over_at, tell

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -18,10 +17,8 @@ from sqlalchemy import (
     Uuid,
     any_,
     cast,
-    exists,
     func,
     literal,
-    or_,
     select,
 )
 from sqlalchemy import Connection as DatabaseConnection
@@ -29,17 +26,18 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.connection import Connection, ConnectionType, Extra, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.lists import Page
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
-from postern.domain.rule_filter import RuleFilter
 from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.statement import Effect
 from postern.store.encryption import Encryption
+from postern.store.ports.targets import SecretUse
 from postern.store.prepared import Row
-from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.sessions import sessions
+from postern.store.schema.targets import connection_guardrails, connections
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
 SEPARATOR = "\x1f"
@@ -133,18 +131,42 @@ def account_of(row: Row, prefix: str = "") -> Account:
     )
 
 
-async def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
-    """With its secrets, decrypted."""
+class UnopenedSecret(Mapping[str, Secret]):
+    """The secret of a connection that was read without it. Every access raises, so that the secret is never taken for
+    empty, and never overwritten."""
+
+    def __getitem__(self, key: str) -> Secret:
+        raise LookupError("this connection was read without its secret")
+
+    def __iter__(self) -> Iterator[str]:
+        raise LookupError("this connection was read without its secret")
+
+    def __len__(self) -> int:
+        raise LookupError("this connection was read without its secret")
+
+
+_UNOPENED = UnopenedSecret()
+
+
+async def connection_of(
+    row: Row, encryption: Encryption, prefix: str = "", *, secrets: SecretUse = SecretUse.ALL
+) -> Connection:
+    """Build the connection; `secrets` says whether its secret is decrypted."""
     fields: dict[str, Any] = {name: row[prefix + name] for name in _CONNECTION_PLAIN}
     for name in _CONNECTION_LISTS:
         fields[name] = tuple(row[prefix + name])
     for name in _TOGGLES:
         fields[name] = Toggle(row[prefix + name])
+    kind = ConnectionType(row[prefix + "type"])
+    is_needed = secrets is SecretUse.ALL or (secrets is SecretUse.DATABASES and kind is ConnectionType.DATABASE)
+    secret: Mapping[str, Secret] = _UNOPENED
+    if is_needed:
+        secret = await open_secret(row[prefix + "secret"], encryption, fields["org_id"], fields["id"])
     return Connection(
         **fields,
-        type=ConnectionType(row[prefix + "type"]),
+        type=kind,
         guardrail_rules=tuple(sorted(str(UUID(key)) for key in split(row[prefix + "guardrail_rules"]))),
-        secret=await open_secret(row[prefix + "secret"], encryption, fields["org_id"], fields["id"]),
+        secret=secret,
     )
 
 
@@ -182,7 +204,19 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
         connection_ids=tuple(connection_ids),
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
+        version=row[f"{prefix}version"],
     )
+
+
+def guardrail_values(guardrail: GuardRail) -> dict[str, Any]:
+    """Without what never changes."""
+    return {
+        "name": guardrail.name,
+        "description": guardrail.description,
+        "input": rules_values(guardrail.input),
+        "output": rules_values(guardrail.output),
+        "updated_at": guardrail.updated_at,
+    }
 
 
 def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
@@ -244,6 +278,7 @@ def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") 
         connection_ids=tuple(connection_ids),
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
+        version=row[f"{prefix}version"],
     )
     _ = rule.types  # a type that is not known must not be left out
     return rule
@@ -303,24 +338,3 @@ def session_of(row: Row) -> Session:
         runbook=None if row["runbook"] is None else RunbookRef(**row["runbook"]),
         metadata=dict(row["metadata"]) | ending,
     )
-
-
-def rules_wanted(
-    rules: Table, pairs: Table, own: ColumnElement[bool], org_id: UUID, where: RuleFilter
-) -> list[ColumnElement[bool]]:
-    """The conditions of a list of rules; `own` says which of `pairs` lead from a rule to a connection."""
-    wanted: list[ColumnElement[bool]] = [rules.c.org_id == org_id]
-    if where.name is not None:
-        wanted.append(rules.c.name == where.name)
-    if where.connection is not None:
-        same = connections.c.name == where.connection
-        with suppress(ValueError):
-            same = or_(same, connections.c.id == UUID(where.connection))
-        on = exists().where(own, connections.c.id == pairs.c.connection_id, same)
-        wanted.append(on.correlate(rules))
-    return wanted
-
-
-def rules_page(rules: Table, wanted: list[ColumnElement[bool]], page: Page) -> Select[Any]:
-    """The identifiers of one page of them, by name."""
-    return select(rules.c.id).where(*wanted).order_by(rules.c.name).limit(page.limit).offset(page.offset)

@@ -20,10 +20,10 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Outline, RepositoryHooks
+from postern.store.ports.runbooks import Outline, RepositoryHooks
 from postern.store.prepared import Row
-from postern.store.schema import runbook_repositories as repositories
-from postern.store.schema import runbook_snapshots as snapshots
+from postern.store.schema.runbooks import runbook_repositories as repositories
+from postern.store.schema.runbooks import runbook_snapshots as snapshots
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 

@@ -19,11 +19,13 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Misconfigured, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import NamedSchedule
-from postern.store.schema import connections, runbook_schedule_runs, runbook_schedules, users
+from postern.store.ports.runbooks import NamedSchedule
+from postern.store.schema.people import users
+from postern.store.schema.runbooks import runbook_schedule_runs, runbook_schedules
+from postern.store.schema.targets import connections
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.resource_table import one_of
 from postern.store.sql.rows import count_of
-from postern.store.sql.rule_parts import one_of
 
 log = logging.getLogger(__name__)
 

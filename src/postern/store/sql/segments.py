@@ -13,8 +13,9 @@ from postern.domain.ledger import Kind
 from postern.domain.segment import Segment
 from postern.errors import Gone
 from postern.store.database import Database
-from postern.store.schema import ledger, segments, sessions
+from postern.store.schema.recordings import ledger, segments
 from postern.store.schema.retention import KEEPING
+from postern.store.schema.sessions import sessions
 
 
 class SqlSegments:

@@ -29,8 +29,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from postern.domain.session import SessionStatus
-from postern.store.ports import SessionFilter
-from postern.store.schema import reviews, sessions
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.reviews import reviews
+from postern.store.schema.sessions import sessions
 from postern.store.sql.connection_conditions import tag_fits
 from postern.store.sql.rows import as_uuid
 

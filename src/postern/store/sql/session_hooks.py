@@ -14,7 +14,8 @@ from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import session_hooks, sessions
+from postern.store.schema.runbooks import session_hooks
+from postern.store.schema.sessions import sessions
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,8 @@ from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import session_issues, sessions
+from postern.store.schema.issues import session_issues
+from postern.store.schema.sessions import sessions
 from postern.store.sql.long_lists import LongList, by_time, find_page
 
 log = logging.getLogger(__name__)

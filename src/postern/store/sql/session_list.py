@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from postern.domain.lists import Count, Page, Stretch
 from postern.domain.session import Session
-from postern.store.ports import SessionFilter
-from postern.store.schema import sessions
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.sessions import sessions
 from postern.store.sql.long_lists import LongList, by_time, find_page
 from postern.store.sql.rows import SESSION_COLUMNS, among, session_of
 from postern.store.sql.session_conditions import Plan, plan

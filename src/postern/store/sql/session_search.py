@@ -23,8 +23,8 @@ from sqlalchemy import Boolean, Column, Connection, TextualSelect, literal_colum
 from postern.domain.lists import Position
 from postern.domain.session import Session
 from postern.domain.words import Search, Term
-from postern.store.ports import SessionFilter
-from postern.store.schema import session_texts
+from postern.store.ports.targets import SessionFilter
+from postern.store.schema.sessions import session_texts
 
 CANDIDATES = 2_000  # texts that filters which are no keys are tried on in one call
 _WEEK = 7 * 24 * 3600 * 1000  # milliseconds

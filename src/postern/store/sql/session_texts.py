@@ -29,9 +29,9 @@ from postern.domain.session import Session, SessionStatus
 from postern.domain.words import folded
 from postern.errors import Unavailable
 from postern.store.database import Database
-from postern.store.ports import Piece, Unread
+from postern.store.ports.targets import Piece, Unread
 from postern.store.ports.telling import ALL, UNREAD
-from postern.store.schema import session_texts, sessions
+from postern.store.schema.sessions import session_texts, sessions
 from postern.store.sql.pending import waiting
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 from postern.store.sql.session_search import keys_of, place_of

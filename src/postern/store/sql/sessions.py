@@ -34,10 +34,11 @@ from postern.domain.session import CHANGES, Session, SessionEvent, SessionStatus
 from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Ended, SessionFilter
+from postern.store.ports.targets import Ended, SessionFilter
 from postern.store.ports.telling import ALL, AT_THE_END, OPENED
 from postern.store.prepared import Prepared
-from postern.store.schema import reviews, session_starts, sessions
+from postern.store.schema.reviews import reviews
+from postern.store.schema.sessions import session_starts, sessions
 from postern.store.sql.rows import session_of
 from postern.store.sql.session_conditions import has_status
 from postern.store.sql.session_list import find

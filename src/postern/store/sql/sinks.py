@@ -29,7 +29,8 @@ from postern.errors import Conflict, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import connections, sinks
+from postern.store.schema.server import sinks
+from postern.store.schema.targets import connections
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import as_uuid, count_of
 

@@ -14,7 +14,8 @@ from postern.domain.ssh_key import PublicKey, SshKey
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema import orgs, ssh_keys, users
+from postern.store.schema.people import orgs, users
+from postern.store.schema.ssh import ssh_keys
 from postern.store.sql.rows import account_of, count_of, groups_column, prefixed, role_groups_columns
 
 _HELD = (

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.violation import Violation
 from postern.store.database import Database
-from postern.store.schema import violations
+from postern.store.schema.server import violations
 
 
 class SqlViolations:

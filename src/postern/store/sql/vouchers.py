@@ -15,8 +15,8 @@ from postern.domain.login import VoucherPurpose
 from postern.errors import Conflict, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import NewVoucher
-from postern.store.schema import vouchers
+from postern.store.ports.identity import NewVoucher
+from postern.store.schema.people import vouchers
 from postern.store.threaded import Executor
 
 MOST = 10_000  # outstanding vouchers of one purpose; strangers can ask for some of them

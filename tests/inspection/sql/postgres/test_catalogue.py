@@ -12,8 +12,14 @@ from tests.support import postgres
 from tests.support.postgres import PostgresServer
 
 from postern.domain.statement import Effect
-from postern.inspection.sql.postgres.catalogue import CALM, OPERATORS, RELATIONS, SUPERUSER_SETTINGS, TYPES
-from postern.inspection.sql.postgres.functions import DECLARED_CALM_BUT, VOLATILE
+from postern.protocols.postgres.dialect.postgres_functions import DECLARED_CALM_BUT, VOLATILE
+from postern.protocols.postgres.dialect.postgres_system_catalogue import (
+    CALM,
+    OPERATORS,
+    RELATIONS,
+    SUPERUSER_SETTINGS,
+    TYPES,
+)
 
 pytestmark = pytest.mark.slow
 

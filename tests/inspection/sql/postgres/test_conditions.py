@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 PARSER = PostgresParser()
 

@@ -6,7 +6,7 @@ from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.domain.target_schema import Function, Relation, TargetSchema
 from postern.inspection.sql import cache
 from postern.inspection.sql.parser import Parser
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 
 @pytest.fixture(scope="module")

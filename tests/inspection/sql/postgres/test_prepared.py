@@ -4,9 +4,9 @@ import pytest
 
 from postern.domain.statement import Effect
 from postern.domain.target_schema import Function, TargetSchema
-from postern.inspection.sql.postgres import prepared as module
-from postern.inspection.sql.postgres.parser import PostgresParser
-from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.protocols.postgres.dialect import postgres_prepared as module
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 
 
 def session() -> PreparedStatements:

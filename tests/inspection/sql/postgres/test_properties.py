@@ -10,7 +10,7 @@ from tests.bypass.ordinary_postgres import ORDINARY
 
 from postern.domain.statement import Statement
 from postern.inspection.sql.postgres.lexing import depth
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 PARSER = PostgresParser()
 TEXTS = sorted({case.text for case in CASES if case.truth is not Truth.REJECTED} | {one.text for one in ORDINARY})

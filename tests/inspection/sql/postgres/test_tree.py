@@ -6,9 +6,9 @@ import pytest
 
 from postern.domain.statement import Effect
 from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.sql.postgres import tree
-from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 
 
 @pytest.mark.parametrize("size", [10, 10_000])

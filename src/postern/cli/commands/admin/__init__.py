@@ -13,20 +13,20 @@ GROUPS = {
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
-    "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must approve access to which connections."),
-    "runbookrules": Lazy(
+    "review-rules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must approve access to which connections."),
+    "runbook-rules": Lazy(
         f"{_AT}.runbook_rules:runbook_rules", "Choose who can run which runbooks on which connections."
     ),
-    "runbookrepos": Lazy(
+    "runbook-repositories": Lazy(
         f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
     ),
     "tracker": Lazy(f"{_AT}.tracker:tracker", "Show and set the issue tracker in which sessions open issues."),
-    "issuetemplates": Lazy(
+    "issue-templates": Lazy(
         f"{_AT}.issue_templates:issue_templates", "Choose the content of issues that sessions open."
     ),
     "resources": Lazy(f"{_AT}.resources:resources", "List resources, and delete those without connections."),
-    "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
-    "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
+    "api-keys": Lazy(f"{_AT}.api_keys:api_keys", "Make and revoke API keys."),
+    "service-accounts": Lazy(f"{_AT}.service_accounts:service_accounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
     "ssh-authorities": Lazy(
         f"{_AT}.ssh_authorities:ssh_authorities", "Choose which SSH certificate authorities are trusted."
@@ -43,7 +43,18 @@ GROUPS = {
 }
 
 
-@click.group(cls=LazyGroup, lazy=GROUPS)
+# As earlier versions spelled them.
+_ALIASES = {
+    "apikeys": "api-keys",
+    "issuetemplates": "issue-templates",
+    "reviewrules": "review-rules",
+    "runbookrepos": "runbook-repositories",
+    "runbookrules": "runbook-rules",
+    "serviceaccounts": "service-accounts",
+}
+
+
+@click.group(cls=LazyGroup, lazy=GROUPS, aliases=_ALIASES)
 def admin() -> None:
     """Manage users, groups, access rules, keys, login and the server.
 
@@ -52,9 +63,9 @@ def admin() -> None:
     postern admin users setup-link ann@example.com
     postern admin agents create edge
     postern admin access-rules create shop --group dba --connection shop
-    postern admin reviewrules create shop-in-pairs --connection shop --reviewers leads
-    postern admin runbookrules create deploys --runbook github.com/acme/ops//deploy/ --group dev
-    postern admin apikeys create nightly --service-account reports
+    postern admin review-rules create shop-in-pairs --connection shop --reviewers leads
+    postern admin runbook-rules create deploys --runbook github.com/acme/ops//deploy/ --group dev
+    postern admin api-keys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
     postern admin retention show
     postern admin audit list --since 2026-01-01

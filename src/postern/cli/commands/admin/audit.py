@@ -7,6 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.lazy import AliasGroup
 from postern.cli.moments import typed
 from postern.cli.output import as_text, json_option, local_time
 from postern.cli.rows import long_paging_options, page_of, show_page, show_row
@@ -28,7 +29,7 @@ _COLUMNS = [
 _EVERY = 2.0  # seconds between two looks for new entries
 
 
-@click.group()
+@click.group(cls=AliasGroup, aliases={"get": "show"})
 def audit() -> None:
     """Show who changed what, when, and from where.
 
@@ -36,7 +37,7 @@ def audit() -> None:
     postern admin audit list --user ann@example.com --action delete
     postern admin audit list --outcome failure --since 7d
     postern admin audit list --follow
-    postern admin audit get ID
+    postern admin audit show ID
     """
 
 
@@ -88,7 +89,7 @@ def _say(one: Row, as_json: bool) -> None:
 @audit.command()
 @click.argument("entry_id", metavar="ID")
 @json_option
-def get(entry_id: str, as_json: bool) -> None:
+def show(entry_id: str, as_json: bool) -> None:
     """Show one entry, with the resource before and after."""
     with client() as api:
         show_row(api.collection("audit", "logs").get(entry_id), as_json)

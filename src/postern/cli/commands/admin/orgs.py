@@ -3,62 +3,12 @@ from __future__ import annotations
 import click
 
 from postern.cli.api import client
-from postern.cli.output import emit, json_option, local_time
-from postern.cli.rows import given, page_of, paging_options, show_page, show_row, told
+from postern.cli.nouns import ORGANISATION
+from postern.cli.output import json_option, local_time
+from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, print_item, resource_group
+from postern.cli.rows import given, told
 from postern.cli.status import report_note
 from postern.client.shapes import Row
-from postern.errors import NotFound
-
-_COLUMNS = [
-    ("name", "name"),
-    ("admin group", "admin_role_name"),
-    ("auditor group", "auditor_role_name"),
-    ("created", "created_at"),
-    ("id", "id"),
-]
-
-
-@click.group()
-def orgs() -> None:
-    """List and manage organisations.
-
-    \b
-    postern admin orgs list
-    postern admin orgs create acme admin@acme.example
-    postern admin orgs update --auditor-group compliance
-    postern admin orgs delete acme
-    postern admin orgs update --access-help "Ask in #data-access, or at https://access.example.com"
-    """
-
-
-@orgs.command("list")
-@paging_options
-def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
-    """List organisations: all for administrators of the default one, else your own."""
-    with client() as api:
-        page = page_of(api.collection("orgs"), limit=limit, offset=offset, every=every)
-    show_page(page, _COLUMNS, as_json, "No organisations.")
-
-
-@orgs.command()
-@json_option
-def get(as_json: bool) -> None:
-    """Show your own organisation."""
-    with client() as api:
-        show_row(api.collection("orgs").get("self"), as_json)
-
-
-@orgs.command()
-@click.argument("name")
-@click.argument("admin_email")
-@click.option("--embedded-agent", is_flag=True, help="It may reach targets from the server's own network.")
-@json_option
-def create(name: str, admin_email: str, embedded_agent: bool, as_json: bool) -> None:
-    """Create an organisation, and a set-up link for its first administrator."""
-    body = {"name": name, "admin_email": admin_email, "embedded_agent": embedded_agent}
-    with client() as api:
-        made = api.collection("orgs").create(body)
-    emit(made, as_json, _show_made)
 
 
 def _show_made(made: Row) -> None:
@@ -67,6 +17,55 @@ def _show_made(made: Row) -> None:
         f"Created {made['name']}. {made['admin_email']} sets a password by `postern setup` with this link in quotes, "
         f"once, until {local_time(made['setup_expires_at'])}; it is shown this once."
     )
+
+
+_RESOURCE = Resource(
+    noun=ORGANISATION,
+    help="""List and manage organisations.
+
+    \b
+    postern admin orgs list
+    postern admin orgs create acme admin@acme.example
+    postern admin orgs update --auditor-group compliance
+    postern admin orgs delete acme
+    postern admin orgs update --access-help "Ask in #data-access, or at https://access.example.com"
+    """,
+    columns=[
+        ("name", "name"),
+        ("admin group", "admin_role_name"),
+        ("auditor group", "auditor_role_name"),
+        ("created", "created_at"),
+        ("id", "id"),
+    ],
+    verbs=("list", "create"),
+    arguments=[Argument("name"), Argument("admin_email")],
+    options=[
+        Field(
+            "--embedded-agent",
+            "embedded_agent",
+            "It can reach targets from the server's own network.",
+            switch=True,
+        )
+    ],
+    defaults={"embedded_agent": False},
+    aliases={"get": "show", "remove": "delete"},
+    created=_show_made,
+    says={
+        "list": "List organisations: all for administrators of the default one, else your own.",
+        "create": "Create an organisation, and a set-up link for its first administrator.",
+    },
+)
+orgs = resource_group(_RESOURCE)
+
+
+@orgs.command()
+@click.argument("key", metavar="[NAME]", default="self")
+@json_option
+def show(key: str, as_json: bool) -> None:
+    """Show an organisation, by name or id; your own without NAME."""
+    with client() as api, looking_up(api, ORGANISATION, key) as items:
+        row = items.get(key)
+    print_item(_RESOURCE, row, as_json)
 
 
 @orgs.command()
@@ -86,23 +85,19 @@ def update(
 
 
 @orgs.command()
-@click.argument("name")
+@item_argument(ORGANISATION)
 @click.option("--confirm", "confirmed", metavar="NAME", help="The name again, for use without a terminal.")
 @json_option
-def delete(name: str, confirmed: str | None, as_json: bool) -> None:
+def delete(key: str, confirmed: str | None, as_json: bool) -> None:
     """Delete an organisation with its users, connections, sessions, recordings and audit log.
 
     All access to it ends at once. Legal holds forbid it. It cannot be undone.
     """
-    with client() as api:
-        found = next(
-            (one for one in api.collection("orgs").everything()["data"] if name in (one["name"], one["id"])), None
-        )
-        if found is None:
-            raise NotFound(f"there is no organisation {name!r}; `postern admin orgs list` shows them")
+    with client() as api, looking_up(api, ORGANISATION, key) as items:
+        found = items.get(key)
         if confirmed is None:
             confirmed = click.prompt(
                 f"This deletes organisation {found['name']} and its record for ever. Type its name to go on", err=True
             )
-        deleted = api.collection("orgs").act(str(found["id"]), method="DELETE", name=confirmed)
+        deleted = items.delete(str(found["id"]), name=str(confirmed))
     told(deleted, as_json, f"Access to {found['name']} has ended; the rest is deleted in the background.")

@@ -7,6 +7,7 @@ from postern.cli.output import emit, fields, json_option
 from postern.cli.rows import confirm, given, told, yes_option
 from postern.client.shapes import Row
 from postern.domain.server import NATIVE
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 _PATH = ("serverconfig",)
 
@@ -49,7 +50,7 @@ def _where(listener: Row) -> str:
 
 
 @server.command("set-listener")
-@click.option("--protocol", type=click.Choice(list(NATIVE)), default="postgres", show_default=True)
+@click.option("--protocol", type=click.Choice(list(NATIVE)), default=DEFAULT_PROTOCOL, show_default=True)
 @click.option("--listen", "listen_address", metavar="HOST:PORT", help="Where; empty: as the environment says.")
 @click.option("--on/--off", "enabled", default=None, help="Whether native clients are listened for.")
 @json_option

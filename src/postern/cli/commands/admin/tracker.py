@@ -68,7 +68,7 @@ def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: An
                 raise click.UsageError("none is set up yet: give KIND, URL and --token-stdin")
             made = api.collection("integrations", "tracker").create(changes)
         else:
-            made = api.collection("integrations").update("tracker", now | changes)
+            made = api.collection("integrations").replace("tracker", now | changes)
     told(made, as_json, f"Sessions open issues at {made['url']}. See whether it lets us in: postern admin tracker test")
 
 

@@ -1,1 +1,1 @@
-"""PostgreSQL's statements, read by its own parser (libpg_query, by `postgast`; decision 0033)."""
+"""PostgreSQL's own parser as trees (libpg_query, by `postgast`; decision 0033): its dialect and masking read them."""

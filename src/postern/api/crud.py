@@ -1,0 +1,162 @@
+"""Routes of named resources: list, create, show, replace, update and delete, in the same way for each kind.
+
+Every answer carries the version of the resource as `ETag`. A write with `If-Match` is done to that version or answered
+with 412; without it, a change of what somebody else changed meanwhile is a 409.
+"""
+
+
+# No `from __future__ import annotations`: the types of bodies are values here, which FastAPI reads from the functions.
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
+from typing import Annotated, Any, Protocol, TypeVar
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from pydantic import create_model
+
+from postern.api.auth import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.rule_filter import filter_of, name_filter_of
+from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
+from postern.domain.named_resource import NamedResource
+from postern.domain.rule_filter import RuleFilter
+from postern.errors import Invalid
+from postern.services.bundle import Services
+from postern.services.named_resources import ResourceService
+
+R = TypeVar("R", bound=NamedResource)
+R_contra = TypeVar("R_contra", bound=NamedResource, contravariant=True)
+
+Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
+
+
+def etag_of(version: int) -> str:
+    return f'"{version}"'
+
+
+async def version_of(
+    if_match: Annotated[
+        str | None,
+        Header(
+            alias="If-Match", description="The ETag of the version that is to be changed; 412 where it is another one"
+        ),
+    ] = None,
+) -> int | None:
+    """Return the version that the request is about; None where it does not say. Raises Invalid."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    text = if_match.strip().removeprefix("W/").strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        raise Invalid('If-Match: must be one ETag as answers have it, such as "3"', field="If-Match")
+    return int(text)
+
+
+Version = Annotated[int | None, Depends(version_of)]
+
+
+def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
+    """Return the body of PATCH: the same fields as those of POST and PUT, and none of them required."""
+    loose: dict[str, Any] = {}
+    for name, field in request.model_fields.items():
+        if field.is_required():
+            optional = copy(field)
+            optional.default = None
+            loose[name] = (field.annotation | None, optional)  # type: ignore[operator]
+    return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)
+
+
+Forced = Annotated[bool, Query(description="Also one that applies to connections")]
+
+
+class Show(Protocol[R_contra]):
+    def __call__(self, resource: R_contra, services: Services) -> Awaitable[Answer]:
+        """Return the answer about one resource, with what a list of them leaves out."""
+
+
+def add_crud(
+    router: APIRouter,
+    path: str,
+    *,
+    names: tuple[str, str],
+    service: Callable[[Services], ResourceService[R]],
+    request: type[ResourceBody],
+    answer: type[ResourceAnswer],
+    texts: Mapping[str, str],
+    show: Show[R] | None = None,
+    remove: Callable[..., Awaitable[None]] | None = None,
+    lists_connections: bool = False,
+) -> None:
+    """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
+    an operation (create, replace, update, delete) what it leads to; `remove` is the route that deletes, where it takes
+    more than a name. `lists_connections`: lists can be narrowed to those that are about a connection."""
+    one, many = names
+    patch = patch_of(request)
+    Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
+
+    async def shown(resource: R, services: Services, response: Response) -> Answer:
+        response.headers["ETag"] = etag_of(resource.version)
+        return answer.of(resource) if show is None else await show(resource, services)
+
+    async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
+        found = await service(services).find(caller, page, where)
+        return listed([answer.of(resource) for resource in found.items], found, page)
+
+    async def create(body: request, caller: Caller, services: Use, response: Response) -> Any:  # type: ignore[valid-type]
+        return await shown(await service(services).create(caller, _fields(body)), services, response)
+
+    async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
+        return await shown(await service(services).get(caller, key), services, response)
+
+    async def replace(
+        key: Key,
+        body: request,  # type: ignore[valid-type]
+        caller: Caller,
+        services: Use,
+        response: Response,
+        version: Version,
+    ) -> Any:
+        return await shown(await service(services).replace(caller, key, _fields(body), version), services, response)
+
+    async def update(
+        key: Key,
+        body: patch,  # type: ignore[valid-type]
+        caller: Caller,
+        services: Use,
+        response: Response,
+        version: Version,
+    ) -> Any:
+        return await shown(await service(services).update(caller, key, _fields(body), version), services, response)
+
+    async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
+        await service(services).remove(caller, key, version)
+
+    by_key = f"{path}/{{nameOrID}}"
+    of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
+    routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
+        (path, "GET", list_them, f"list_{many}", "By name.", of_list),
+        (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
+        (by_key, "GET", get, f"get_{one}", "", {}),
+        (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),
+        (by_key, "PATCH", update, f"patch_{one}", f"{_UPDATES} {texts.get('update', '')}", {}),
+        (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
+    )
+    for place, method, endpoint, name, text, more in routes:
+        options = {"response_model": answer, "responses": errors(*_FAILURES[method]), **more}
+        router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)
+
+
+def _fields(body: ResourceBody) -> dict[str, Any]:
+    return body.fields()
+
+
+_REPLACES = "Sets all fields: those that are left out to what they are at first."
+_UPDATES = "Sets the given fields; those that are left out or null stay as they are."
+_NO_BODY: Mapping[str, Any] = {"response_model": None, "status_code": 204}
+_FAILURES: Mapping[str, Sequence[int]] = {
+    "GET": (403, 404),
+    "POST": (403, 409, 413),
+    "PUT": (403, 404, 409, 412, 413),
+    "PATCH": (403, 404, 409, 412, 413),
+    "DELETE": (403, 404, 409, 412),
+}

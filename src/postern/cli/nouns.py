@@ -1,0 +1,79 @@
+"""The resources that commands name: their word, their path in the API and the field that people address them by.
+
+Shell completion, hints in errors and the groups of `resource_group` all read these declarations. The module is imported
+at every start of the command line, so it loads nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A resource as the command line names it.
+
+    `command` is the group that lists and manages it, without `postern`; `lists_alone` tells that the group without a
+    subcommand is its list. `key` is the field that people type, beside the id. `searchable`: the API's list takes
+    `search`.
+    """
+
+    singular: str
+    plural: str
+    command: str
+    path: tuple[str, ...]
+    key: str = "name"
+    metavar: str = "NAME"
+    lists_alone: bool = False
+    searchable: bool = False
+
+    @property
+    def listing(self) -> str:
+        """The command that lists them, without `postern`."""
+        return self.command if self.lists_alone else f"{self.command} list"
+
+
+ACCESS_RULE = Noun("access rule", "access rules", "admin access-rules", ("access-rules",))
+AGENT = Noun("agent", "agents", "admin agents", ("agents",), metavar="AGENT", searchable=True)
+API_KEY = Noun("API key", "API keys", "admin api-keys", ("api-keys",), metavar="KEY")
+CONNECTION = Noun("connection", "connections", "connections", ("connections",), lists_alone=True, searchable=True)
+GROUP = Noun("group", "groups", "admin groups", ("users", "groups"))
+GUARDRAIL = Noun("guardrail", "guardrails", "guardrails", ("guardrails",), metavar="RULE", lists_alone=True)
+ISSUE_TEMPLATE = Noun(
+    "issue template",
+    "issue templates",
+    "admin issue-templates",
+    ("integrations", "tracker", "issuetemplates"),
+    metavar="TEMPLATE",
+)
+MACHINE = Noun("machine identity", "machine identities", "admin machines", ("machineidentities",))
+MASKING_RULE = Noun(
+    "masking rule", "masking rules", "masking", ("datamasking-rules",), metavar="RULE", lists_alone=True
+)
+ORGANISATION = Noun("organisation", "organisations", "admin orgs", ("orgs",))
+RESOURCE = Noun("resource", "resources", "admin resources", ("resources",))
+REVIEW_RULE = Noun("review rule", "review rules", "admin review-rules", ("access-requests", "rules"))
+RUNBOOK_REPOSITORY = Noun(
+    "repository",
+    "repositories",
+    "admin runbook-repositories",
+    ("runbooks", "configurations"),
+    key="repository",
+    metavar="REPOSITORY",
+)
+RUNBOOK_RULE = Noun("runbook rule", "runbook rules", "admin runbook-rules", ("runbooks", "rules"))
+RUNBOOK_SCHEDULE = Noun("schedule", "schedules", "runbooks schedules", ("runbooks", "schedules"))
+SERVICE_ACCOUNT = Noun(
+    "service account",
+    "service accounts",
+    "admin service-accounts",
+    ("serviceaccounts",),
+    key="subject",
+    metavar="SUBJECT",
+)
+SINK = Noun("sink", "sinks", "admin sinks", ("sinks",), metavar="SINK")
+SSH_AUTHORITY = Noun("SSH authority", "SSH authorities", "admin ssh-authorities", ("sshauthorities",))
+SSH_KEY = Noun("SSH key", "SSH keys", "ssh-keys", ("sshkeys",), metavar="NAME|FINGERPRINT|ID")
+USER = Noun("user", "users", "admin users", ("users",), key="email", metavar="USER")
+
+NOUNS = tuple(value for value in tuple(globals().values()) if isinstance(value, Noun))

@@ -1,0 +1,32 @@
+"""The native clients of all protocols, and the forms in which `connect --native --format` prints a credential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from postern.errors import Invalid
+from postern.protocols.clients import NativeClient, NativeCredential
+from postern.protocols.registry import PROTOCOLS
+
+CLIENTS: Final[Mapping[str, NativeClient]] = {
+    name: spec.client() for name, spec in PROTOCOLS.items() if spec.client is not None
+}
+FORMS: Final = tuple(dict.fromkeys(form for client in CLIENTS.values() for form in client.forms))
+
+
+def require_form(subtype: str, form: str) -> None:
+    """Check that credentials of this subtype can be printed in a form. Raises Invalid."""
+    forms = CLIENTS[subtype].forms
+    if form in forms:
+        return
+    others = {name: client for name, client in CLIENTS.items() if form in client.forms}
+    servers = " and ".join(PROTOCOLS[name].servers for name in others)
+    own = [mine for mine in forms if not any(mine in client.forms for client in others.values())]
+    raise Invalid(f"--format {form} is for {servers}; use --format {' or '.join(own or forms)}", field="format")
+
+
+def credential_in_form(subtype: str, form: str, credential: NativeCredential) -> str:
+    """Return a credential as a client, a driver or a framework reads it. Raises Invalid."""
+    require_form(subtype, form)
+    return CLIENTS[subtype].forms[form](credential)

@@ -1,0 +1,28 @@
+"""What every resource has that administrators name: rules, keys, machines, sinks, templates and the like."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+
+class NamedResource(Protocol):
+    """`version` counts its changes: whoever changes it says which version they have read."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def org_id(self) -> UUID: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def created_at(self) -> datetime | None: ...
+    @property
+    def version(self) -> int: ...
+
+
+def plural(noun: str) -> str:
+    """Return what several of a kind are called: rules, keys, authorities."""
+    ends_in_consonant_and_y = noun.endswith("y") and noun[-2] not in "aeiou"
+    return f"{noun[:-1]}ies" if ends_in_consonant_and_y else f"{noun}s"

@@ -1,0 +1,96 @@
+"""Native clients: the programs that users start, and the credentials that these and other clients log in with."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from postern.domain.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCredential:
+    """What a client logs in with. `authority` is the file with the gateway's CA; None for the system's CAs."""
+
+    user: str
+    password: Secret
+    host: str
+    port: int
+    database: str
+    authority: Path | None
+
+    @property
+    def netloc(self) -> str:
+        return netloc(self.host, self.port)
+
+    @property
+    def authority_file(self) -> str:
+        """A file with the CAs to trust, for clients that do not know the system's by themselves."""
+        paths = ssl.get_default_verify_paths()
+        return str(self.authority or paths.cafile or paths.openssl_cafile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeClient:
+    """How the client of a protocol is called.
+
+    - `names` are its programs, the best first; `package` is what to install on Debian and Ubuntu, `elsewhere` on macOS.
+    - `shows_waiting`: the client itself shows that it waits for a review.
+    - `line` is a command for a shell that logs in with a credential; `carried_line` one for a local port (host, port,
+      database) that needs no password.
+    - `socket` is the file name of a local socket, and `socket_arguments` are those of a client that connects to it in a
+      folder, to a database.
+    - `default_database` is the one of clients that must name one.
+    - `forms` print a credential as a driver or framework reads it.
+    - `dropped_variables` would send the client elsewhere, or make it use a password of another server.
+    """
+
+    names: tuple[str, ...]
+    package: str
+    elsewhere: str
+    shows_waiting: bool
+    line: Callable[[NativeCredential], str]
+    carried_line: Callable[[str, int, str], str] | None = None
+    socket: str = ""
+    socket_arguments: Callable[[Path, str], list[str]] | None = None
+    default_database: str = ""
+    forms: Mapping[str, Callable[[NativeCredential], str]] = field(default_factory=dict)
+    dropped_variables: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> str:
+        return self.names[0]
+
+    def find(self) -> str | None:
+        """Return the path of the program that is installed, None where none is."""
+        return next((path for name in self.names if (path := shutil.which(name))), None)
+
+    @property
+    def advice(self) -> str:
+        return (
+            f"{self.program} is not installed; install it (Debian, Ubuntu: apt install {self.package}; macOS: brew "
+            f"install {self.elsewhere}), or use --tunnel or --native with another client"
+        )
+
+
+def netloc(host: str, port: int) -> str:
+    """Return host and port as a URI has them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def uri(scheme: str, credential: NativeCredential, settings: Mapping[str, str]) -> str:
+    """Return a URI with all of its parts quoted."""
+    who = f"{quote(credential.user, safe='')}:{quote(credential.password.reveal(), safe='')}"
+    query = urlencode(settings, quote_via=quote, safe="/")
+    return f"{scheme}://{who}@{credential.netloc}/{quote(credential.database, safe='')}?{query}"
+
+
+def jdbc(scheme: str, credential: NativeCredential, settings: Mapping[str, str]) -> str:
+    """Return a JDBC URL, which has user and password among its settings."""
+    who = {"user": credential.user, "password": credential.password.reveal()}
+    query = urlencode(who | dict(settings), quote_via=quote, safe="/")
+    return f"jdbc:{scheme}://{credential.netloc}/{quote(credential.database, safe='')}?{query}"

@@ -1,0 +1,216 @@
+"""Client character sets of MySQL and MariaDB, in front of all rules: what a rule reads must be what the server reads
+(decisions 0038 and 0058).
+
+In GBK, BIG5, SJIS, CP932 and GB18030 the second half of a character may be a backslash, in SWE7 signs are letters, and
+the wide ones are no ASCII. The protocol follows what statements set in plain sight, refuses those there, and tells in
+`Operation.unread` where it does not know any more. Here is judged, where rules hold, what is not in plain sight: in
+comments that only some servers run, behind other assignments, in code, and in texts that are prepared. What is
+executed without its text being known leaves a doubt until a plain SET NAMES: in that only ASCII is let through.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from typing import Final, cast
+
+from postern.domain.text import small_letters
+from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.sql.mysql_words import READ_CHARSETS
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at
+from postern.interception.events import RUN, Event, Operation
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
+from postern.protocols.mysql.dialect.mysql_parser import whole_statements
+from postern.protocols.mysql.dialect.mysql_prepared import Known, may_keep
+from postern.protocols.mysql.dialect.mysql_texts import connection_charset, setting_name
+
+_SETTING_WORDS: Final = ("names", "character", "charset", "collation_connection")
+_DEEPEST: Final = 4  # texts within texts
+
+_RULE: Final = "client encoding"
+_HINT: Final = "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character."
+_SETTING: Final = Refuse(
+    _RULE,
+    "this may set a client character set in which the rules of this connection could be deceived, so it was refused",
+    _HINT,
+)
+_DOUBT: Final = Refuse(
+    _RULE,
+    "this holds characters other than ASCII and comes behind a statement that was executed without its text being "
+    "known, which may have changed the client's character set",
+    "Send SET NAMES utf8mb4 by itself, and then this again.",
+)
+
+_tickets = itertools.count(1)
+
+
+def _may_set(text: str) -> bool:
+    small = small_letters(text)
+    return any(word in small for word in _SETTING_WORDS)
+
+
+class MySqlEncodings:
+    """The interceptor. It stands in front of the others."""
+
+    name = "client encodings"
+
+    def __init__(self) -> None:
+        self.wants: frozenset[type[Event]] = frozenset({Operation})
+        self.batch_need = BatchNeed.NONE
+        self._state = _State()
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if not isinstance(event, Operation):
+            return FORWARD
+        text, state = event.text, self._state
+        if event.truncated:
+            return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
+        keeps = may_keep(text)
+        if not (event.unread or keeps or _may_set(text) or (state.doubt and not text.isascii())):
+            return FORWARD
+        size = len(text) + (state.known.size if keeps else 0)
+        task = partial(_judge, state, text, event.unread, runs=event.phase is RUN)
+        work = Work(task, partial(self._conclude, event.unread))
+        if size <= AT_ONCE:
+            if session.may_parse(size):
+                return work()
+            work = later(work)
+        return Hold(f"character set {next(_tickets)}", "this statement is being parsed", work=work)
+
+    def _conclude(self, unread: str, answer: object) -> Verdict:
+        found, self._state = cast("tuple[_Judgement, _State]", answer)
+        if found is _Judgement.HARMLESS:
+            return FORWARD
+        if found is _Judgement.SETS:
+            return _SETTING
+        if found is _Judgement.DOUBTFUL:
+            return _DOUBT
+        return Refuse(
+            _RULE,
+            f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+            _HINT,
+        )
+
+
+class _Judgement(Enum):
+    HARMLESS = 0
+    SETS = 1  # another character set
+    UNREAD = 2  # it comes in a character set that is not read
+    DOUBTFUL = 3
+
+
+@dataclass(slots=True)
+class _State:
+    """What a session's statements have left behind. `doubt`: one was executed whose text is not known."""
+
+    known: Known = field(default_factory=Known)
+    doubt: bool = False
+
+
+def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judgement, _State]:
+    """With the state after it: the same one, but for what another process gives back."""
+    is_way_back = _is_way_back(text)
+    if unread and not is_way_back:
+        return _Judgement.UNREAD, state
+    if state.doubt and not text.isascii():
+        return _Judgement.DOUBTFUL, state
+    reader = _Reader(state.known if runs else state.known.copy())
+    try:
+        if reader.sets(text):
+            return _Judgement.SETS, state
+    except Unreadable:
+        return (_Judgement.SETS if _may_set(text) else _Judgement.HARMLESS), state
+    state.doubt = not is_way_back and (state.doubt or (runs and reader.ran_unknown))
+    return _Judgement.HARMLESS, state
+
+
+class _Reader:
+    """Reads one text. `ran_unknown`: it executes something of which the text is not known."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self.ran_unknown = False
+        known.begin()
+
+    def sets(self, text: str, deep: int = 0) -> bool:
+        """Whether it may set a character set that is not read here. Raises Unreadable."""
+        for reading in readings(text):
+            if reading.broken and reading.usual and _may_set(text):
+                return True
+            for tokens in whole_statements(reading):
+                if any(_sets_unread(tokens, place) for place in range(len(tokens))):
+                    return True
+                hides = deep > 0 or key_at(tokens, 0) != "SET"  # so that the protocol does not follow it
+                self.ran_unknown |= hides and any(_charset_at(tokens, place) for place in range(len(tokens)))
+                if self._run_sets(tokens, deep):
+                    return True
+                if key_at(tokens, 0) != "CALL":  # what a procedure does the target's owner has written
+                    self._known.learn(tokens)
+        return False
+
+    def _run_sets(self, tokens: Sequence[Token], deep: int) -> bool:
+        """… or what it prepares or executes."""
+        if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
+            return False
+        texts = self._known.prepared(tokens)
+        self.ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
+        for text in texts or ():
+            if not (_may_set(text) or may_keep(text)):
+                continue
+            if not self._known.runs(text):
+                self.ran_unknown = True
+            elif deep >= _DEEPEST or self.sets(text, deep + 1):
+                return True
+        return False
+
+
+def _charset_at(tokens: Sequence[Token], place: int) -> int:
+    """Where the value stands of a character set of the client's, or one that texts are read in, that is set at
+    `place`; 0 where none is."""
+    token, after = tokens[place], place + 1
+    name = setting_name(token)
+    if name == "character_set_client" or connection_charset(tokens, place) is not None:
+        if key_at(tokens, after) not in ("=", ":="):
+            return 0
+        after += 1
+    elif key_at(tokens, place - 1) not in ("SET", ","):
+        return 0
+    elif token.key == "CHARACTER" and key_at(tokens, after) == "SET":
+        after += 1
+    elif token.key not in ("NAMES", "CHARSET"):
+        return 0
+    return after + (key_at(tokens, after) in ("=", ":="))
+
+
+def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
+    """Whether what is set there is a character set that is not read here. What a variable holds alone, the protocol
+    follows."""
+    after = _charset_at(tokens, place)
+    value = tokens[after] if 0 < after < len(tokens) else None
+    if value is None:
+        return False
+    connection = connection_charset(tokens, place)
+    if connection is not None:
+        return value.kind is not Kind.VARIABLE and connection not in READ_CHARSETS
+    if key_at(tokens, after + 1) not in ("", ",", "COLLATE", ";"):
+        return True
+    return value.kind is not Kind.VARIABLE and value.text.upper() not in READ_CHARSETS
+
+
+def _is_way_back(text: str) -> bool:
+    """A plain SET NAMES of one that is read here, and nothing else."""
+    if not text.isascii():
+        return False
+    try:
+        found = [whole_statements(reading) for reading in readings(text)]
+    except Unreadable:
+        return False
+    return all(
+        len(way) == 1 and [token.key for token in way[0][:2]] == ["SET", "NAMES"] and len(way[0]) in (3, 5)
+        and way[0][2].kind is not Kind.VARIABLE and not _sets_unread(way[0], 1)
+        for way in found
+    )  # fmt: skip

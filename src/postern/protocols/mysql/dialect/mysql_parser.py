@@ -1,0 +1,437 @@
+"""MySQL and MariaDB: what each statement of a text would do.
+
+Every reading that some server could have is judged (see `mysql_readings`), and what any of them does is told. In a
+reading under another `sql_mode` than the usual, a last statement that cannot be read to its end is left out: a server
+in that mode refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import Key, TargetSchema
+from postern.inspection.sql import mysql_words as words
+from postern.inspection.sql.cache import TextCache
+from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.mysql_readings import Reading, readings
+from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.shared import Shared
+from postern.inspection.sql.tokens import (
+    Kind,
+    Token,
+    Unreadable,
+    closing,
+    dotted_name,
+    key_at,
+    statements_of,
+    word,
+    words_of,
+)
+from postern.protocols.mysql.dialect.mysql_texts import connection_charset
+from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of
+
+
+class MySqlParser(Shared):
+    """The port `Parser`, for MySQL 5.5 and later and MariaDB 10 and later."""
+
+    dialect = "mysql"
+
+    def __init__(self) -> None:
+        self._cache: TextCache[tuple[Statement, ...]] = TextCache()
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        return self._cache.of(text, schema, judge_text)
+
+
+def judge_text(
+    text: str,
+    schema: TargetSchema | None,
+    one: Callable[[list[Token], Judging], Statement] | None = None,
+    within: tuple[Key, ...] = (),
+) -> tuple[Statement, ...]:
+    """By every reading. `one` judges each statement, in their order, in the place of `judge`."""
+    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
+    try:
+        found: list[Statement] = []
+        for reading in readings(text):
+            said = _judge_reading(reading, judging, one or judge)
+            known = set(found)
+            found += [each for each in said if each not in known] if found else said
+        return tuple(found)
+    except Unreadable as error:
+        return (unknown(str(error)),)
+    except (RecursionError, MemoryError):
+        return (unknown("it is nested too deeply"),)
+
+
+def whole_statements(reading: Reading) -> list[list[Token]]:
+    """Without a last one that cannot be read to its end."""
+    statements = statements_of(reading.tokens)
+    if reading.broken and statements and reading.tokens[-1].key != ";":
+        statements.pop()
+    return statements
+
+
+def _judge_reading(
+    reading: Reading, judging: Judging, one: Callable[[list[Token], Judging], Statement]
+) -> list[Statement]:
+    statements = whole_statements(reading)
+    found = []
+    for place, tokens in enumerate(statements):
+        if creates_block(tokens):
+            rest = [token for each in statements[place:] for token in each]
+            found.append(_code(rest, judging, len(statements) - place > 1))
+            return found
+        found.append(one(tokens, judging))
+    if reading.broken and reading.usual:
+        found.append(unknown(reading.broken))
+    return found
+
+
+def judge(tokens: list[Token], judging: Judging) -> Statement:
+    verb = verb_of(tokens)
+    if verb in ("EXPLAIN", "DESCRIBE", "DESC"):
+        return _explain(tokens, judging)
+    if verb == "ANALYZE" and not by_first_words(tokens, words.STATEMENTS):
+        return _explain([tokens[0], word("ANALYZE"), *tokens[1:]], judging)
+    if verb in QUERIES:
+        return _query(tokens, verb, judging)
+    if verb == "SET" and not by_first_words(tokens, words.STATEMENTS):
+        return _set(tokens, judging)
+    found = by_first_words(tokens, words.STATEMENTS)
+    if found is None:
+        return unknown("it begins like no statement that is known", key_at(tokens, 0))
+    first, effects = found
+    draft = Draft(" ".join(first), set(effects))
+    if Effect.UNKNOWN in effects:
+        draft.reason = f"{first[0]} runs what its own text does not tell"
+    elif first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"):
+        _definition(draft, tokens, judging)
+    else:
+        _plain(draft, tokens, judging)
+    judging.mentioned(draft, tokens)
+    if first[0] in _READING or {token.key for token in tokens} & words.CREATES_CODE:
+        _follow_known_views(draft, judging)
+    return draft.done()
+
+
+# Statements without a tree that read or write the relations they name, or keep code that does.
+_READING = frozenset({"LOAD", "LOCK", "HANDLER", "CHECKSUM"})
+
+
+def _follow_known_views(draft: Draft, judging: Judging) -> None:
+    """Some of the names may be columns or aliases, so those that are no relation say nothing."""
+    if judging.schema is not None and judging.schema.relations:
+        known = views_of(judging.schema)
+        _follow_views(draft, [name for name in draft.objects if known.named(name)], judging)
+
+
+QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
+
+
+def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+    draft = Draft(verb)
+    plain = _without_into(draft, without_extras(tokens, verb))
+    if any(token.key == ":=" for token in plain):
+        draft.add(Effect.SESSION)
+    if verb == "WITH":
+        draft.unknown("what follows its WITH is not known")
+        return draft.done()
+    _judge_query(draft, plain, "INSERT" if verb == "REPLACE" else verb, judging)
+    return draft.done()
+
+
+def _judge_query(draft: Draft, tokens: list[Token], verb: str, judging: Judging) -> None:
+    """Add what the query does, and what the views in it do."""
+    facts = judging.query(draft, tokens, verb)
+    if facts is not None:
+        _follow_views(draft, facts.read, judging)
+
+
+def _follow_views(draft: Draft, read: Iterable[ObjectName], judging: Judging) -> None:
+    follow_views(draft, read, judging.schema, judging.within, _judge_definition)
+
+
+def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, ...]) -> tuple[Statement, ...]:
+    return judge_text(definition, schema, within=within)
+
+
+def without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
+    """REPLACE as INSERT, VALUES ROW(1) as VALUES (1), and without words such as LOW_PRIORITY, which mean nothing here
+    and which sqlglot takes for names."""
+    found: list[Token] = []
+    for place, token in enumerate(tokens):
+        before = key_at(tokens, place - 1)
+        if token.key == "FOR" and before == "VALUE" and key_at(tokens, place - 2) in ("NEXT", "PREVIOUS"):
+            found[-2:] = [word("NEXTVAL"), _BRACKET, *tokens[place + 1 : place + 2], _CLOSE]  # MariaDB's sequences
+            continue
+        if before == "FOR" and found and found[-1] is _CLOSE:
+            continue
+        if token.key in words.MODIFIERS and (
+            before in ("INSERT", "UPDATE", "DELETE", "REPLACE") or before in words.MODIFIERS
+        ):
+            continue
+        if token.key == "REPLACE" and verb == "REPLACE" and key_at(tokens, place + 1) != "(":
+            token = word("INSERT")
+            if key_at(tokens, place + 1) != "INTO" and key_at(tokens, place + 1) not in words.MODIFIERS:
+                found.append(token)
+                token = word("INTO")
+        if token.key == "ROW" and before in ("VALUES", ",") and key_at(tokens, place + 1) == "(":
+            continue
+        found.append(token)
+    if verb == "VALUES" and key_at(found, 0) == "VALUES":
+        found = [word("SELECT"), Token(Kind.SYMBOL, "*", "*"), word("FROM"), _BRACKET, *found, _CLOSE, word("v")]
+    return found
+
+
+_BRACKET, _CLOSE = Token(Kind.SYMBOL, "(", "("), Token(Kind.SYMBOL, ")", ")")
+_FILE_OPTIONS = words_of(
+    """
+    FIELDS COLUMNS LINES TERMINATED OPTIONALLY ENCLOSED ESCAPED STARTING BY CHARACTER CHARSET SET
+    """
+)
+
+
+def _without_into(draft: Draft, tokens: list[Token]) -> list[Token]:
+    plain, into = without_into(tokens)
+    if into:
+        draft.add(Effect.SESSION if into[0].kind is Kind.VARIABLE else Effect.ADMIN)
+    return plain
+
+
+def without_into(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Without INTO OUTFILE and INTO @variable, and those words by themselves, without the INTO."""
+    for place, token in enumerate(tokens):
+        after = place + 1
+        if token.key != "INTO" or after >= len(tokens):
+            continue
+        if tokens[after].key in ("OUTFILE", "DUMPFILE"):
+            after += 2
+            while after < len(tokens) and (tokens[after].key in _FILE_OPTIONS or _is_option_value(tokens, after)):
+                after += 1
+        elif tokens[after].kind is Kind.VARIABLE:
+            after += 1
+            while key_at(tokens, after) == "," and after + 1 < len(tokens) and tokens[after + 1].kind is Kind.VARIABLE:
+                after += 2
+        else:
+            continue
+        return tokens[:place] + tokens[after:], tokens[place + 1 : after]
+    return tokens, []
+
+
+def _is_option_value(tokens: Sequence[Token], place: int) -> bool:
+    return tokens[place].kind is Kind.STRING or key_at(tokens, place - 1) in ("SET", "CHARSET")
+
+
+def _explain(tokens: list[Token], judging: Judging) -> Statement:
+    """EXPLAIN plans, and EXPLAIN ANALYZE (in MariaDB ANALYZE) runs what it explains."""
+    place, runs = 1, False
+    while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
+        if tokens[place].key == "FORMAT" and key_at(tokens, place + 1) == "=":
+            place += 2
+        runs = runs or key_at(tokens, place) == "ANALYZE"
+        place += 1
+    inner = tokens[place:]
+    verb = verb_of(inner)
+    draft = Draft("EXPLAIN", {Effect.READ})
+    if verb not in QUERIES:
+        if runs or (key_at(inner, 0) in ("CREATE", "DROP", "ALTER") and len(inner) > 1 and inner[1].is_name):
+            draft.unknown("what it explains is not known")
+        elif key_at(inner, 0) != "FOR":
+            judging.named(draft, inner, 0)
+        return draft.done()
+    said = _query(inner, verb, judging)
+    draft.objects |= said.objects
+    draft.reason = said.reason
+    draft.untraced = said.untraced
+    draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
+    draft.without_where = said.without_where and runs
+    draft.scans |= said.scans if runs else set()
+    return draft.done()
+
+
+def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    kind = defined(judging, draft, tokens)
+    if draft.tag == tokens[0].key and kind in ("DATABASE", "SCHEMA", "TABLE", "VIEW", "SEQUENCE", *words.CREATES_CODE):
+        draft.tag = f"{tokens[0].key} {kind}"
+    listed = {token.key for token in tokens}
+    if tokens[0].key == "TRUNCATE" and kind != "TABLE":
+        judging.named(draft, tokens, 1)
+    elif tokens[0].key == "DROP" and "FUNCTION" in listed and len(tokens) < 8:
+        return
+    if kind == "TABLE" and any((a.key, b.key) == ("TRUNCATE", "PARTITION") for a, b in pairwise(tokens)):
+        draft.add(Effect.WRITE)
+    if tokens[0].key in ("CREATE", "ALTER") and kind == "TABLE" and _reaches_out(tokens):
+        draft.add(Effect.ADMIN)
+    if "SONAME" in listed:
+        draft.add(Effect.ADMIN)
+        draft.unknown("it loads a library into the server")
+    if Effect.GRANT in draft.effects or listed & words.CREATES_CODE:
+        return
+    if tokens[0].key == "CREATE":
+        _created_from_query(draft, tokens, judging, kind)
+    elif tokens[0].key == "RENAME":
+        for place, token in enumerate(tokens):
+            if token.key in (",", "TO"):
+                judging.named(draft, tokens, place + 1)
+
+
+def _reaches_out(tokens: Sequence[Token]) -> bool:
+    """Whether a table is kept in files that are named, or in another server."""
+    for place, token in enumerate(tokens):
+        before = key_at(tokens, place - 1)
+        before = key_at(tokens, place - 2) if before == "=" else before
+        if before == "ENGINE" and token.text.upper() in words.REACHING_ENGINES:
+            return True
+        if token.key == "DIRECTORY" and before in ("DATA", "INDEX"):
+            return True
+        if before == "CONNECTION" and token.kind is Kind.STRING:
+            return True
+    return False
+
+
+def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kind: str) -> None:
+    """CREATE TABLE ... SELECT runs its query; CREATE VIEW keeps it for others to run."""
+    if kind == "TABLE" and (place := next((at for at, token in enumerate(tokens) if token.key == "LIKE"), 0)):
+        judging.named(draft, tokens, place + 1)
+    start = next((at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH", "VALUES", "TABLE") and at > 2
+                  and (token.key == "SELECT" or key_at(tokens, at - 1) in ("AS", ")"))), 0)  # fmt: skip
+    if start == 0 or (key_at(tokens, start - 1) == "(" and kind not in ("TABLE", "VIEW")):
+        return
+    if key_at(tokens, start) == "VALUES" and key_at(tokens, start + 1) in ("LESS", "IN"):
+        return
+    while key_at(tokens, start - 1) == "(":
+        start -= 1
+    end = closing(tokens, start) + 1 if key_at(tokens, start) == "(" else len(tokens)
+    while (
+        end > start and kind == "VIEW" and key_at(tokens, end - 1) in ("OPTION", "CHECK", "CASCADED", "LOCAL", "WITH")
+    ):
+        end -= 1
+    inner = tokens[start:end]
+    verb = verb_of(inner)
+    if verb not in ("SELECT", "VALUES", "TABLE"):
+        draft.unknown("the query it is made from is not known")
+        return
+    said = _query(inner, verb, judging)
+    draft.objects |= said.objects
+    draft.effects |= said.effects | {Effect.WRITE} if kind == "TABLE" else said.effects - {Effect.READ}
+    draft.scans |= said.scans if kind == "TABLE" else set()
+    draft.reason = said.reason
+    draft.untraced = said.untraced
+
+
+def creates_block(tokens: Sequence[Token]) -> bool:
+    if key_at(tokens, 0) not in ("CREATE", "ALTER"):
+        return False
+    listed = {token.key for token in tokens}
+    return bool(listed & words.CREATES_CODE) and "BEGIN" in listed
+
+
+def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
+    """CREATE PROCEDURE and its like with a block: where the block ends is not worked out, so what follows its first
+    semicolon may be run at once."""
+    draft = Draft(tokens[0].key, {Effect.DDL})
+    draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
+    judging.mentioned(draft, tokens)
+    _follow_known_views(draft, judging)
+    ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
+    if goes_on and not ends:
+        draft.unknown("it holds code, of which it is not known where it ends")
+    return draft.done()
+
+
+def _set(tokens: list[Token], judging: Judging) -> Statement:
+    draft = Draft("SET", {Effect.SESSION})
+    judging.calls(draft, tokens)
+    judged = 0  # where the last query ended
+    for place, token in enumerate(tokens):
+        name = token.text.lower()
+        assigned = ""
+        if key_at(tokens, place + 1) in ("=", ":=") and not (name.startswith("@") and not name.startswith("@@")):
+            assigned = name.rpartition(".")[2].lstrip("@")
+        charset = connection_charset(tokens, place)
+        if (token.key in ("GLOBAL", "PERSIST", "PERSIST_ONLY") and key_at(tokens, place - 1) in ("SET", ",")) or (
+            token.kind is Kind.VARIABLE
+            and name.startswith(("@@global", "@@persist"))
+            and key_at(tokens, place - 1) in ("SET", ",")
+        ):
+            draft.add(Effect.ADMIN)
+        elif charset and charset not in words.READ_CHARSETS:
+            draft.unknown("texts that are prepared come in an encoding that is not read here")
+        elif token.key == "STATEMENT" and place == 1:
+            draft.unknown("it runs a statement under other settings")
+        elif token.key == "SELECT" and place >= judged:
+            draft.add(Effect.READ)
+            judged = _query_in_set(draft, tokens, place, judging)
+        elif assigned == "sql_mode":
+            _sql_mode(draft, tokens, place + 1)
+        elif (
+            token.key in ("NAMES", "CHARSET")
+            or assigned == "character_set_client"
+            or (token.key == "SET" and key_at(tokens, place - 1) == "CHARACTER")
+        ):
+            _charset(draft, tokens, place + 1)
+    return draft.done()
+
+
+def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judging) -> int:
+    """Answers where it ends."""
+    if key_at(tokens, place - 1) != "(":
+        draft.unknown("its query is not understood")
+        return len(tokens)
+    end = closing(tokens, place - 1)
+    _judge_query(draft, tokens[place:end], "SELECT", judging)
+    return end
+
+
+def _sql_mode(draft: Draft, tokens: Sequence[Token], place: int) -> None:
+    """A mode may change how all that follows is read; one that cannot be known may be any."""
+    place += key_at(tokens, place) in ("=", ":=")
+    value = tokens[place] if place < len(tokens) else None
+    ends = key_at(tokens, place + 1) in ("", ",")
+    if value is None or not ends or value.key == "DEFAULT":
+        if value is None or value.key != "DEFAULT":
+            draft.unknown("it sets sql_mode to what is not known")
+        return
+    modes = {mode.strip().upper() for mode in value.text.split(",")} - {""}
+    if (value.kind is not Kind.STRING and value.kind is not Kind.WORD) or modes - words.CALM_MODES:
+        draft.unknown("it sets a sql_mode in which statements are read in another way")
+
+
+def _charset(draft: Draft, tokens: Sequence[Token], place: int) -> None:
+    place += key_at(tokens, place) in ("=", ":=")
+    value = tokens[place].text.upper() if place < len(tokens) else ""
+    if value not in words.CALM_CHARSETS:
+        draft.unknown("statements that follow come in an encoding that is not read here")
+
+
+def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    """A statement that its first words decide: its functions, its files, its names."""
+    first = tokens[0].key
+    judging.calls(draft, tokens)
+    if first == "LOAD" and Effect.WRITE in draft.effects:
+        if "LOCAL" not in {token.key for token in tokens[:5]}:
+            draft.add(Effect.ADMIN)
+        place = next((at for at, token in enumerate(tokens) if token.key == "TABLE"), len(tokens))
+        judging.named(draft, tokens, place + 1)
+    elif first == "USE" and len(tokens) == 2:
+        draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
+    elif first == "HANDLER":
+        judging.named(draft, tokens, 1)
+    elif first == "DO" and any(token.key == "SELECT" for token in tokens):
+        _judge_query(draft, [word("SELECT"), *tokens[1:]], "SELECT", judging)
+    elif first in ("LOCK", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "ANALYZE") and len(tokens) > 2:
+        judging.named(draft, tokens, 2)
+    elif first in ("GRANT", "REVOKE"):
+        _granted(draft, tokens, judging)
+
+
+def _granted(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+    place += key_at(tokens, place) in ("TABLE", "FUNCTION", "PROCEDURE")
+    draft.effects &= {Effect.GRANT}
+    draft.reason = ""
+    if dotted_name(tokens, place)[0]:
+        judging.named(draft, tokens, place)

@@ -1,0 +1,259 @@
+"""EXECUTE of MySQL and MariaDB, where it is known what was prepared: for one session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from postern.domain.statement import Effect, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.domain.text import small_letters
+from postern.inspection.sql.judging import Draft, Judging
+from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.sql.tokens import Token, Unreadable, key_at, word
+from postern.protocols.mysql.dialect.mysql_parser import MySqlParser, judge, judge_text, whole_statements, without_into
+from postern.protocols.mysql.dialect.mysql_texts import (
+    Texts,
+    Variable,
+    bounded,
+    folded,
+    is_user_variable,
+    may_respell,
+    split,
+    texts_of,
+    variable_name,
+)
+
+MOST: Final = 1_000  # texts that prepare something, or fill a variable
+MOST_LENGTH: Final = 1024 * 1024  # … and their characters
+_DEEPEST: Final = 4  # texts that run texts
+_MOST_RUN: Final = 256 * 1024  # characters of those that one text runs, each as often as it does
+_KEEPING: Final = ("call", "prepare", "execute")
+_SEARCHED: Final = 16 * 1024  # characters; in a longer text such a word counts within others, too
+_KEEPS: Final = re.compile(r"\bcall\b|\bprepare\b|\bexecute\b", re.IGNORECASE)
+_PLAIN: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "(", "TABLE", "VALUES", "SHOW"})
+
+
+def may_keep(text: str) -> bool:
+    """Whether it may give a variable or a prepared statement a meaning, or run one."""
+    small = small_letters(text)
+    if "@" in text:
+        return True
+    if not any(word in small for word in _KEEPING):
+        return False
+    return len(text) > _SEARCHED or _KEEPS.search(text) is not None
+
+
+@dataclass
+class Known:
+    """What variables and names of prepared statements may hold; nothing of them once `is_lost`. `size` are the
+    characters of that."""
+
+    variables: dict[str, Texts] = field(default_factory=dict)
+    names: dict[str, Texts] = field(default_factory=dict)
+    is_lost: bool = False
+    size: int = 0
+    _run: int = 0  # characters of what was run since `begin`
+
+    def copy(self) -> Known:
+        return Known(dict(self.variables), dict(self.names), self.is_lost, self.size)
+
+    def begin(self) -> None:
+        """Another text comes."""
+        self._run = 0
+
+    def runs(self, text: str) -> bool:
+        """Whether what a statement runs can be looked into. Beyond a bound, nothing is known any more."""
+        self._run += len(text)
+        if self._run > _MOST_RUN:
+            self.lose()
+        return not self.is_lost
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self.size = 0
+        self.variables.clear()
+        self.names.clear()
+
+    def meant(self, texts: Texts) -> tuple[str, ...] | None:
+        if isinstance(texts, Variable):
+            texts = None if self.is_lost else self.variables.get(texts.name)
+        return texts if isinstance(texts, tuple) else None
+
+    def prepared(self, tokens: Sequence[Token]) -> tuple[str, ...] | None:
+        """What PREPARE prepares, or EXECUTE runs."""
+        if key_at(tokens, 0) == "PREPARE":
+            return self.meant(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
+        end = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
+        if key_at(tokens, 1) == "IMMEDIATE":
+            return self.meant(texts_of(tokens[2:end]))
+        return None if end != 2 or self.is_lost else self.meant(self.names.get(folded(tokens[1].text)))
+
+    def learn(self, tokens: Sequence[Token], deep: int = 0) -> None:
+        """By a statement. It may fail, so that what was known before stays."""
+        first = key_at(tokens, 0)
+        if self.is_lost:
+            return
+        if first == "CALL" or deep > _DEEPEST:
+            self.lose()
+        elif first == "PREPARE":
+            if len(tokens) > 1:
+                self._add(self.names, folded(tokens[1].text), self.prepared(tokens))
+        elif first == "EXECUTE":
+            self._learn_run(self.prepared(tokens), deep + 1)
+        elif first == "SET":
+            if may_respell(tokens):
+                self.lose()
+                return
+            for part in split(tokens[1:]):
+                named = bool(part) and is_user_variable(part[0]) and key_at(part, 1) in ("=", ":=")
+                if named:
+                    self._add(self.variables, variable_name(part[0]), self.meant(texts_of(part[2:])))
+                self._filled(part[2:] if named else part)
+        else:
+            self._filled(tokens, anyhow=first not in _PLAIN)
+
+    def _learn_run(self, texts: tuple[str, ...] | None, deep: int) -> None:
+        for text in texts or ():
+            if may_keep(text) and self.runs(text):
+                self.learn_text(text, deep)
+        if texts is None:
+            self.lose()
+
+    def learn_text(self, text: str, deep: int = 0) -> None:
+        try:
+            for reading in () if self.is_lost else readings(text):
+                if reading.broken and reading.usual:
+                    self.lose()
+                for tokens in whole_statements(reading):
+                    self.learn(tokens, deep)
+        except Unreadable:
+            self.lose()
+
+    def _filled(self, tokens: Sequence[Token], *, anyhow: bool = False) -> None:
+        """Variables that may hold anything from now on."""
+        _, into = without_into(list(tokens))
+        filled = [token for token in into if is_user_variable(token)]
+        for place, token in enumerate(tokens):
+            if is_user_variable(token) and (anyhow or key_at(tokens, place + 1) == ":="):
+                filled.append(token)
+        for token in filled:
+            self._add(self.variables, variable_name(token), None)
+
+    def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
+        before = kept.get(name, ())
+        after = bounded((*before, *texts)) if isinstance(before, tuple) and isinstance(texts, tuple) else None
+        kept[name] = after
+        self.size += sum(map(len, after or ())) - sum(map(len, before if isinstance(before, tuple) else ()))
+        if len(kept) > MOST or self.size > MOST_LENGTH:
+            self.lose()
+
+
+class MySqlPreparedStatements:
+    """A parser for the statements of one session, in the order in which they are sent.
+
+    `parse` as the port has it, but EXECUTE does what was prepared under its name, from a literal or from a variable
+    that was set to one (CONCAT and IF of them included). `passed` tells what has gone to the target; only what has
+    passed is known. Nothing is forgotten: a name may stand for each text that passed under it. What the protocol
+    prepares has numbers, and no EXECUTE names it.
+    """
+
+    dialect = "mysql"
+
+    def __init__(self, parser: MySqlParser) -> None:
+        self._parser = parser
+        self._known = Known()
+        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._count = 0
+        self._length = 0
+
+    def missed(self) -> None:
+        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        self._known = Known(is_lost=True)
+        self._heard.clear()
+
+    @property
+    def weight(self) -> int:
+        return self._length
+
+    def keeps(self, text: str) -> bool:
+        """Whether what it does matters to those after it."""
+        return may_keep(text)
+
+    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+        """Looked into by the next `parse`, which may be in another process."""
+        if by_protocol or self._known.is_lost or not self.keeps(text):
+            return
+        self._count += 1
+        self._length += len(text)
+        if self._count > MOST or self._length > MOST_LENGTH:
+            self.missed()
+        else:
+            self._heard.append(text)
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        known = self._looked_into().copy()
+        judged: dict[str, tuple[Statement, ...]] = {}
+
+        def one(tokens: list[Token], judging: Judging) -> Statement:
+            found = judge(tokens, judging)
+            if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
+                texts = known.prepared(tokens)
+                for text in texts or ():
+                    if text not in judged:
+                        judged[text] = self._parser.parse(text, schema)
+                prepared = [one for text in texts or () for one in judged[text]]
+                found = self._run(found, tokens, prepared, judging)
+            known.learn(tokens)
+            return found
+
+        return judge_text(text, schema, one)
+
+    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+        """What the names that this text executes stand for, each once; of a text that `parse` had before."""
+        if "execute" not in text.lower():
+            return []
+        known = self._looked_into().copy()
+        found: dict[str, None] = {}
+        try:
+            for reading in readings(text):
+                for tokens in whole_statements(reading):
+                    if key_at(tokens, 0) == "EXECUTE":
+                        found |= dict.fromkeys(known.prepared(tokens) or ())
+                    known.learn(tokens)
+        except Unreadable:
+            return []
+        return list(found)
+
+    def _looked_into(self) -> Known:
+        heard, self._heard = self._heard, []
+        for text in heard:
+            self._known.begin()
+            self._known.learn_text(text)
+        return self._known
+
+    def _run(
+        self, found: Statement, tokens: Sequence[Token], prepared: Sequence[Statement], judging: Judging
+    ) -> Statement:
+        """With the effects of what is prepared: PREPARE has them too, so that nobody asks for it in vain."""
+        if not prepared:
+            return found
+        draft = Draft(found.tag, {Effect.SESSION})
+        judging.calls(draft, [word("SELECT"), *tokens])
+        effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
+        for one in prepared:
+            effects |= one.effects
+            objects |= one.objects
+            scans |= one.scans
+        return replace(
+            prepared[0],
+            tag=found.tag,
+            effects=effects,
+            objects=objects,
+            scans=scans,
+            without_where=any(one.without_where for one in prepared),
+            reason=draft.reason or next((one.reason for one in prepared if one.reason), ""),
+            untraced=next((one.untraced for one in prepared if one.untraced), found.untraced),
+        )

@@ -1,0 +1,139 @@
+"""What the views of a MySQL or MariaDB target read, by the snapshot of its catalogue.
+
+A rule about a table must also hold for the views that read it, and for views of those views. The catalogue has the text
+of each view, with every table spelled with its database, so that a view is judged as if its query stood in the place of
+its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import Key, Relation, TargetSchema
+from postern.inspection.sql.judging import Draft
+from postern.inspection.sql.parser import NO_CATALOGUE
+from postern.protocols.mysql.dialect.mysql_texts import folded
+
+# Nobody but the server's owner creates views there, and reading its own shows no rows of other databases.
+_SYSTEM: Final = frozenset({"information_schema", "performance_schema", "sys"})
+_SEQUENCE_TABLE: Final = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")  # of MariaDB: its engine computes the rows
+_DEEPEST: Final = 32  # views upon views
+
+JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
+"""Judges the text of a view; `within` are the views whose definitions led to it, itself the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewReach:
+    """What reading a relation does. `untraced` says why `objects` may not be all that it touches."""
+
+    effects: frozenset[Effect] = frozenset()
+    objects: frozenset[ObjectName] = frozenset()
+    reason: str = ""
+    untraced: str = ""
+
+
+@dataclass
+class ViewResolver:
+    """The relations of one snapshot. Each view is judged once, when a statement first names it."""
+
+    schema: TargetSchema
+    _by_name: dict[str, list[Relation]] = field(default_factory=dict)
+    _reached: dict[Key, ViewReach] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for relation in self.schema.relations.values():
+            self._by_name.setdefault(folded(relation.name), []).append(relation)
+        allowed = {one.name for one in self.schema.functions.values() if not one.schema and one.harmless}
+        made = {one.name for one in self.schema.functions.values() if not one.harmless}
+        self._functions = {folded(name) for name in made - allowed}
+
+    def named(self, name: ObjectName) -> list[Relation]:
+        """Return every relation that some server may take for this one. Without a database it may be in any: sessions
+        change their default database."""
+        wanted = folded(name.schema)
+        found = self._by_name.get(folded(name.name), [])
+        return [one for one in found if not wanted or folded(one.schema) == wanted]
+
+    def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> ViewReach:
+        """Return what reading it does. `within` are the views whose definitions led here, the outermost first."""
+        key = (relation.schema, relation.name)
+        found = self._reached.get(key)
+        if found is not None:
+            return found
+        if not relation.definition:
+            return _NOTHING
+        if key in within or len(within) >= _DEEPEST:
+            return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
+        found = self._judged(relation, judge(relation.definition, self.schema, (*within, key)))
+        # What was judged on the way down may have been cut off there.
+        if not within or not found.untraced:
+            self._reached[key] = found
+        return found
+
+    def _judged(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
+        effects = frozenset(effect for one in statements for effect in one.effects)
+        objects = frozenset(touched for one in statements for touched in one.objects)
+        untraced = next((one.untraced for one in statements if one.untraced), "")
+        name = f"{relation.schema}.{relation.name}"
+        text = folded(relation.definition)
+        if any(function in text for function in self._functions):
+            reason = f"the view {name} calls a function, and what that does is not known"
+            return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
+        if Effect.UNKNOWN in effects or not statements:
+            untraced = untraced or (
+                f"what the view {name} reads is not known; if its definition is hidden, grant SHOW VIEW on it to the "
+                "connection's user"
+            )
+        return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
+
+
+_NOTHING: Final = ViewReach()
+
+
+@lru_cache(maxsize=16)
+def views_of(schema: TargetSchema) -> ViewResolver:
+    """Return the views of a snapshot, which is known by its identity."""
+    return ViewResolver(schema)
+
+
+def follow_views(
+    draft: Draft,
+    read: Iterable[ObjectName],
+    schema: TargetSchema | None,
+    within: tuple[Key, ...],
+    judge: JudgeDefinition,
+) -> None:
+    """Add to `draft` what reading or writing these relations does beyond touching them by their names. A relation that
+    the snapshot does not have may be a view that was created since."""
+    views = views_of(schema) if schema is not None and schema.relations else None
+    for name in read:
+        if name.kind is not ObjectKind.TABLE or _is_of_system(name):
+            continue
+        if views is None:
+            draft.untraced = draft.untraced or NO_CATALOGUE
+            continue
+        relations = views.named(name)
+        if not relations:
+            spelled = f"{name.schema}.{name.name}" if name.schema else name.name
+            draft.untraced = draft.untraced or f"nobody knows what {spelled} is, which may be a view"
+        for relation in relations:
+            if folded(relation.schema) in _SYSTEM:
+                continue
+            reach = views.reach(relation, within, judge)
+            draft.effects |= reach.effects
+            draft.objects |= reach.objects
+            draft.reason = draft.reason or reach.reason
+            draft.untraced = draft.untraced or reach.untraced
+
+
+def _is_of_system(name: ObjectName) -> bool:
+    if name.schema.lower() in _SYSTEM:
+        return True
+    plain = name.name.lower()
+    return (plain == "dual" and not name.schema) or _SEQUENCE_TABLE.fullmatch(plain) is not None

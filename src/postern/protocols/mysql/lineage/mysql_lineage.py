@@ -1,0 +1,148 @@
+"""Lineage of statements, cached by text, snapshot and what the session has done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Final, cast
+
+from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.cache import Snapshots
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.schema_ref import SchemaRef, ref_of
+from postern.inspection.sql.mysql_readings import readings, ways_of
+from postern.inspection.sql.shapes import shape_of
+from postern.inspection.sql.tokens import Token, Unreadable
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
+from postern.protocols.mysql.lineage.mysql_names import column_name
+from postern.protocols.mysql.lineage.mysql_statements import Read, Statements
+
+log = logging.getLogger(__name__)
+
+MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
+MOST_READ: Final = 256 * 1024  # … each in as many ways as it may be read in
+MOST_TOKENS: Final = 128 * 1024  # … in all ways and for all databases in which they are
+_NO_STATE: Final = State()
+_OF_A_VIEW: Final = State(lost=True, settings=False)
+
+
+class MySqlLineage:
+    """Of MySQL and MariaDB. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
+
+    def __init__(self) -> None:
+        self._snapshots: Snapshots[Catalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
+
+    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
+        """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
+        None where that cannot be known. None for what is not one statement that answers with rows, or whose number of
+        columns cannot be known."""
+        reads = self.read(text, schema, State(databases=schema.search_path or None))
+        if reads is None or len(reads) != 1:
+            return None
+        outs = reads[0].outs
+        return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
+
+    def read(
+        self, text: str, schema: TargetSchema, state: State = _NO_STATE, given: Sources = NOTHING
+    ) -> tuple[Read, ...] | None:
+        """Each statement of the text, by every way in which some server may read it and each database that it may be
+        asked in; None when it cannot be taken apart, or is too large or too deep."""
+        if _is_never_read(text):
+            return None
+        kept = self._snapshots.of(schema)
+        key = (state, given)
+        shape = None if (text, key) in kept else shape_of(text, "mysql")
+        return kept.of(text if shape is None else shape, key, lambda: _read(text, kept.catalogue, state, given))
+
+    def unread(
+        self, text: str, schema: TargetSchema, state: State = _NO_STATE, given: Sources = NOTHING
+    ) -> Unread | None:
+        """None where `read` need not read it."""
+        kept, key = self._snapshots.of(schema), (state, given)
+        words = shape_of(text, "mysql") or text
+        if _is_never_read(text) or (text, key) in kept or (words, key) in kept:
+            return None
+
+        def keep(found: object) -> None:
+            kept.keep(words, key, cast("tuple[Read, ...] | None", found))
+
+        def make_task() -> Callable[[], object]:
+            return partial(_read_elsewhere, ref_of(schema), text, state, given)
+
+        return Unread(len(text), partial(self.read, text, schema, state, given), make_task, keep)
+
+    def catalogue(self, schema: TargetSchema) -> Catalogue:
+        return self._snapshots.of(schema).catalogue
+
+
+def _is_never_read(text: str) -> bool:
+    return len(text) > MOST_TEXT or len(text) * ways_of(text) > MOST_READ
+
+
+@lru_cache
+def _own() -> MySqlLineage:
+    return MySqlLineage()
+
+
+def _read_elsewhere(ref: SchemaRef, text: str, state: State, given: Sources) -> tuple[Read, ...] | None:
+    """In another process, which keeps what it knows of the schema."""
+    return _own().read(text, ref.load(), state, given)
+
+
+def _read(text: str, catalogue: Catalogue, state: State, given: Sources) -> tuple[Read, ...] | None:
+    try:
+        ways, databases, work = readings(text), state.databases or ("",), Work()
+        if sum(len(way.tokens) for way in ways) * len(databases) > MOST_TOKENS:
+            raise TooMuch
+        of = [
+            [read for way in ways for read in Statements(catalogue, state, database, given, work).read(way)]
+            for database in databases
+        ]
+        if not all(any(read.fails for read in reads) for reads in of):
+            # In one of these databases all names mean something: the answer is not of one in which they do not.
+            of = [[replace(read, outs=None) if read.fails else read for read in reads] for reads in of]
+        found = [read for reads in of for read in reads]
+    except (Unreadable, TooMuch, RecursionError, MemoryError):
+        return None
+    except Exception:
+        log.exception("the lineage of a statement could not be found; its columns are unknown")
+        return None
+    return tuple(dict.fromkeys(found))
+
+
+def _catalogue(schema: TargetSchema) -> Catalogue:
+    def define(relation: Relation, column: str) -> list[Out]:
+        """The server tells definitions in its own words, in which no mode changes what they say."""
+        try:
+            tokens = _only(relation.generated[column] if column else relation.definition)
+            reader = Statements(catalogue, _OF_A_VIEW, relation.schema)
+            if not column:
+                return reader.definition(tokens)
+            own = frozenset(relation.columns) - {column}
+            return reader.expression(
+                tokens,
+                [
+                    Out(column_name(name), frozenset({ColumnRef(relation.schema, relation.name, name)}))
+                    for name in relation.columns
+                    if name in own
+                ],
+            )
+        except (Unreadable, TooMuch, RecursionError, MemoryError):
+            return [UNKNOWN]
+        except Exception:
+            log.exception("the definition of a view could not be read; its columns are unknown")
+            return [UNKNOWN]
+
+    catalogue = Catalogue(schema, define)
+    return catalogue
+
+
+def _only(text: str) -> tuple[Token, ...]:
+    """By the one way in which it is read; where there are several that differ nobody knows which."""
+    found = {way.tokens for way in readings(text) if way.usual or not way.broken}
+    if len(found) != 1:
+        raise Unreadable("it is read in several ways")
+    return found.pop()

@@ -1,0 +1,221 @@
+"""Where the columns of a session's answers come from: the statement, what the session did before, and the target's own
+word in the description of the answer.
+
+The target's word only ever adds: MariaDB (10.11) tells the alias of a view, or of a query in the place of a table,
+where it should tell a table, so that it may name one that has nothing to do with the answer. A table or a column that
+the snapshot does not have makes it unknown, where the snapshot has another one of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
+from postern.inspection.lineage.unread import Unread
+from postern.interception.events import Column
+from postern.protocols.mysql.dialect.mysql_texts import Texts, Variable, bounded
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.protocols.mysql.lineage.mysql_names import column_name
+from postern.protocols.mysql.lineage.mysql_statements import Read
+
+_NAMES: Final = 256  # of each kind; what is kept beyond is unknown
+_MEANINGS: Final = 32  # of one of them
+_DATABASES: Final = 8  # beyond, a name without one may be of any
+_REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked last
+
+_EMPTY: Final = TargetSchema()
+_NO_TAGS: Final[frozenset[str]] = frozenset()
+_Reads = tuple[Read, ...] | None
+
+
+class MySqlSessionLineage:
+    """Of one session. Tell it each statement in the order of asking by `asked`, then ask `of` for its answers.
+
+    What it learns only ever adds to what a name may mean, so that statements which failed, or were asked before an
+    earlier one was answered, cannot mislead it. Never raises.
+    """
+
+    def __init__(self, lineage: MySqlLineage, schema: Callable[[], TargetSchema | None]) -> None:
+        """`schema` is asked for what is known now, which is None when it could not be read."""
+        self._lineage = lineage
+        self._known = schema
+        self._state = State()
+        self._used: tuple[str, ...] | None = ()  # databases besides the login's
+        self._handlers: dict[str, list[Outs]] = {}
+        self._prepared: dict[str, Texts] = {}
+        self._texts: dict[str, Texts] = {}  # of variables
+        self._last: tuple[str, TargetSchema, State, _Reads] | None = None
+
+    def missed(self) -> None:
+        """Statements were let through that this was not told of: they may have done anything."""
+        self._state = replace(self._state, everything=True, lost=True, settings=False)
+        self._used = None
+
+    def asked(self, statement: str) -> None:
+        """Before it is let through."""
+        reads = self._read(statement)
+        if reads is None:
+            self.missed()  # the target may understand what is not understood here
+            return
+        for read in reads:
+            self._learn(read)
+            for text in self._run(read) if read.runs else ():
+                for inner in text or ():
+                    self._learn(inner)
+                if text is None:
+                    self.missed()
+
+    def unread(self, statement: str) -> Unread | None:
+        """What `asked` would have to read for this one, or for what it executes; None where that is known."""
+        schema, state, last = self._schema, self._now(self._schema), self._last
+        if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
+            unread = self._lineage.unread(statement, schema, state)
+            if unread is not None:
+                return unread
+        for read in self._read(statement) or ():
+            for text in self._executed(read) or ():
+                unread = self._lineage.unread(text, schema, state, read.given)
+                if unread is not None:
+                    return unread
+        return None
+
+    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
+        """Of the answer to a statement. None when nothing can be said of any of its columns."""
+        outs = self._answered(statement, columns)
+        if not columns:
+            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
+        found = None if outs is None else spread(outs, len(columns))
+        if found is None:
+            return (None,) * len(columns)
+        return tuple(origin_of(self._both(column, out)) for column, out in zip(columns, found, strict=True))
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        relation = self._schema.relations.get((column.schema, column.table))
+        return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
+
+    @property
+    def _schema(self) -> TargetSchema:
+        return self._known() or _EMPTY
+
+    def _now(self, schema: TargetSchema) -> State:
+        """With the databases that a name may be of: the login's, and each that was used since."""
+        path = schema.search_path
+        if self._used is None or not (path or self._used):
+            return self._state
+        return replace(self._state, databases=tuple(dict.fromkeys((*path[:1], *self._used))))
+
+    def _read(self, statement: str) -> _Reads:
+        """The same one comes twice for each request, and mostly nothing happens in between."""
+        schema = self._schema
+        state, last = self._now(schema), self._last
+        if last is not None and last[0] == statement and last[1] is schema and last[2] == state:
+            return last[3]
+        found = self._lineage.read(statement, schema, state)
+        self._last = (statement, schema, state, found) if len(statement) <= _REMEMBERED else None
+        return found
+
+    def _run(self, read: Read) -> Iterator[_Reads]:
+        """What EXECUTE runs, each text that it may be; None for what is not known, or runs another one."""
+        schema, texts = self._schema, self._executed(read)
+        if texts is None:
+            yield None
+            return
+        for text in texts:
+            found = self._lineage.read(text, schema, self._now(schema), read.given)
+            yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
+
+    def _executed(self, read: Read) -> tuple[str, ...] | None:
+        """The texts that EXECUTE may run; None where they are not known. Of another statement none."""
+        if not read.runs:
+            return ()
+        texts = read.executes
+        if isinstance(texts, str):
+            texts = self._prepared.get(texts)
+        if isinstance(texts, Variable):
+            texts = self._meant(texts)
+        return None if self._state.lost or not isinstance(texts, tuple) else texts
+
+    def _meant(self, variable: Variable) -> Texts:
+        return None if self._state.lost else self._texts.get(variable.name)
+
+    def _learn(self, read: Read) -> None:
+        state = self._state
+        if read.opens is not None:
+            name, outs = read.opens
+            kept = self._handlers.setdefault(name, [])
+            if outs not in kept:
+                kept.append(outs if len(kept) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
+        if read.prepares is not None:
+            name, texts = read.prepares
+            self._add(self._prepared, name, self._meant(texts) if isinstance(texts, Variable) else texts)
+        for name, texts in read.texts:
+            self._add(self._texts, name, self._meant(texts) if isinstance(texts, Variable) else texts)
+        if read.uses and self._used is not None and read.uses not in self._used:
+            self._used = None if len(self._used) >= _DATABASES else (*self._used, read.uses)
+        names, variables = state.names | read.names, state.variables
+        if read.puts:
+            held = dict(variables)
+            for name, sources in read.puts:
+                held[name] = union([held.get(name, NOTHING), sources])
+            variables = frozenset(held.items())
+        lost = state.lost or read.lost or len(variables) > _NAMES
+        everything = state.everything or read.everything or len(names) > _NAMES
+        settings = state.settings and read.settings
+        changed = State(frozenset() if everything else names, everything, None, variables, lost, settings)
+        if changed != state:
+            self._state = changed
+
+    def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
+        """One more meaning. A name that may mean anything stays so."""
+        before = kept.get(name, ())
+        if not isinstance(before, tuple) or not isinstance(texts, tuple) or len(kept) > _NAMES:
+            kept[name] = None
+        else:
+            kept[name] = bounded((*before, *texts))
+
+    def _answered(self, statement: str, columns: Sequence[Column]) -> Outs | None:
+        reads = self._read(statement)
+        if reads is None:
+            return None
+        meant: list[Outs | None] = []
+        for read in reads:
+            meant += self._meanings(read)
+        return one_of(meant, columns, _compared)
+
+    def _meanings(self, read: Read) -> list[Outs | None]:
+        if read.handler:
+            return [None] if self._state.lost else list(self._handlers.get(read.handler, [(UNKNOWN,)]))
+        if not read.runs:
+            return [] if read.outs is None else [read.outs]
+        found: list[Outs | None] = []
+        for reads in self._run(read):
+            if reads is None:
+                return [None]
+            for inner in reads:
+                found += [] if inner.outs is None and not inner.handler else self._meanings(inner)
+        return found
+
+    def _both(self, column: Column, out: Out) -> Out:
+        """The target's word counts beside the statement's."""
+        if column.origin is None or out.sources is None:
+            return out
+        schema, table, name = column.origin
+        catalogue = self._lineage.catalogue(self._schema)
+        found: list[Sources] = [out.sources]
+        keys = catalogue.spelled(schema, table) if table else []
+        if table and not keys and catalogue.spelled("", table):
+            return Out(None, None)  # a table of that name where the snapshot has none
+        for key in keys:
+            outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
+            found.append(merged(outs) if outs or not schema else None)
+        return Out(None, union(found), plain=out.plain)
+
+
+def _compared(name: str) -> str:
+    """Letters beyond ASCII come in the session's character set."""
+    return name.lower() if name.isascii() else ""

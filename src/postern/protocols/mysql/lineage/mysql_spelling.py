@@ -1,0 +1,95 @@
+"""A query as sqlglot is given it: the tokens that `mysql_readings` found, in words that only have one meaning.
+
+Functions are known by their names as written, before sqlglot takes them for those of other dialects: one that is made
+of its arguments becomes `PLAIN(...)`, any other one `FOREIGN(...)`. Variables get numbers. And every name of the text
+must be in the tree: what a lenient parser leaves out makes the query unreadable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from postern.inspection.sql import mysql_words as words
+from postern.inspection.sql.calls import called_at
+from postern.inspection.sql.sqlglot_tree import tree_of
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at, word
+from postern.protocols.mysql.dialect.mysql_parser import without_extras
+from postern.protocols.mysql.dialect.mysql_texts import is_user_variable, variable_name
+from postern.protocols.mysql.lineage.mysql_builtins import CALLS, GRAMMAR, ONLY_NAMES, SPECIAL
+
+PLAIN: Final = "postern_plain"
+FOREIGN: Final = "postern_foreign"
+LAST: Final = "postern_last_id"
+
+Pure = Callable[[tuple[str, ...]], bool]
+
+_JOINED: Final = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """`variables` are the real names behind those in the tree; `doubtful` are names of columns that were written as
+    strings and hold signs that were not kept."""
+
+    tree: exp.Expr
+    variables: dict[str, str]
+    doubtful: frozenset[str]
+
+
+def spelled(tokens: Sequence[Token], verb: str, pure: Pure) -> Spelled:
+    """Raises Unreadable."""
+    variables: dict[str, str] = {}
+    plain: list[Token] = []
+    names: Counter[str] = Counter()
+    calls = dict(called_at(tokens, CALLS))
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        if place in calls:
+            plain.append(_called(tokens, place, calls[place], pure))
+            place = calls[place]
+            continue
+        before = key_at(tokens, place - 1)
+        place += 1
+        if token.key == "PROCEDURE":
+            raise Unreadable("it analyses its answer")
+        if token.key == "JOIN" and before not in _JOINED:
+            plain.append(word("INNER"))
+        elif token.key in ONLY_NAMES:
+            token = Token(Kind.NAME, token.text)
+        elif is_user_variable(token):
+            number = f"v{len(variables)}"
+            variables[number] = variable_name(token)
+            token = Token(Kind.VARIABLE, f"@{number}")
+        if token.is_name and token.key not in GRAMMAR:
+            names[token.text.lower()] += 1
+        plain.append(token)
+    tree, nodes = tree_of(without_extras(plain, verb), "INSERT" if verb == "REPLACE" else verb, words.GRAMMAR)
+    _check_names(names, nodes)
+    strings = {token.text for token in tokens if token.kind is Kind.STRING}
+    return Spelled(tree, variables, frozenset(text for text in strings if "_" in text))
+
+
+def _called(tokens: Sequence[Token], start: int, bracket: int, pure: Pure) -> Token:
+    """The name that the function which begins there is given."""
+    parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
+    last = tokens[bracket - 1]
+    if len(parts) == 1 and last.key == "LAST_INSERT_ID" and pure(("ROW_COUNT",)):
+        return word(LAST)
+    if (last.kind is Kind.NAME and len(parts) == 1) or not pure(parts):
+        return word(FOREIGN)
+    return last if last.key in SPECIAL else word(PLAIN)
+
+
+def _check_names(names: Counter[str], nodes: Sequence[exp.Expr]) -> None:
+    found: Counter[str] = Counter()
+    for node in nodes:
+        found.update(value.lower() for value in node.args.values() if isinstance(value, str))
+    for name, count in names.items():
+        if count > found[name]:
+            raise Unreadable("a name in it is not understood")

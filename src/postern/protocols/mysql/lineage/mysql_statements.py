@@ -1,0 +1,428 @@
+"""Whole statements, from their tokens: which rows each shows, and what it does to what names and variables mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from postern.domain.statement import Effect, ObjectKind
+from postern.inspection.lineage.scope import (
+    COMPUTED,
+    NOTHING,
+    UNKNOWN,
+    Ctes,
+    Item,
+    Out,
+    Part,
+    Sources,
+    Work,
+    merged,
+    union,
+)
+from postern.inspection.sql import mysql_words as words
+from postern.inspection.sql.calls import called_at
+from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.mysql_readings import Reading
+from postern.inspection.sql.tokens import (
+    Kind,
+    Token,
+    Unreadable,
+    dotted_name,
+    key_at,
+    keys,
+    word,
+    words_of,
+)
+from postern.protocols.mysql.dialect.mysql_parser import QUERIES, creates_block, judge, whole_statements, without_into
+from postern.protocols.mysql.dialect.mysql_texts import (
+    Texts,
+    folded,
+    is_user_variable,
+    may_respell,
+    split,
+    texts_of,
+    variable_name,
+)
+from postern.protocols.mysql.lineage import mysql_builtins as builtins
+from postern.protocols.mysql.lineage.mysql_expressions import Variables
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
+from postern.protocols.mysql.lineage.mysql_names import Level
+from postern.protocols.mysql.lineage.mysql_queries import Queries
+from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled, spelled
+
+_ROUNDS: Final = 8  # of reading a statement again for what it puts into variables
+_MADE: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
+_CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One statement. `outs` are the columns of its answer, None where it has none.
+
+    `opens` is what HANDLER opens under a name, `handler` the one whose rows it shows. `prepares` is a name and what is
+    prepared under it; `executes` the name, or the texts themselves, that it `runs` with variables made of `given`.
+
+    After it: `names` and `everything` are in doubt as `State` has it; `uses` is the database that names may be of;
+    `puts` what it adds to variables, `texts` what these hold as text; `lost` and not `settings` as `State` has it.
+    Where a name means nothing, as far as the snapshot tells, it `fails`.
+    """
+
+    outs: tuple[Out, ...] | None = None
+    opens: tuple[str, tuple[Out, ...]] | None = None
+    handler: str = ""
+    prepares: tuple[str, Texts] | None = None
+    executes: str | Texts = None
+    runs: bool = False
+    given: Sources = NOTHING
+    names: frozenset[str] = frozenset()
+    everything: bool = False
+    uses: str = ""
+    puts: frozenset[tuple[str, Sources]] = frozenset()
+    texts: tuple[tuple[str, Texts], ...] = ()
+    lost: bool = False
+    settings: bool = True
+    fails: bool = False
+
+
+LOST: Final = Read((UNKNOWN,), everything=True, lost=True, settings=False)
+
+
+class Statements:
+    """Reads one reading of a text. `database` is what a table without one is of, `given` what its bind variables are
+    made of; `work` is shared by all that is done for one text."""
+
+    def __init__(
+        self, catalogue: Catalogue, state: State, database: str, given: Sources = NOTHING, work: Work | None = None
+    ) -> None:
+        self._catalogue = catalogue
+        self._state = state
+        self._database = database
+        self._given = given
+        self._work = work or Work()
+        self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
+
+    def read(self, reading: Reading) -> list[Read]:
+        statements = whole_statements(reading)
+        found: list[Read] = []
+        for place, tokens in enumerate(statements):
+            if creates_block(tokens):
+                return [*found, self._block(tokens, goes_on=len(statements) - place > 1, rest=statements[-1])]
+            found.append(self._statement(tokens))
+        if reading.broken and reading.usual:
+            found.append(LOST)
+        return found
+
+    def definition(self, tokens: Sequence[Token]) -> list[Out]:
+        """The columns of a view."""
+        return list(self._query(list(tokens), verb_of(tokens)).outs or [UNKNOWN])
+
+    def expression(self, tokens: Sequence[Token], outs: Sequence[Out]) -> list[Out]:
+        """What an expression over the columns of one table is made of."""
+        found = self._spelled([word("SELECT"), *tokens], "SELECT")
+        queries = self._queries(found, Variables(self._state, {}, NOTHING))
+        return queries.targets(found.tree.expressions, Level(outs=list(outs)), Ctes())
+
+    def _statement(self, tokens: list[Token]) -> Read:
+        verb = verb_of(tokens)
+        first = key_at(tokens, 0)
+        if first in _OTHERS:
+            return _OTHERS[first](self, tokens)
+        if verb in QUERIES:
+            return self._query(tokens, verb)
+        known = by_first_words(tokens, words.STATEMENTS)
+        if known is None or Effect.UNKNOWN in known[1]:
+            return LOST
+        if first in ("CREATE", "ALTER", "DROP", "RENAME"):
+            return self._definition(tokens)
+        answer = _ANY if known[1] & {Effect.ADMIN, Effect.READ} else None
+        if first in ("CHECKSUM", "BACKUP", "CLONE"):
+            answer = (UNKNOWN,)
+        return self._written(tokens, Read(answer))
+
+    def _written(self, tokens: Sequence[Token], read: Read) -> Read:
+        """A statement of which no tree is made: it may put anything into each variable that it names."""
+        variables = {variable_name(token) for token in tokens if is_user_variable(token)}
+        lost = self._runs_code(tokens)
+        return replace(
+            read,
+            puts=read.puts | {(name, None) for name in variables},
+            texts=tuple((name, None) for name in sorted(variables)),
+            lost=read.lost or lost,
+            settings=read.settings and not lost,
+        )
+
+    def _runs_code(self, tokens: Sequence[Token]) -> bool:
+        """Whether it runs code that nobody here can read: a function, also one that a view calls."""
+        for start, bracket in called_at(tokens, builtins.CALLS):
+            parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
+            if parts[-1].upper() != "LAST_INSERT_ID" and not self._catalogue.pure(parts, self._state):
+                if len(parts) == 1 and parts[-1].upper() in words.FUNCTIONS.effects and self._is_own(parts[-1]):
+                    continue
+                return True
+        return self._catalogue.views_call and any(
+            self._is_view(token.text) for token in tokens if token.is_name and token.key not in builtins.GRAMMAR
+        )
+
+    def _is_own(self, name: str) -> bool:
+        """Whether it is the server's: GET_LOCK, SLEEP and their like change nothing of what is asked here."""
+        return not self._catalogue.is_made(name) and folded(name) not in self._state.names
+
+    def _is_view(self, name: str) -> bool:
+        schema = self._catalogue.schema
+        return any(schema.relations[key].definition for key in self._catalogue.spelled("", name))
+
+    def _spelled(self, tokens: Sequence[Token], verb: str) -> Spelled:
+        return spelled(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
+
+    def _queries(self, found: Spelled, variables: Variables) -> Queries:
+        return Queries(self._catalogue, self._state, self._database, self._work, variables, found.doubtful)
+
+    def _query(self, tokens: list[Token], verb: str) -> Read:
+        plain, into = without_into(tokens)
+        targets = [variable_name(token) for token in into if is_user_variable(token)]
+        answers = not into and (verb not in _CHANGES or "RETURNING" in {token.key for token in tokens})
+        try:
+            found = self._spelled(plain, verb)
+            variables = Variables(self._state, found.variables, self._given)
+            outs = self._settled(found, verb, variables, targets)
+        except Unreadable:
+            return self._written(tokens, Read((UNKNOWN,) if answers else None))
+        lost = self._runs_code(tokens)
+        texts = tuple((name, None) for name in sorted(variables.put))
+        answer = tuple(outs) if answers else None
+        puts = frozenset(variables.put.items())
+        return Read(answer, puts=puts, texts=texts, lost=lost, settings=not lost, fails=variables.fails)
+
+    def _settled(self, found: Spelled, verb: str, variables: Variables, targets: Sequence[str]) -> list[Out]:
+        for _ in range(_ROUNDS):
+            variables.is_settled = True
+            queries = self._queries(found, variables)
+            outs = (self._changed if verb in _CHANGES else self._shown)(found.tree, queries)
+            for place, name in enumerate(targets):
+                is_plain = place < len(outs) and not any(out.many for out in outs)
+                variables.assign(name, outs[place].sources if is_plain else merged(outs))
+            if variables.is_settled:
+                return outs
+        raise Unreadable("it goes on putting values into variables")
+
+    def _shown(self, tree: exp.Expr, queries: Queries) -> list[Out]:
+        return queries.query(tree, None, Ctes())
+
+    def _changed(self, tree: exp.Expr, queries: Queries) -> list[Out]:
+        """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
+        ctes = queries.within(tree, None, Ctes())
+        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        scope = Level()
+        if isinstance(target, exp.Table):
+            scope.add(queries.table(target))
+        written: list[Sources] = []
+        source = tree.args.get("expression")
+        if isinstance(source, exp.Query):
+            written.append(merged(queries.query(source, None, ctes)))
+        elif isinstance(source, exp.Expr):
+            written.append(queries.expressions.all(source.expressions, scope, ctes))
+        conflict = tree.args.get("conflict")
+        if isinstance(conflict, exp.Expr):
+            written.append(queries.expressions.all(conflict.expressions, scope, ctes))
+        self._puts(tree, queries, scope, ctes)
+        returning = tree.args.get("returning")
+        if not isinstance(returning, exp.Returning):
+            return []
+        fresh = union(written)
+        # What a client has just written is its own choice, as a constant is.
+        outs = tuple(
+            Out(
+                out.name,
+                union([out.sources, fresh]),
+                out.many,
+                out.hidden,
+                out.plain if isinstance(tree, exp.Delete) else COMPUTED,
+            )
+            for out in scope.outs
+        )
+        items = tuple(Item(item.name, outs, item.schema) for item in scope.items)
+        after = Level()
+        after.add(Part(items, outs))
+        return queries.targets(returning.expressions, after, ctes)
+
+    def _puts(self, tree: exp.Expr, queries: Queries, scope: Level, ctes: Ctes) -> None:
+        """What stands elsewhere in a change is not shown, and may put anything into a variable."""
+        for node in tree.walk():
+            if isinstance(node, exp.PropertyEQ) and isinstance(node.this, exp.Parameter):
+                queries.expressions.variables.assign(node.this.this.name, None)
+            elif isinstance(node, exp.Anonymous) and str(node.this).lower() == LAST and node.expressions:
+                found = queries.expressions.all(node.expressions, scope, ctes)
+                queries.expressions.variables.assign(builtins.LAST_ID, found)
+
+    def _definition(self, tokens: list[Token]) -> Read:
+        draft = Draft("")
+        kind = defined(self._judging, draft, tokens)
+        for place, token in enumerate(tokens):
+            if place and (token.key in ("RENAME", "TO", ",") if tokens[0].key in ("RENAME", "ALTER") else False):
+                after = place + 1 + (key_at(tokens, place + 1) in ("TO", "AS", "="))
+                self._judging.named(draft, tokens, after)
+        names = frozenset(folded(one.name) for one in draft.objects if one.kind in _MADE)
+        everything = not names and kind not in _HARMLESS
+        return self._written(tokens, Read(names=names, everything=everything))
+
+    def _block(self, tokens: list[Token], *, goes_on: bool, rest: Sequence[Token]) -> Read:
+        """Code whose end is not looked for: what follows may be a part of it, or a statement."""
+        made = self._definition(tokens)
+        ends = key_at(rest, len(rest) - 1) == "END"
+        return replace(
+            made, everything=made.everything or goes_on, lost=goes_on, outs=(UNKNOWN,) if goes_on and not ends else None
+        )
+
+    def _explain(self, tokens: list[Token]) -> Read:
+        """A plan as JSON or as a tree quotes what it has read already; as a table it names tables and keys."""
+        if key_at(tokens, 0) == "ANALYZE" and by_first_words(tokens, words.STATEMENTS):
+            return self._written(tokens, Read(_ANY))
+        place = 1
+        answer = _PLAN
+        while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
+            if key_at(tokens, place) == "FORMAT" and key_at(tokens, place + 1) == "=":
+                place += 2
+                answer = _PLAN if tokens[place : place + 1] and key_at(tokens, place) == "TRADITIONAL" else (UNKNOWN,)
+            place += 1
+        if verb_of(tokens[place:]) not in QUERIES and key_at(tokens, place) != "FOR":
+            answer = _ANY  # of a table
+        return self._written(tokens, Read(answer))
+
+    def _show(self, tokens: list[Token]) -> Read:
+        for count in (4, 3, 2, 1):
+            found = keys(tokens[1:], count)
+            if found in builtins.SHOWS:
+                return self._written(tokens, Read(_ANY))
+            if found in builtins.SHOWS_SETTINGS:
+                calm = self._state.settings and not self._state.lost
+                return self._written(tokens, Read(_ANY if calm else (UNKNOWN,)))
+            if found in builtins.SHOWS_COUNTERS:
+                calm = _counts_calmly(tokens[1 + count :])
+                return self._written(tokens, Read(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
+        return self._written(tokens, Read((UNKNOWN,)))
+
+    def _set(self, tokens: list[Token]) -> Read:
+        if by_first_words(tokens, words.STATEMENTS):
+            return self._written(tokens, Read())
+        if key_at(tokens, 1) == "STATEMENT":
+            return self._under_settings(tokens)
+        known = Effect.UNKNOWN not in judge(tokens, self._judging).effects
+        puts: dict[str, Sources] = {}
+        texts: list[tuple[str, Texts]] = []
+        settings = True
+        for part in split(tokens[1:]):
+            place = next((at for at, token in enumerate(part) if token.key in ("=", ":=")), len(part))
+            value = part[place + 1 :]
+            if place == 1 and is_user_variable(part[0]):
+                name = variable_name(part[0])
+                sources, inner = self._value(value)
+                texts.append((name, texts_of(value)))
+            elif any(token.key == "(" or token.kind is Kind.VARIABLE for token in value):
+                sources, inner = self._value(value)
+                setting = part[place - 1].text.lower().rpartition(".")[2].lstrip("@") if place else ""
+                name = builtins.QUOTING_SETTINGS.get(setting, "")
+                settings = settings and sources == NOTHING
+            else:
+                continue
+            puts |= {other: union([puts.get(other, NOTHING), put]) for other, put in inner.puts}
+            texts += inner.texts
+            if name:
+                puts[name] = union([puts.get(name, NOTHING), sources])
+        lost = self._runs_code(tokens) or not known or may_respell(tokens)
+        return Read(
+            everything=not known,
+            puts=frozenset(puts.items()),
+            texts=tuple(texts),
+            lost=lost,
+            settings=settings and not lost,
+        )
+
+    def _value(self, tokens: Sequence[Token]) -> tuple[Sources, Read]:
+        """What an expression without tables around it is made of, and what it puts into variables."""
+        read = self._query([word("SELECT"), *tokens], "SELECT")
+        return merged(read.outs or ()), read
+
+    def _under_settings(self, tokens: list[Token]) -> Read:
+        """SET STATEMENT … FOR a statement."""
+        place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
+        said = " ".join(token.text.lower() for token in tokens[:place])
+        if place == len(tokens) or "(" in said or "sql_mode" in said or "character_set" in said or "@" in said:
+            return LOST
+        return self._statement(tokens[place + 1 :])
+
+    def _handler(self, tokens: list[Token]) -> Read:
+        parts, place = dotted_name(tokens, 1)
+        if not parts:
+            return LOST
+        if key_at(tokens, place) != "OPEN":
+            is_read = key_at(tokens, place) == "READ"
+            return self._written(tokens, Read(handler=folded(parts[-1]) if is_read else ""))
+        after = place + 1 + (key_at(tokens, place + 1) == "AS")
+        name = tokens[after].text if after < len(tokens) else parts[-1]
+        variables = Variables(self._state, {}, NOTHING)
+        queries = Queries(self._catalogue, self._state, self._database, self._work, variables, frozenset())
+        return Read(opens=(folded(name), tuple(queries.columns(parts[-2] if len(parts) > 1 else "", parts[-1]))))
+
+    def _use(self, tokens: list[Token]) -> Read:
+        return Read(uses=tokens[1].text) if len(tokens) == 2 else LOST
+
+    def _prepare(self, tokens: list[Token]) -> Read:
+        if len(tokens) < 4 or key_at(tokens, 2) != "FROM":
+            return LOST
+        return self._written(tokens, Read(prepares=(folded(tokens[1].text), texts_of(tokens[3:]))))
+
+    def _execute(self, tokens: list[Token]) -> Read:
+        using = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
+        given: Sources = NOTHING
+        if tokens[using + 1 :]:
+            given, _ = self._value(tokens[using + 1 :])
+        if key_at(tokens, 1) == "IMMEDIATE":
+            return Read(executes=texts_of(tokens[2:using]), runs=True, given=given, lost=self._runs_code(tokens))
+        if using != 2:
+            return LOST
+        return Read(executes=folded(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
+
+    def _call(self, tokens: list[Token]) -> Read:
+        return Read((UNKNOWN,), lost=True, settings=False)
+
+    def _do(self, tokens: list[Token]) -> Read:
+        return replace(self._query([word("SELECT"), *tokens[1:]], "SELECT"), outs=None)
+
+
+def _counts_calmly(tokens: Sequence[Token]) -> bool:
+    """Whether the LIKE of a SHOW STATUS names only counters that tell nothing of values."""
+    if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].content is None:
+        return False
+    beginning = _WILDCARD.split(tokens[1].content, maxsplit=1)[0].lower()
+    return beginning.startswith(builtins.CALM_COUNTERS)
+
+
+_WILDCARD: Final = re.compile(r"[%_\\]")
+_ANY: Final = (Out(None, NOTHING, many=True),)
+# Of nine columns at least: a plan in one column quotes values.
+_PLAN: Final = (*[Out(None, NOTHING)] * 9, *_ANY)
+# What CREATE, ALTER and DROP may speak of without changing what a table, a view or a function is.
+_HARMLESS: Final = words_of(
+    """
+    DATABASE EVENT FULLTEXT INDEX INSTANCE LOGFILE PREPARE RESOURCE ROLE SCHEMA SERVER SPATIAL TABLESPACE TRIGGER UNDO
+    UNIQUE USER
+    """
+)
+_OTHERS: Final[dict[str, Callable[[Statements, list[Token]], Read]]] = {
+    "ANALYZE": Statements._explain,
+    "CALL": Statements._call,
+    "DESC": Statements._explain,
+    "DESCRIBE": Statements._explain,
+    "DO": Statements._do,
+    "EXECUTE": Statements._execute,
+    "EXPLAIN": Statements._explain,
+    "HANDLER": Statements._handler,
+    "PREPARE": Statements._prepare,
+    "SET": Statements._set,
+    "SHOW": Statements._show,
+    "USE": Statements._use,
+}

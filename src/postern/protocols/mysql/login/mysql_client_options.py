@@ -1,0 +1,60 @@
+"""What a client chose at its login, as the plain texts in which an order carries it to who logs in to the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from postern.protocols.mysql.login import mysql_greetings as g
+
+_USER, _CAPABILITIES, _COLLATION, _ATTRIBUTE = "user", "capabilities", "collation", "attribute:"
+
+# Of the gateway's own logins: what changes no meaning of statements, and asks for no files.
+OWN = g.NEEDED | g.LONG_FLAG | g.TRANSACTIONS | g.MULTI_STATEMENTS | g.MULTI_RESULTS | g.PS_MULTI_RESULTS
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """`user` is the name at the gateway, which no target hears of. Attributes are names and values as
+    performance_schema shows them."""
+
+    user: str = ""
+    capabilities: int = OWN
+    collation: int = g.UTF8MB4
+    attributes: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    def texts(self) -> dict[str, str]:
+        """Bytes that are no UTF-8 come back as they were."""
+        attributes = {
+            _ATTRIBUTE + _decoded(name): _decoded(value) for name, value in self.attributes.items() if name or value
+        }
+        return {_USER: self.user, _CAPABILITIES: str(self.capabilities), _COLLATION: str(self.collation), **attributes}
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str]) -> Chosen:
+        """What is missing is as the gateway's own logins have it."""
+        attributes = {
+            _encoded(name.removeprefix(_ATTRIBUTE)): _encoded(value)
+            for name, value in texts.items()
+            if name.startswith(_ATTRIBUTE)
+        }
+        capabilities, collation = texts.get(_CAPABILITIES, ""), texts.get(_COLLATION, "")
+        return cls(
+            texts.get(_USER, ""),
+            int(capabilities) if capabilities.isdecimal() else OWN,
+            int(collation) if collation.isdecimal() else g.UTF8MB4,
+            attributes,
+        )
+
+
+def own(name: str) -> Mapping[str, str]:
+    """Of a login of the gateway's own, which is to be known by that name."""
+    return Chosen(attributes={b"program_name": name.encode()}).texts()
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,284 @@
+"""What is sent before the first command, in the words of the manual's "Connection Phase"."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from postern.errors import ProtocolViolation
+from postern.protocols.mysql.wire import mysql_messages as m
+
+# Capabilities
+LONG_PASSWORD: Final = 1 << 0
+FOUND_ROWS: Final = 1 << 1
+LONG_FLAG: Final = 1 << 2
+CONNECT_WITH_DB: Final = 1 << 3
+NO_SCHEMA: Final = 1 << 4
+COMPRESS: Final = 1 << 5
+ODBC: Final = 1 << 6
+LOCAL_FILES: Final = 1 << 7
+IGNORE_SPACE: Final = 1 << 8
+PROTOCOL_41: Final = 1 << 9
+INTERACTIVE: Final = 1 << 10
+SSL: Final = 1 << 11
+IGNORE_SIGPIPE: Final = 1 << 12
+TRANSACTIONS: Final = 1 << 13
+RESERVED: Final = 1 << 14
+SECURE_CONNECTION: Final = 1 << 15
+MULTI_STATEMENTS: Final = 1 << 16
+MULTI_RESULTS: Final = 1 << 17
+PS_MULTI_RESULTS: Final = 1 << 18
+PLUGIN_AUTH: Final = 1 << 19
+CONNECT_ATTRS: Final = 1 << 20
+PLUGIN_AUTH_LENENC: Final = 1 << 21
+SESSION_TRACK: Final = 1 << 23
+DEPRECATE_EOF: Final = 1 << 24
+# MariaDB's own stand in four further bytes, which are looked at where LONG_PASSWORD is not set.
+EXTENDED_METADATA: Final = (
+    1 << 35
+)  # a column definition says of what format or type it is beyond MySQL's: JSON, UUID, …
+
+# Without these nobody is talked to: the layout of everything hangs on them. LONG_PASSWORD tells MariaDB that its own
+# extended capabilities are not meant.
+NEEDED: Final = LONG_PASSWORD | PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH
+# What every target from MySQL 5.7 and MariaDB 10.2 on can do, and the wire understands. SSL is offered beside them.
+# Not among them: compression, DEPRECATE_EOF, session tracking, query attributes, optional metadata, expired passwords.
+OFFERED: Final = (
+    NEEDED
+    | FOUND_ROWS
+    | LONG_FLAG
+    | CONNECT_WITH_DB
+    | NO_SCHEMA
+    | ODBC
+    | LOCAL_FILES
+    | IGNORE_SPACE
+    | INTERACTIVE
+    | TRANSACTIONS
+    | RESERVED
+    | MULTI_STATEMENTS
+    | MULTI_RESULTS
+    | PS_MULTI_RESULTS
+    | CONNECT_ATTRS
+    | PLUGIN_AUTH_LENENC
+)
+# Of these, a target need not know: they are about one side of a connection only.
+_OWN: Final = SSL | CONNECT_WITH_DB | CONNECT_ATTRS | PLUGIN_AUTH_LENENC | IGNORE_SIGPIPE
+# What a client is offered beside them. For a target that has no extended metadata the wire says that there is none.
+CLIENTS: Final = OFFERED & ~LONG_PASSWORD | EXTENDED_METADATA
+# What a client chose and a target must have, for the client to read what the target says.
+SHARED: Final = OFFERED & ~_OWN
+
+# How servers name themselves to their oldest replicas; MariaDB's real version stands behind it.
+_MARIADB_MARK: Final = "5.5.5-"
+
+SALT: Final = 20  # bytes
+UTF8MB4: Final = 45  # utf8mb4_general_ci, which MySQL and MariaDB number alike
+UTF8MB4_0900: Final = 255  # utf8mb4_0900_ai_ci, of MySQL 8 and newer
+MAX_ATTRIBUTES: Final = 64 * 1024
+
+_RESPONSE: Final = struct.Struct("<IIB19xI")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a server says first. `thread` is its name for this connection, `salt` 20 bytes without NUL."""
+
+    version: str
+    thread: int
+    salt: bytes
+    capabilities: int
+    plugin: str
+    collation: int = UTF8MB4
+    status: int = m.AUTOCOMMIT
+
+    @property
+    def is_mariadb(self) -> bool:
+        return "mariadb" in self.version.lower()
+
+    @property
+    def shown_version(self) -> str:
+        """The version as people know it."""
+        return self.version.removeprefix(_MARIADB_MARK)
+
+
+def greeting(one: Greeting) -> bytes:
+    if len(one.salt) != SALT or b"\0" in one.salt:
+        raise ValueError("a salt has 20 bytes, and NUL is none of them")
+    low, high = one.capabilities & 0xFFFF, one.capabilities >> 16 & 0xFFFF
+    extended = 0 if one.capabilities & LONG_PASSWORD else one.capabilities >> 32
+    return m.packet(
+        0,
+        b"\x0a",
+        m.cstring(one.version.encode()),
+        m.packed32(one.thread),
+        one.salt[:8] + b"\0",
+        struct.pack("<HBHHB6xI", low, one.collation & 0xFF, one.status, high, SALT + 1, extended),
+        one.salt[8:] + b"\0",
+        m.cstring(one.plugin.encode()),
+    )
+
+
+def parse_greeting(payload: bytes) -> Greeting:
+    """Raises ProtocolViolation for what is no greeting of protocol 10 with the capabilities that are needed."""
+    if payload[:1] != b"\x0a":
+        raise ProtocolViolation("the target does not speak the MySQL protocol, version 10")
+    end = len(payload)
+    version, pos = m.read_cstring(payload, 1, end)
+    start = int(pos)
+    if end - start < 31:
+        raise ProtocolViolation("the target's greeting is shorter than it should be")
+    thread = int(m.uint32(payload, start))
+    salt = payload[start + 4 : start + 12]
+    low, collation, status, high, size = struct.unpack_from("<HBHHB", payload, start + 13)
+    capabilities = low | high << 16
+    if not low & LONG_PASSWORD:
+        capabilities |= int(m.uint32(payload, start + 27)) << 32
+    if capabilities & NEEDED & ~LONG_PASSWORD != NEEDED & ~LONG_PASSWORD:
+        raise ProtocolViolation("the target is too old: it cannot do what MySQL 5.7 and MariaDB 10.2 can")
+    start += 31
+    rest = max(13, size - 8)
+    if end - start < rest:
+        raise ProtocolViolation("the target's greeting is shorter than it should be")
+    # Of plug-ins with a salt of their own length, all; for the usual 20 bytes without the NUL behind them.
+    salt += payload[start : start + rest - 1] if payload[start + rest - 1] == 0 else payload[start : start + rest]
+    plugin = payload[start + rest :].split(b"\0")[0]
+    return Greeting(
+        version.decode("utf-8", "replace"),
+        thread,
+        salt,
+        capabilities,
+        plugin.decode("ascii", "replace"),
+        collation,
+        status,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A HandshakeResponse41: who a client is, and what it chose. `proof` is the plug-in's."""
+
+    user: bytes
+    proof: bytes
+    capabilities: int
+    database: bytes | None = None
+    plugin: str = ""
+    attributes: Mapping[bytes, bytes] = field(default_factory=dict)
+    collation: int = UTF8MB4
+    max_packet: int = 1 << 30
+
+
+def _head(one: Response, others: int = 0) -> bytes:
+    """What an SSLRequest and a HandshakeResponse41 have in common: MariaDB heeds the capabilities of the first one.
+    `CONNECT_WITH_DB` and the others that tell of the layout follow from what there is."""
+    capabilities = one.capabilities & ~(CONNECT_WITH_DB | CONNECT_ATTRS | SSL) | NEEDED | others
+    capabilities |= CONNECT_WITH_DB if one.database is not None else 0
+    capabilities |= CONNECT_ATTRS if one.attributes else 0
+    extended = capabilities >> 32
+    if extended:
+        capabilities &= ~LONG_PASSWORD
+    return _RESPONSE.pack(capabilities & 0xFFFFFFFF, one.max_packet, one.collation & 0xFF, extended)
+
+
+def ssl_request(sequence: int, one: Response) -> bytes:
+    """Stands in front of that response."""
+    return m.packet(sequence, _head(one, SSL))
+
+
+def response(sequence: int, one: Response, *, encrypted: bool = False) -> bytes:
+    """`encrypted`: an SSLRequest was sent in front of it."""
+    if one.capabilities & PLUGIN_AUTH_LENENC:
+        proof = m.lenenc_text(one.proof)
+    else:
+        proof = len(one.proof).to_bytes(1, "little") + one.proof
+    pairs = b"".join([m.lenenc_text(key) + m.lenenc_text(value) for key, value in one.attributes.items()])
+    return m.packet(
+        sequence,
+        _head(one, SSL if encrypted else 0),
+        m.cstring(one.user),
+        proof,
+        b"" if one.database is None else m.cstring(one.database),
+        m.cstring(one.plugin.encode()),
+        m.lenenc_text(pairs) if one.attributes else b"",
+    )
+
+
+def is_ssl_request(payload: bytes) -> bool:
+    return len(payload) == _RESPONSE.size and bool(int.from_bytes(payload[:4], "little") & SSL)
+
+
+def parse_response(payload: bytes, offered: int) -> Response:
+    """`offered` are the capabilities of the greeting: of the client's, those that are not among them count for nothing,
+    and its packet is laid out accordingly. Raises ProtocolViolation."""
+    if len(payload) < _RESPONSE.size:
+        raise ProtocolViolation("the client's answer to the greeting is too short")
+    capabilities, max_packet, collation, extended = _RESPONSE.unpack_from(payload, 0)
+    if not capabilities & LONG_PASSWORD:
+        capabilities |= extended << 32
+    capabilities &= offered
+    if not capabilities & PROTOCOL_41 or not capabilities & SECURE_CONNECTION:
+        raise ProtocolViolation("the client is too old: it does not know the protocol of MySQL 4.1")
+    end = len(payload)
+    user, pos = m.read_cstring(payload, _RESPONSE.size, end)
+    if capabilities & PLUGIN_AUTH_LENENC:
+        proof, pos = m.read_text(payload, pos, end)
+    elif pos < end:
+        stop = pos + 1 + payload[pos]
+        if stop > end:
+            raise ProtocolViolation("the client's answer to the greeting is shorter than it says")
+        proof, pos = payload[pos + 1 : stop], stop
+    else:
+        proof = b""
+    database: bytes | None = None
+    # Some clients set the flag and send nothing.
+    if capabilities & CONNECT_WITH_DB and pos < end:
+        database, pos = m.read_cstring(payload, pos, end)
+    plugin = b""
+    if capabilities & PLUGIN_AUTH and pos < end:
+        stop = payload.find(b"\0", pos)
+        plugin = payload[pos : stop if stop >= 0 else end]
+        pos = stop + 1 if stop >= 0 else end
+    attributes: dict[bytes, bytes] = {}
+    if capabilities & CONNECT_ATTRS and pos < end:
+        attributes, pos = read_attributes(payload, int(pos), end)
+    return Response(
+        user,
+        proof,
+        capabilities,
+        database or None,
+        plugin.decode("ascii", "replace"),
+        attributes,
+        collation or UTF8MB4,
+        max_packet,
+    )
+
+
+def read_attributes(payload: bytes, pos: int, end: int) -> tuple[dict[bytes, bytes], int]:
+    """Connection attributes: a length, then pairs of strings; and where they end."""
+    size, start = m.read_lenenc(payload, pos, end)
+    stop = int(start) + int(size)
+    if stop > end or size > MAX_ATTRIBUTES:
+        raise ProtocolViolation("the client's connection attributes are longer than they may be")
+    found: dict[bytes, bytes] = {}
+    while start < stop:
+        key, start = m.read_text(payload, start, stop)
+        value, start = m.read_text(payload, start, stop)
+        found[key] = value
+    return found, stop
+
+
+def auth_switch(sequence: int, plugin: str, salt: bytes) -> bytes:
+    return m.packet(sequence, b"\xfe", m.cstring(plugin.encode()), salt + b"\0")
+
+
+def parse_auth_switch(payload: bytes) -> tuple[str, bytes]:
+    """(plug-in, its data): of most a salt with a NUL behind it, of client_ed25519 without."""
+    if len(payload) == 1:
+        raise ProtocolViolation("the target asks for the password as it was hashed before MySQL 4.1")
+    plugin, pos = m.read_cstring(payload, 1, len(payload))
+    return plugin.decode("ascii", "replace"), payload[pos:]
+
+
+def auth_more(sequence: int, data: bytes) -> bytes:
+    return m.packet(sequence, b"\x01", data)

@@ -1,0 +1,139 @@
+"""Clients of MySQL and MariaDB: the program, its command line ready to paste, and credentials as drivers read them.
+
+The clients of MySQL and of MariaDB call the same program differently. Each passes over, with a warning, an option that
+begins with `loose` and that it does not know. Every form escapes user, password and database by its own rules, and asks
+for a verified certificate.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import ssl
+from pathlib import Path
+from typing import Final
+
+from postern.protocols.clients import NativeClient, NativeCredential, jdbc, uri
+
+# Each client has one of them: the server's certificate must be good, and for its name.
+_VERIFY: Final = ("--loose-ssl-mode=VERIFY_IDENTITY", "--loose-ssl-verify-server-cert")
+_PATIENCE: Final = 600  # seconds that a client may wait at login: for a review
+_SOCKET: Final = "mysql.sock"
+
+
+def mysql_line(credential: NativeCredential) -> str:
+    """Return a command with a credential, quoted for a shell. Without a database it names none."""
+    who = (f"--user={credential.user}", f"--password={credential.password.reveal()}")
+    return _line(credential.host, credential.port, credential.database, *who, _trust(credential.authority), *_VERIFY)
+
+
+def carried_line(host: str, port: int, database: str) -> str:
+    """Return a command for a port that needs no password."""
+    return _line(host, port, database, "--user=me")
+
+
+def _line(host: str, port: int, database: str, *options: str) -> str:
+    words = ["mysql", f"--host={host}", f"--port={port}", "--protocol=tcp", *options]
+    return shlex.join([*words, f"--database={database}"] if database else words)
+
+
+def _trust(authority: Path | None) -> str:
+    if authority is not None:
+        return f"--ssl-ca={authority}"
+    known = ssl.get_default_verify_paths()
+    return f"--ssl-ca={known.cafile}" if known.cafile else f"--ssl-capath={known.capath or known.openssl_capath}"
+
+
+def _shell(credential: NativeCredential) -> str:
+    """Return the URI in the spelling of MySQL Shell."""
+    return uri("mysql", credential, {"ssl-mode": "VERIFY_IDENTITY", "ssl-ca": credential.authority_file})
+
+
+def _pymysql(credential: NativeCredential) -> str:
+    return uri("mysql+pymysql", credential, {"ssl_ca": credential.authority_file, "ssl_check_hostname": "true"})
+
+
+def _connector(credential: NativeCredential) -> str:
+    """Return the URL for MariaDB Connector/J, which also speaks with MySQL."""
+    trust = {"sslMode": "verify-full"}
+    if credential.authority is not None:
+        trust["serverSslCert"] = str(credential.authority)
+    return jdbc("mariadb", credential, trust)
+
+
+def _django(credential: NativeCredential) -> str:
+    """Return the entry of DATABASES in settings.py: text in JSON's escapes is text in Python, too."""
+    settings = {
+        "ENGINE": "django.db.backends.mysql",
+        "NAME": credential.database,
+        "USER": credential.user,
+        "PASSWORD": credential.password.reveal(),
+        "HOST": credential.host,
+        "PORT": credential.port,
+        "OPTIONS": {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": credential.authority_file}},
+    }
+    return f"DATABASES = {json.dumps({'default': settings}, indent=4)}"
+
+
+def _env(credential: NativeCredential) -> str:
+    """Return lines for a shell, quoted for it. The client reads host, port and password."""
+    values = {
+        "MYSQL_HOST": credential.host,
+        "MYSQL_TCP_PORT": credential.port,
+        "MYSQL_USER": credential.user,
+        "MYSQL_PWD": credential.password.reveal(),
+        "MYSQL_DATABASE": credential.database,
+        "MYSQL_SSL_CA": credential.authority_file,
+    }
+    return "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in values.items())
+
+
+def _my_cnf(credential: NativeCredential) -> str:
+    """Return an option file, for --defaults-file or --defaults-extra-file."""
+    lines = [
+        "[client]",
+        f"host={_option(credential.host)}",
+        f"port={credential.port}",
+        "protocol=tcp",
+        f"user={_option(credential.user)}",
+        f"password={_option(credential.password.reveal())}",
+        f"ssl-ca={_option(credential.authority_file)}",
+        "loose-ssl-mode=VERIFY_IDENTITY",
+        "loose-ssl-verify-server-cert",
+    ]
+    if credential.database:
+        lines += ["[mysql]", f"database={_option(credential.database)}"]
+    return "\n".join(lines)
+
+
+def _option(value: str) -> str:
+    """In double quotes, where `#` begins no comment, and a backslash and a quote are escaped."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def mysql_words(folder: Path, database: str) -> list[str]:
+    """Return the arguments of the client for the socket in `folder`."""
+    words = [f"--socket={folder / _SOCKET}", "--protocol=socket", "--user=me", "--skip-password"]
+    words.append(f"--connect-timeout={_PATIENCE}")
+    return [*words, f"--database={database}"] if database else words
+
+
+CLIENT: Final = NativeClient(
+    names=("mysql", "mariadb"),
+    package="mariadb-client",
+    elsewhere="mysql-client",
+    shows_waiting=False,
+    line=mysql_line,
+    carried_line=carried_line,
+    socket=_SOCKET,
+    socket_arguments=mysql_words,
+    forms={
+        "uri": _shell,
+        "jdbc": _connector,
+        "sqlalchemy": _pymysql,
+        "django": _django,
+        "env": _env,
+        "my.cnf": _my_cnf,
+    },
+    dropped_variables=("MYSQL_PWD",),
+)

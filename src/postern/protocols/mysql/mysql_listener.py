@@ -1,0 +1,206 @@
+"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/fronts.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+from postern.domain.connection import Connection
+from postern.domain.permit import Permit
+from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.gateway.fronts import Client, Fronts, told
+from postern.gateway.live import LiveLinks
+from postern.gateway.opening import EndedEarly
+from postern.gateway.protocols import OpenWire, WireParts
+from postern.gateway.wanted import Wanted
+from postern.protocols.asking import TargetRefused
+from postern.protocols.base import Wire
+from postern.protocols.mysql.login import mysql_auth as auth
+from postern.protocols.mysql.login import mysql_login as login
+from postern.protocols.mysql.login.mysql_client_options import Chosen
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start, Target
+from postern.store.ports.common import Signals, Topic
+
+SUBTYPE = "mysql"
+
+# In front of a connection id, as a key that cancels: shorter than any that a PostgreSQL client can name.
+_MARK: Final = b"m"
+
+
+def wires(parts: WireParts) -> OpenWire:
+    """Return what makes a wire by what the client chose at its login."""
+    kills = Kills(parts.links, parts.signals)
+
+    def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        chosen = Chosen.read(start.parameters)
+        return MysqlWire(
+            max_message=parts.settings.max_statement,
+            capabilities=chosen.capabilities,
+            collation=chosen.collation,
+            user=chosen.user,
+            parameters=parameters,
+            local_files=parts.settings.mysql_local_files,
+            kill=kills.of(permit),
+        )
+
+    return open_wire
+
+
+class MysqlGate:
+    """`version` is what clients are greeted with, as they have not said yet where they want to go; `decoy_secret`
+    makes unknown user names look like wrong passwords."""
+
+    def __init__(self, fronts: Fronts, *, version: str, decoy_secret: bytes) -> None:
+        self._version = version
+        self._fronts = fronts
+        self._decoy_secret = decoy_secret
+        self._digests = auth.Digests()
+        self._exchange_key = functools.cache(auth.ExchangeKey)
+
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
+        """A client on the MySQL port: it logs in with a connection credential."""
+        thread, client = self._login(stream)
+        try:
+            startup = await client.greet(require_tls=require_tls)
+            since = self._fronts.engine.links.changes
+            grant = await self._fronts.find_grant(startup.user)
+            verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
+            await client.authenticate(verifier, self._digests, None if require_tls else self._exchange_key)
+        except PosternError as error:
+            self._turned_away(stream, client, error)
+            return None
+        return await self._fronts.by_credential(_Client(stream, client, thread, startup, since), grant)
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client on the MySQL port why it cannot log in, in place of the greeting. The listener has told the
+        log."""
+        self._fronts.engine.turned_away(error)
+        text, hint = told(stream, error, level=logging.DEBUG)
+        login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
+
+    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
+        """A client behind the tunnel, of whom no password is asked."""
+        thread, client = self._login(stream)
+        try:
+            startup = await client.greet(require_tls=False)
+            client.let_in()
+        except PosternError as error:
+            self._turned_away(stream, client, error)
+            return None
+        return await self._fronts.by_tunnel(_Client(stream, client, thread, startup, wanted.since, wanted), wanted)
+
+    def _login(self, stream: StreamHandshake) -> tuple[int, login.ClientLogin]:
+        thread = login.FIRST_OWN + secrets.randbelow(1 << 31)
+        return thread, login.ClientLogin(stream, thread, version=self._version)
+
+    def _turned_away(self, stream: StreamHandshake, client: login.ClientLogin, error: PosternError) -> None:
+        self._fronts.engine.turned_away(error)
+        _turn_away(stream, client, error)
+
+
+class _Client(Client):
+    def __init__(
+        self,
+        stream: StreamHandshake,
+        client: login.ClientLogin,
+        thread: int,
+        startup: login.Startup,
+        since: int,
+        wanted: Wanted | None = None,
+    ) -> None:
+        super().__init__(stream, since, _metadata(startup, stream.peer), wanted)
+        self._client = client
+        self._thread = thread
+        self._startup = startup
+
+    def tell(self, text: str, hint: str) -> None:
+        """Nothing: the protocol has no words for a client that is not in yet, and no answer but that it is."""
+
+    def check(self) -> None:
+        if self.stream.unread():
+            raise ProtocolViolation("the client sends requests before it was let in")
+
+    def fits(self, connection: Connection) -> None:
+        if connection.subtype != SUBTYPE:
+            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
+
+    def start(self, permit: Permit) -> Start:
+        one = self._startup
+        attributes = {b"program_name": f"postern {permit.principal.email}".encode(), **one.attributes}
+        return Start(one.database, Chosen(one.user, one.capabilities, one.collation, attributes).texts())
+
+    def welcome(self, target: Target) -> bytes:
+        status = target.parameters.get("status", "")
+        self._client.welcome(int(status) if status.isdecimal() else 0)
+        return _key(self._thread)
+
+    def turn_away(self, error: PosternError) -> None:
+        _turn_away(self.stream, self._client, error)
+
+
+def _metadata(startup: login.Startup, peer: str) -> Mapping[str, str]:
+    said = startup.attributes
+    name = said.get(b"program_name") or said.get(b"_client_name") or b""
+    found = {
+        "client_address": peer,
+        "client_tls": "yes" if startup.encrypted else "no",
+        "application_name": name.decode("utf-8", "replace"),
+        "database": startup.database or "",
+    }
+    # Unlike with other protocols, a NUL may be in them, which not every store takes.
+    return {name: value.replace("\0", "\ufffd") for name, value in found.items() if value}
+
+
+def _key(thread: int) -> bytes:
+    return _MARK + thread.to_bytes(4, "big")
+
+
+class Kills:
+    """KILL of connection ids that are the gateway's own: by the same principal alone, since ids can be guessed."""
+
+    def __init__(self, links: LiveLinks, signals: Signals) -> None:
+        self._links = links
+        self._signals = signals
+
+    def of(self, permit: Permit) -> Callable[[int, bool], None]:
+        """What the links of that permit may kill: (connection id, only what runs there). At once, and never before it
+        has returned: it is called by a link that is in the middle of something."""
+
+        def kill(thread: int, query: bool) -> None:
+            asyncio.get_running_loop().call_soon(self._kill, _key(thread), permit.principal.id, query)
+
+        return kill
+
+    def _kill(self, key: bytes, by: UUID, query: bool) -> None:
+        if not self._links.kill(key, by, query=query):
+            told = {"key": key.hex(), "by": str(by), "query": "yes" if query else ""}
+            self._links.cancelling(self._signals.publish(Topic.CANCEL, **told))
+
+
+# Number and SQLSTATE as MySQL's server has them for such things (Server Error Message Reference).
+_CODES: Final[Mapping[type[PosternError], tuple[int, str]]] = {
+    EndedEarly: (1317, "70100"),
+    Unauthenticated: (1045, "28000"),
+    Denied: (1045, "28000"),
+    Invalid: (1210, "HY000"),
+    TooMany: (1040, "08004"),
+    ProtocolViolation: (1043, "08S01"),
+    Unavailable: (1105, "08S01"),
+}
+
+
+def _turn_away(stream: StreamHandshake, client: login.ClientLogin, error: PosternError) -> None:
+    """Tells the client why, in its own protocol, and the log in one line."""
+    text, hint = told(stream, error)
+    number, state = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (1105, "HY000"))
+    if isinstance(error, TargetRefused) and not error.refuses_login:
+        said, _, own = error.code.partition("/")
+        number, state = int(own) if own.isdecimal() else number, said or state
+    client.turn_away(number, state, text, hint)

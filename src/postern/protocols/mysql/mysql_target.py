@@ -1,0 +1,73 @@
+"""MySQL and MariaDB targets: dialled, spoken TLS with, and logged in to, with the credentials that only the agent
+holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from postern.agent.dialling import address, connect, required, text, tls_context
+from postern.agent.policy import LocalPolicy
+from postern.agent.secrets import Resolved
+from postern.domain.secret import Secret
+from postern.domain.tracing import SpanKind, part
+from postern.protocols.mysql.login import mysql_login as login
+from postern.protocols.mysql.login.mysql_client_options import Chosen
+from postern.protocols.mysql.queries.mysql_query import Query
+from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import Order
+from postern.relay.target import Target
+
+PORT = 3306
+
+
+class MysqlTargets:
+    def __init__(self, policy: LocalPolicy) -> None:
+        self._policy = policy
+
+    async def dial(self, order: Order, secrets: Resolved) -> Target:
+        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        env = secrets.values
+        database = order.start.database or text(env, "DB") or None
+        stream, greeting = await self._login(order, env, Chosen.read(order.start.parameters), database)
+        told = {
+            "version": greeting.version,
+            "status": str(greeting.status),
+            "mariadb": "yes" if greeting.is_mariadb else "no",
+            "extended_metadata": "yes" if greeting.extended else "no",
+        }
+        return Target(stream, told, greeting.thread)
+
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+        """By a login of its own: the protocol knows no other way. `key` is none."""
+        stream, _ = await self._login(order, secrets.values, Chosen(), None)
+        try:
+            query = Query(f"kill query {process:d}")
+            stream.write(query.start())
+            while not query.finished:
+                query.feed(await stream.read(query.needs))
+        finally:
+            stream.close()
+
+    async def _login(
+        self, order: Order, env: Mapping[str, Secret], chosen: Chosen, database: str | None
+    ) -> tuple[StreamHandshake, login.TargetGreeting]:
+        host, port, sslmode = address(order.connection, env, port=PORT)
+        self._policy.check_target(host, port)
+        asked = login.TargetLogin(
+            required(order.connection, env, "USER").reveal(),
+            env.get("PASS", Secret("")),
+            database,
+            sslmode,
+            chosen.capabilities,
+            chosen.collation,
+            chosen.attributes,
+        )
+        stream = StreamHandshake(tls_context(sslmode, text(env, "SSLROOTCERT")), server_name=host)
+        try:
+            with part("target.connect", SpanKind.CLIENT):
+                await connect(stream, host, port)
+            with part("target.login", SpanKind.CLIENT):
+                return stream, await login.connect(stream, asked)
+        except BaseException:
+            stream.close()
+            raise

@@ -1,0 +1,1 @@
+"""What the gateway sends by itself: scripts of `exec`, and questions about the catalogue."""

@@ -1,0 +1,80 @@
+"""One statement with values, asked as a client of its own; sans-IO.
+
+A COM_QUERY with text results. A value is written as a hexadecimal literal with the name of its encoding, which holds
+nothing but digits: no quotes, no sql_mode and no encoding of the connection make more of it than a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postern.errors import ProtocolViolation
+from postern.protocols.asking import Row, TargetRefused
+from postern.protocols.framing import Intake
+from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, Ended, refused
+from postern.protocols.mysql.wire import mysql_messages as m
+
+MAX_PACKET = 16 << 20  # bytes; a row of a catalogue is far smaller
+
+
+class Query:
+    """`start()` for the target, then `feed` with what it sends, until `finished`.
+
+    `error` is the target's, None when all went well. The stream is ready for another query afterwards. Each `?` of the
+    statement is a value, so it has none in its texts.
+    """
+
+    def __init__(self, statement: str, values: Sequence[str | None] = ()) -> None:
+        self._statement = statement
+        self._values = values
+        self._intake = Intake()
+        self._answers = Answers()
+        self.finished = False
+        self.error: TargetRefused | None = None
+
+    @property
+    def needs(self) -> int:
+        """How many bytes `feed` takes next: the rest of a packet, or of its head."""
+        return self._intake.lacking or m.HEAD - self._intake.waiting
+
+    def start(self) -> bytes:
+        """Raises ProtocolViolation where there are more or fewer values than places for them."""
+        parts = self._statement.split("?")
+        if len(parts) != len(self._values) + 1:
+            raise ProtocolViolation(f"a question has {len(parts) - 1} places for {len(self._values)} values")
+        text = parts[0] + "".join(literal(value) + part for value, part in zip(self._values, parts[1:], strict=True))
+        return m.query(text.encode())
+
+    def feed(self, data: bytes) -> list[Row]:
+        """The rows that are complete now. Raises ProtocolViolation."""
+        intake = self._intake
+        intake.feed(data)
+        rows: list[Row] = []
+        while not self.finished and len(intake.buf) - intake.pos >= m.HEAD:
+            buf, pos = intake.buf, intake.pos
+            size = int.from_bytes(buf[pos : pos + 3], "little")
+            if size == m.MAX_PAYLOAD:
+                raise ProtocolViolation("the target sent a packet of 16 MiB for a query of its catalogue")
+            if len(buf) - pos < m.HEAD + size:
+                intake.wait(m.HEAD + size)
+                break
+            intake.pos = pos + m.HEAD + size
+            self._take(buf[pos + m.HEAD : pos + m.HEAD + size], rows)
+        return rows
+
+    def _take(self, payload: bytes, rows: list[Row]) -> None:
+        if not payload or (payload[0] == m.LOCAL_INFILE and self._answers.begins):
+            raise ProtocolViolation("the target answered a query of its catalogue with something else than rows")
+        found = self._answers.take(payload)
+        if isinstance(found, Cells):
+            rows.append(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
+        elif isinstance(found, m.Failed):
+            self.error = refused(found)
+            self.finished = True
+        elif isinstance(found, Ended):
+            self.finished = not found.more
+
+
+def literal(value: str | None) -> str:
+    """A value as a statement has it."""
+    return "null" if value is None else f"_utf8mb4 x'{value.encode().hex()}'"

@@ -1,0 +1,40 @@
+"""Runs one script as a client of its own: what `exec` sends, and how it knows the end. Sans-IO."""
+
+from __future__ import annotations
+
+from postern.protocols.mysql.recorded.mysql_reading import Answers, Ended
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Messages
+from postern.protocols.mysql.wire import mysql_messages as m
+
+
+class Script:
+    """One COM_QUERY with all its statements; the first error ends it. What was shown is in the recording."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._messages = Messages()
+        self._answers = Answers()
+        self.failed = False
+        self.finished = False
+        self.leaves = False  # it says goodbye
+
+    def exit_code(self) -> int:
+        """0 when it ran to its end without an error, else 1."""
+        return int(self.failed or not self.finished)
+
+    def start(self) -> bytes:
+        return m.query(self._text.encode())
+
+    def feed(self, data: bytes) -> bytes:
+        """What the gateway shows; answers what the client sends next."""
+        for message in self._messages.feed(data):
+            if message.payload is None:
+                self._answers.passed()
+                continue
+            found = self._answers.take(message.payload)
+            if isinstance(found, m.Failed):
+                self.failed = True
+            elif not isinstance(found, Ended) or found.more:
+                continue
+            self.finished = True
+        return m.QUIT if self.finished else b""

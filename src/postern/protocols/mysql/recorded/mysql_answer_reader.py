@@ -1,0 +1,34 @@
+"""Recorded bytes as what rules about answers look at: the texts of each, and how many rows it has."""
+
+from __future__ import annotations
+
+from postern.domain.trial import Answered
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Said
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.protocols.mysql.wire import mysql_messages as m
+
+
+class MysqlAnswers:
+    """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+
+    def feed(self, data: bytes) -> list[Answered]:
+        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        return [answer for found in self._reading.feed(data) if (answer := _answer(found)) is not None]
+
+
+def _answer(found: Found | Left) -> Answered | None:
+    if isinstance(found, Cells):
+        return Answered(tuple(cell for cell in found.cells if cell is not None), rows=1)
+    if isinstance(found, m.Failed):
+        return Answered((found.text.encode(),), ends=True)
+    if isinstance(found, Ended):
+        info = found.done.info if found.done is not None else b""
+        return Answered((info,) if info else (), ends=True)
+    if isinstance(found, Said):
+        return Answered((found.text,), ends=True)
+    if isinstance(found, Left):
+        return Answered((), lost=f"a row of {found.size} bytes")
+    return None

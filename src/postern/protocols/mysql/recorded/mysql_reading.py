@@ -1,0 +1,230 @@
+"""Answers as whoever reads all of a stream needs them: the gateway's own questions, scripts, and recordings. Not for
+the wire.
+
+    begins ── OK, ERR ─────────────────────────────▶ begins
+           ── a statement is prepared ─▶ parameters, EOF, columns, EOF ─▶ begins
+           ── number of columns ─▶ columns, EOF ─▶ rows, EOF or ERR ─▶ begins
+           ── number of columns ─▶ columns, EOF (a cursor is open) ─▶ begins ── rows, EOF (fetched) ─▶ begins
+           ── anything else ──────────────────────▶ begins
+
+What was asked is not known here. So what an answer is must be told from itself: an OK packet and a statement that was
+prepared both begin with a zero, as does each row of a prepared statement; lengths that come out exactly decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from postern.errors import ProtocolViolation
+from postern.protocols.asking import TargetRefused
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_values import binary_texts
+
+MAX_COLUMNS = 4096  # MySQL's own limit, and MariaDB's
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A result begins."""
+
+    fields: tuple[m.Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A row; each cell as the database writes it as text, None for NULL."""
+
+    cells: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An answer, or the part of one that ends with this statement: `done` is None behind rows, of which there were
+    `rows`. `more`: another statement's follows."""
+
+    more: bool
+    done: m.Done | None = None
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text that is no result, as COM_STATISTICS answers."""
+
+    text: bytes
+
+
+Found = Head | Cells | Ended | Said | m.Failed
+
+
+class _State(Enum):
+    BEGINS = "begins"
+    PREPARED = "prepared"
+    COLUMNS = "columns"
+    ROWS = "rows"
+
+
+class Answers:
+    """`take` each payload in turn. A payload that was too long to be kept is `passed` over."""
+
+    def __init__(self) -> None:
+        self._state = _State.BEGINS
+        self._left = 0  # definitions to come, then an EOF
+        self._groups: list[int] = []  # of what was prepared: how many definitions each
+        self._fields: tuple[m.Field, ...] = ()
+        self._found: list[m.Field] = []
+        self._rows = 0
+        self._binary: bool | None = None
+        self._cursor = False
+
+    @property
+    def begins(self) -> bool:
+        """Whether the next payload is the first of an answer."""
+        return self._state is _State.BEGINS
+
+    def passed(self) -> None:
+        """A row, mostly: nothing else is long."""
+        if self._state is _State.ROWS:
+            self._rows += 1
+
+    def take(self, payload: bytes) -> Found | None:
+        """None where nothing is to be told yet. Raises ProtocolViolation."""
+        if not payload:
+            return None
+        if payload[0] == m.ERR and self._state is not _State.COLUMNS:
+            self._state = _State.BEGINS
+            return m.parse_err(payload)
+        if self._state is _State.BEGINS:
+            return self._first(payload)
+        if self._state is _State.ROWS:
+            return self._row(payload)
+        return self._definition(payload)
+
+    def _first(self, payload: bytes) -> Found | None:
+        first = payload[0]
+        if first == m.OK:
+            if self._cursor and self._exact(payload) is not None:
+                return self._rows_begin(payload)
+            if _is_prepared(payload):
+                self._prepared(payload)
+                return None
+            done = m.parse_ok(payload)
+            done = replace(done, info=_unpacked(done.info))
+            return Ended(bool(done.status & m.MORE_RESULTS), done)
+        if m.is_eof(first, len(payload)):
+            status, _ = m.parse_eof(payload)
+            return Ended(bool(status & m.MORE_RESULTS))
+        if first in (m.LOCAL_INFILE, m.EOF):  # the contents of a file are asked for; another proof is
+            return None
+        try:
+            width, end = m.read_lenenc(payload, 0, len(payload))
+        except ProtocolViolation:
+            return Said(payload)
+        if end != len(payload):
+            return Said(payload) if payload.isascii() and payload[:4] != b"\x03def" else None
+        if not 0 < width <= MAX_COLUMNS:
+            raise ProtocolViolation(f"an answer says that it has {width} columns")
+        self._state, self._left, self._found, self._groups = _State.COLUMNS, int(width), [], []
+        return None
+
+    def _prepared(self, payload: bytes) -> None:
+        columns, parameters = int(m.uint16(payload, 5)), int(m.uint16(payload, 7))
+        self._groups = [count for count in (parameters, columns) if count]
+        if self._groups:
+            self._state, self._left = _State.PREPARED, self._groups.pop(0)
+
+    def _definition(self, payload: bytes) -> Found | None:
+        if self._left:
+            self._left -= 1
+            if self._state is _State.COLUMNS:
+                self._found.append(m.parse_field(payload))
+            return None
+        status, _ = m.parse_eof(payload)
+        if self._state is _State.PREPARED:
+            self._left = self._groups.pop(0) if self._groups else 0
+            self._state = _State.PREPARED if self._left else _State.BEGINS
+            return None
+        self._fields, self._binary, self._rows = tuple(self._found), None, 0
+        self._cursor = bool(status & m.CURSOR_EXISTS)
+        self._state = _State.BEGINS if self._cursor else _State.ROWS
+        return Head(self._fields)
+
+    def _rows_begin(self, payload: bytes) -> Found | None:
+        self._state, self._rows, self._binary = _State.ROWS, 0, True
+        return self._row(payload)
+
+    def _row(self, payload: bytes) -> Found | None:
+        if m.is_eof(payload[0], len(payload)):
+            self._state = _State.BEGINS
+            status, _ = m.parse_eof(payload)
+            return Ended(bool(status & m.MORE_RESULTS), rows=self._rows)
+        self._rows += 1
+        if self._binary is None:
+            self._binary = self._is_binary(payload)
+        if self._binary:
+            cells = self._exact(payload)
+            if cells is None:
+                raise ProtocolViolation("a row has another length than its cells")
+            return Cells(cells)
+        return Cells(m.parse_text_row(payload, len(self._fields)))
+
+    def _is_binary(self, payload: bytes) -> bool:
+        """By the first row of a result. A text row may begin with a zero as well, where its first cell is empty."""
+        if payload[0] != m.OK:
+            return False
+        try:
+            m.parse_text_row(payload, len(self._fields))
+        except ProtocolViolation:
+            return True
+        return False
+
+    def cells_of_a_part(self, payload: bytes) -> tuple[bytes | None, ...]:
+        """Of a text row that is cut off, as far as it came; of anything else nothing."""
+        if self._state is not _State.ROWS or self._binary or not payload:
+            return ()
+        cells: list[bytes | None] = []
+        pos = 0
+        while pos < len(payload) and len(cells) < len(self._fields):
+            if payload[pos] == m.LOCAL_INFILE:
+                cells.append(None)
+                pos += 1
+                continue
+            try:
+                size, start = m.read_lenenc(payload, pos, len(payload))
+            except ProtocolViolation:
+                break
+            pos = int(start) + int(size)  # not as i64: the sum may need more than 63 bits
+            cells.append(payload[int(start) : pos])
+        return tuple(cells)
+
+    def _exact(self, payload: bytes) -> tuple[bytes | None, ...] | None:
+        """The cells of a row of a prepared statement, as text; None where it is none."""
+        try:
+            return binary_texts(payload, self._fields)
+        except ProtocolViolation:
+            return None
+
+
+def _unpacked(info: bytes) -> bytes:
+    """The manual says that the text of an OK packet goes on to its end; servers put its length in front."""
+    try:
+        text, end = m.read_text(info, 0, len(info))
+    except ProtocolViolation:
+        return info
+    return text if end == len(info) else info
+
+
+def _is_prepared(payload: bytes) -> bool:
+    """Statement id, columns, parameters, a zero, warnings: 12 bytes. An OK packet of that length has two numbers that
+    together take seven bytes, or five bytes of text, of which there are none."""
+    if len(payload) != 12 or payload[9]:
+        return False
+    lengths = {0xFC: 3, 0xFD: 4}
+    first = lengths.get(payload[1], 1)
+    return first + lengths.get(payload[1 + first], 1) != 7
+
+
+def refused(failed: m.Failed) -> TargetRefused:
+    """An ERR packet to the gateway itself, as what it raises: its code is SQLSTATE and number, as in 42000/1049."""
+    return TargetRefused(failed.text, f"{failed.state}/{failed.code}")

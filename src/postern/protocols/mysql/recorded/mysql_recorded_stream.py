@@ -1,0 +1,80 @@
+"""Payloads of a recorded stream, and what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from postern.protocols.mysql.recorded.mysql_reading import Answers, Found
+from postern.protocols.mysql.wire import mysql_messages as m
+
+
+class Message(NamedTuple):
+    """`payload` is None for one of several packets, which is not gathered; `size` is of all of it."""
+
+    size: int
+    payload: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A payload of `size` bytes that is left out."""
+
+    size: int
+
+
+class Messages:
+    """`feed` takes the stream cut anywhere."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._long = 0  # bytes of a payload of several packets, so far
+
+    def feed(self, data: bytes) -> list[Message]:
+        """What is complete now."""
+        buffer = self._buffer
+        buffer += data
+        found: list[Message] = []
+        pos = 0
+        while len(buffer) - pos >= m.HEAD:
+            size = int.from_bytes(buffer[pos : pos + 3], "little")
+            if len(buffer) - pos < m.HEAD + size:
+                break
+            payload = bytes(buffer[pos + m.HEAD : pos + m.HEAD + size])
+            pos += m.HEAD + size
+            if size == m.MAX_PAYLOAD:
+                self._long += size
+            elif self._long:
+                found.append(Message(self._long + size, None))
+                self._long = 0
+            else:
+                found.append(Message(size, payload))
+        del buffer[:pos]
+        return found
+
+    def rest(self) -> bytes:
+        """Of a payload that is not complete, as far as it came; empty where its head is not."""
+        return b"" if self._long else bytes(self._buffer[m.HEAD :])
+
+
+class Reading:
+    """Both: what a recorded stream tells."""
+
+    def __init__(self) -> None:
+        self._messages = Messages()
+        self._answers = Answers()
+
+    def feed(self, data: bytes) -> list[Found | Left]:
+        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        found: list[Found | Left] = []
+        for message in self._messages.feed(data):
+            if message.payload is None:
+                self._answers.passed()
+                found.append(Left(message.size))
+            elif (one := self._answers.take(message.payload)) is not None:
+                found.append(one)
+        return found
+
+    def rest(self) -> tuple[bytes | None, ...]:
+        """The cells of a row that is not complete, as far as they came."""
+        return self._answers.cells_of_a_part(self._messages.rest())

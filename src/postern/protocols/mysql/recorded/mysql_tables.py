@@ -1,0 +1,34 @@
+"""Recorded bytes as values: columns, rows, how statements ended, errors."""
+
+from __future__ import annotations
+
+from postern.domain.results import Columns, Finished, Problem, Result, Row
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Head
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.protocols.mysql.recorded.mysql_text_renderer import tag
+from postern.protocols.mysql.wire import mysql_messages as m
+
+
+class MysqlResults:
+    """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+
+    def feed(self, data: bytes) -> list[Result]:
+        """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
+        return [result for found in self._reading.feed(data) if (result := _result(found)) is not None]
+
+
+def _result(found: Found | Left) -> Result | None:
+    if isinstance(found, Cells):
+        return Row(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
+    if isinstance(found, Head):
+        return Columns(tuple(field.name for field in found.fields))
+    if isinstance(found, Ended):
+        return Finished(tag(found))
+    if isinstance(found, m.Failed):
+        return Problem("ERROR", found.text, code=found.state)
+    if isinstance(found, Left):
+        return Problem("NOTE", f"an answer of {found.size} bytes is left out", fails=False)
+    return None

@@ -1,0 +1,66 @@
+"""Recorded bytes as readable text: what the client saw, in the plain form of `mysql --batch`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import itemgetter
+
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Head, Said
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.protocols.mysql.wire import mysql_messages as m
+
+_ESCAPES = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\0", b"\\0"))
+
+
+class MysqlLens:
+    """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """Neighbours of one kind come as one piece. Raises ProtocolViolation for bytes that are no packets."""
+        pieces = map(_piece, self._reading.feed(data))
+        return [(kind, b"".join(text for _, text in same)) for kind, same in groupby(pieces, itemgetter(0))]
+
+    def rest(self) -> list[tuple[str, bytes]]:
+        """A row that was cut off, as far as it came."""
+        cells = self._reading.rest()
+        self._reading = Reading()
+        return [("o", _line(cells))] if cells else []
+
+
+def _piece(found: Found | Left) -> tuple[str, bytes]:
+    if isinstance(found, Cells):
+        return "o", _line(found.cells)
+    if isinstance(found, Head):
+        return "o", _line(tuple(field.name.encode() for field in found.fields))
+    if isinstance(found, m.Failed):
+        return "e", f"ERROR {found.code} ({found.state}): {found.text}\n".encode()
+    if isinstance(found, Left):
+        return "o", b"[a row of %d bytes]\n" % found.size
+    if isinstance(found, Said):
+        return "o", found.text + b"\n"
+    return "o", tag(found).encode() + b"\n"
+
+
+def tag(ended: Ended) -> str:
+    """How a statement ended, as the command line of MySQL says it."""
+    if ended.done is None:
+        return f"{ended.rows} row{'' if ended.rows == 1 else 's'} in set"
+    affected = ended.done.affected
+    said = f"Query OK, {affected} row{'' if affected == 1 else 's'} affected"
+    info = ended.done.info.decode("utf-8", "replace")
+    return f"{said}, {info}" if info else said
+
+
+def _line(cells: tuple[bytes | None, ...]) -> bytes:
+    return b"\t".join(b"NULL" if cell is None else _plain(cell) for cell in cells) + b"\n"
+
+
+def _plain(cell: bytes) -> bytes:
+    """One line, one field."""
+    if b"\t" in cell or b"\n" in cell or b"\\" in cell or b"\0" in cell:
+        for raw, escaped in _ESCAPES:
+            cell = cell.replace(raw, escaped)
+    return cell

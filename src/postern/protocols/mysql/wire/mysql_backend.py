@@ -1,0 +1,365 @@
+"""What the target answers: matched with the ledger, cut into pieces for inspection and recording.
+
+One pass over each read, from header to header. Packets that nobody wants stay part of one run of bytes; a run ends
+where a packet must be judged, replaced, swallowed or preceded by a refusal of ours. Rows that nobody wants are not even
+waited for. `phases` says what stands at the head.
+
+Sequence ids go on through all packets of an answer. Where the gateway has left packets out or put some in, those behind
+get other ids (`Ledger.shift`), and pass one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.protocols.base import Piece, Wants
+from postern.protocols.framing import Intake
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
+from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummary
+from postern.protocols.mysql.wire.mysql_response_queue import NAMES, QUERY, REFUSED, Ledger, Slot
+from postern.protocols.mysql.wire.mysql_result_state import ROWS, START, Answer
+from postern.protocols.mysql.wire.mysql_rows import DataRows, Layout, layout_of
+
+# Packets that are no rows: definitions, errors, names of files. Servers send a few hundred bytes.
+MAX_CONTROL: Final = 1 << 20
+# The client could not be told of an end within a payload that goes on in another packet.
+_ENDLESS: Final = 1 << 40
+_PHASES: Final = ("its start", "its columns", "its rows")
+
+
+class Backend(Answer):
+    """The target's half of the wire. `local_files`: clients may be asked for their files."""
+
+    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, local_files: bool) -> None:
+        super().__init__(ledger, wants, max_message, local_files)
+        self._intake = Intake()
+        self._passing: i64 = 0
+        self._goes_on = False  # the payload goes on in the packet behind that
+        self._swallowing = False  # the packet that is passing is not shown
+        self._need: i64 = 0
+        self._violation: ProtocolViolation | None = None
+        self._given: DataRows | None = None  # rows that are being judged: the client does not have them yet
+
+    @property
+    def position(self) -> str:
+        buf, at = self._intake.buf, int(self._intake.pos)
+        where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
+        slots = self.ledger.slots
+        if not slots:
+            return f"{where}at byte {self._intake.first + at}, owing no answer"
+        phase = _PHASES[int(self._phase)]
+        return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
+
+    def feed(self, data: bytes) -> None:
+        self._intake.feed(data)
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes that the client still lacks of the payload that is passing."""
+        if self._swallowing:
+            return 0
+        return _ENDLESS if self._goes_on else int(self._passing)
+
+    @property
+    def next_sequence(self) -> int:
+        """The number that the client expects next: of the answer that it waits for, or of what it asks next."""
+        if self._given is not None:
+            return self._given.sequence & 0xFF
+        if self._held_at >= 0 and not self.cutting:
+            return int(self._held_at)
+        is_head = True
+        for slot in self.ledger.slots:
+            told = slot.hidden or (is_head and self.cutting)  # the client waits for the answer behind that one
+            if not told:
+                if not is_head:
+                    return slot.first & 0xFF
+                return (self._next_of(slot) + self.ledger.shift) & 0xFF
+            is_head = False
+        return 1
+
+    def _next_of(self, head: Slot) -> int:
+        if not self._begun:
+            return head.first
+        return self.ledger.behind_file if self._any_number else int(self._sequence)
+
+    def poll(self) -> list[Piece]:
+        if self._violation is not None:
+            raise self._violation
+        self._given = None
+        pieces: list[Piece] = []
+        if self._judged is not None:
+            self._decided(self._judged, pieces)
+            self._judged = None
+        self._speak(pieces)
+        if self._intake.pos == len(self._intake.buf):
+            return pieces
+        try:
+            self._scan(pieces)
+        except ProtocolViolation as error:
+            # What stands in front of the offence was understood, and goes its way first.
+            if not pieces:
+                raise
+            self._violation = error
+        return pieces
+
+    def _decided(self, judged: ErrorText | ColumnHeading | StatementSummary, pieces: list[Piece]) -> None:
+        """What follows from an answer outside of rows once it was judged."""
+        if isinstance(judged, ErrorText):
+            pieces.append(judged.completed())
+        elif isinstance(judged, ColumnHeading):
+            self._as_text = judged.as_text
+            self._held_at = -1
+        pieces.extend(self._pieces)
+        self._pieces.clear()
+
+    def _speak(self, pieces: list[Piece]) -> None:
+        """Refusals whose turn has come, and what stands in front of the next answer."""
+        ledger = self.ledger
+        slots = ledger.slots
+        while slots and (slots[0].kind == REFUSED or slots[0].data):
+            slot = slots[0]
+            pieces.append(slot.data)
+            if slot.kind != REFUSED:
+                slot.data = b""
+                ledger.shift = slot.shift
+                return
+            ledger.over()
+
+    def _scan(self, pieces: list[Piece]) -> None:
+        """Cuts what is there, up to the first event that must be judged, which comes last."""
+        intake = self._intake
+        buf = intake.buf
+        end: i64 = len(buf)
+        pos: i64 = intake.pos
+        start: i64 = pos
+        slots = self.ledger.slots
+        self._need = 0
+        try:
+            while end > pos:
+                if self._passing:
+                    pos = self._pass(pos, end)
+                    if self._swallowing:
+                        start = pos
+                    continue
+                if end - pos < m.HEAD:
+                    break
+                if self._phase == START and slots and not self._goes_on:
+                    self._begin(slots[0])
+                if self._phase == ROWS or self._goes_on:
+                    if self._quiet:
+                        pos = self._skip(buf, pos, end)
+                        if self._passing or self._goes_on:
+                            continue
+                    elif self._goes_on or self._is_row(buf, pos, end):
+                        if self.wants.rows and not self.cutting and not self._goes_on:
+                            event, after = self._events(buf, pos, end)
+                            start = _flush(pieces, buf, start, pos, after)
+                            pos = after
+                            if event is not None:
+                                self._given = event
+                                pieces.append(event)
+                                return
+                            if not self.cutting:
+                                break
+                            pieces.extend(self._pieces)
+                            self._pieces.clear()
+                        else:
+                            start = self._open(pieces, buf, start, pos)
+                            pos += m.HEAD
+                        continue
+                    if end - pos == m.HEAD and m.uint24(buf, pos):
+                        break
+                    if end - pos < m.HEAD:
+                        break
+                size = m.uint24(buf, pos)
+                if size > MAX_CONTROL:
+                    raise ProtocolViolation(f"the target sent a packet of {size} bytes that is no row")
+                if end - pos < m.HEAD + size:
+                    self._need = m.HEAD + size
+                    break
+                after = pos + m.HEAD + size
+                shift = self.ledger.shift
+                self._defines = False
+                shown = self._understood(buf, pos, after)
+                if shown and self._defines and self.adds_metadata:
+                    start = _flush(pieces, buf, start, pos, after)
+                    number = int(buf[pos + 3]) + shift
+                    pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
+                elif not shown:
+                    start = _flush(pieces, buf, start, pos, after)
+                elif shift:
+                    start = _flush(pieces, buf, start, pos, pos + m.HEAD)
+                    pieces.append(_renumbered(buf, pos, shift))
+                pos = after
+                if self._judged is not None:
+                    start = _flush(pieces, buf, start, pos, pos)
+                    pieces.append(self._judged)
+                    return
+                if self._pieces or (slots and (slots[0].kind == REFUSED or slots[0].data)):
+                    start = _flush(pieces, buf, start, pos, pos)
+                    pieces.extend(self._pieces)
+                    self._pieces.clear()
+                    self._speak(pieces)
+        finally:
+            _flush(pieces, buf, start, pos, pos)
+            intake.pos = pos
+        if self._need:
+            intake.wait(self._need)
+
+    def _understood(self, buf: bytes, pos: i64, after: i64) -> bool:
+        """As `_control`. A packet that breaks the protocol is not shown, so its number stays the next one."""
+        sequence: i64 = self._sequence
+        any_number = self._any_number
+        try:
+            return self._control(buf, pos, after)
+        except ProtocolViolation:
+            self._sequence = sequence
+            self._any_number = any_number
+            raise
+
+    # Rows
+
+    @property
+    def _quiet(self) -> bool:
+        """Rows go by as they are."""
+        return not (self.wants.rows or self.cutting or self.ledger.shift or self._goes_on)
+
+    def _pass(self, pos: i64, end: i64) -> i64:
+        """The rest of a packet that is passing, or as much of it as is there."""
+        taken: i64 = min(self._passing, end - pos)
+        self._passing -= taken
+        return pos + taken
+
+    def _skip(self, buf: bytes, pos: i64, end: i64) -> i64:
+        """Rows, by nothing but their headers, up to what is none."""
+        sequence: i64 = self._sequence
+        seen: i64 = 0
+        while end - pos > m.HEAD:
+            size = m.uint24(buf, pos)
+            first: i64 = buf[pos + 4]
+            number: i64 = buf[pos + 3]
+            if not size or number != sequence & 0xFF or (first >= m.EOF and (first == m.ERR or size < 9)):
+                break
+            sequence += 1
+            seen += 1
+            pos += m.HEAD + size
+            if pos > end or size == m.MAX_PAYLOAD:
+                self._goes_on = size == m.MAX_PAYLOAD
+                if pos > end:
+                    self._passing = pos - end
+                    pos = end
+                break
+        self._sequence = sequence
+        self._seen += seen
+        self._swallowing = False
+        return pos
+
+    def _is_row(self, buf: bytes, pos: i64, end: i64) -> bool:
+        """Whether a row begins here, as far as one can see yet."""
+        if end - pos <= m.HEAD:
+            return False
+        first: i64 = buf[pos + m.HEAD]
+        size = m.uint24(buf, pos)
+        return size > 0 and (first < m.EOF or (first == m.EOF and size >= 9))
+
+    def _open(self, pieces: list[Piece], buf: bytes, start: i64, pos: i64) -> i64:
+        """The header of a packet that passes or is swallowed; answers where the run of shown bytes begins now."""
+        size = m.uint24(buf, pos)
+        self._count(buf[pos + 3])
+        if not self._goes_on:
+            self._seen += 1
+        self._goes_on = size == m.MAX_PAYLOAD
+        self._passing = size
+        self._swallowing = self.cutting
+        if self.cutting:
+            return _flush(pieces, buf, start, pos, pos + m.HEAD)
+        if self.ledger.shift:
+            start = _flush(pieces, buf, start, pos, pos + m.HEAD)
+            pieces.append(_renumbered(buf, pos, self.ledger.shift))
+        return start
+
+    def _events(self, buf: bytes, pos: i64, end: i64) -> tuple[DataRows | None, i64]:
+        """All complete rows from `pos` on. None: the first is not there yet, and `_need` says how much of it must be;
+        or it is too large, and an error has taken its place."""
+        slot = self.ledger.slots[0]
+        layout = self._layout_of(slot)
+        first = pos
+        number = (int(self._sequence) + self.ledger.shift) & 0xFF
+        count: i64 = 0
+        while end - pos > m.HEAD:
+            size = m.uint24(buf, pos)
+            begins: i64 = buf[pos + m.HEAD]
+            if not size or size == m.MAX_PAYLOAD or end - pos < m.HEAD + size:
+                break
+            if begins >= m.EOF and (begins == m.ERR or size < 9):
+                break
+            if self._any_number or buf[pos + 3] != (self._sequence + count) & 0xFF:
+                break
+            count += 1
+            pos += m.HEAD + size
+        if count:
+            self._sequence += count
+            self._seen += count
+            raw = buf[first:pos]
+            return DataRows(
+                slot.exchange, layout, raw, int(count), number, slot.began, whole=None, as_text=self._as_text
+            ), pos
+        whole = self._long_row(buf, pos, end)
+        if not whole:
+            return None, pos
+        if whole < 0:
+            self._withhold(
+                number,
+                f"a row is larger than the {self.max_message} bytes that can be inspected",
+                "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+            )
+            return None, pos
+        raw = buf[first : first + whole]
+        while pos < first + whole:
+            self._count(buf[pos + 3])
+            pos += m.HEAD + m.uint24(buf, pos)
+        (one,) = m.Packets(len(raw)).feed(raw)
+        self._seen += 1
+        packets = m.packets_of(len(one.payload))
+        return DataRows(
+            slot.exchange, layout, raw, packets, number, slot.began, whole=one.payload, as_text=self._as_text
+        ), pos
+
+    def _layout_of(self, slot: Slot) -> Layout:
+        if self._layout is None:
+            self._layout = layout_of(tuple(self._definitions), slot.kind != QUERY, self.ledger.codec)
+        return self._layout
+
+    def _long_row(self, buf: bytes, pos: i64, end: i64) -> i64:
+        """How long the row is with all its packets; 0: it is not there yet; -1: it is too large."""
+        whole: i64 = 0
+        while True:
+            if end - pos < whole + m.HEAD:
+                self._need = whole + m.HEAD
+                return 0
+            size = m.uint24(buf, pos + whole)
+            whole += m.HEAD + size
+            if whole > self.max_message:
+                return -1
+            if size != m.MAX_PAYLOAD:
+                break
+        if end - pos < whole:
+            self._need = whole
+            return 0
+        return whole
+
+
+def _renumbered(buf: bytes, pos: i64, shift: int) -> bytes:
+    """A header with the number that the client expects."""
+    return buf[pos : pos + 3] + ((buf[pos + 3] + shift) & 0xFF).to_bytes(1, "little")
+
+
+def _flush(pieces: list[Piece], buf: bytes, start: i64, stop: i64, resume: i64) -> i64:
+    """Ends a run of shown bytes at `stop`; the next one starts at `resume`."""
+    if stop > start:
+        pieces.append(buf[start:stop])
+    return resume

@@ -1,0 +1,489 @@
+"""What the client sends: commands, one by one, and files that the target asked for.
+
+                     ┌── no judgement needed ──▶ pass on, with a slot where there is an answer
+    (between) ── command whole? ── asks for something ──▶ request to judge
+        │            └── never possible here ──▶ request that is refused
+        ├── command larger than `max_message` ──▶ values stream where nobody looks at them, all else is refused
+        └── the target reads a file ──▶ its packets stream, up to an empty one
+
+A command is one payload, which may take several packets (`messages`). Its first packet has the sequence id 0; anything
+else than that ends the link, as servers do it too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import RUN, Operation, Phase
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Wants
+from postern.protocols.framing import Intake
+from postern.protocols.mysql.login import mysql_greetings as g
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_bind_values import brought, parameters, with_types
+from postern.protocols.mysql.wire.mysql_charsets import may_speak, sets_unread
+from postern.protocols.mysql.wire.mysql_commands import FIRST_OWN, KILL, NEVER, PLAIN, REPLICATION, Command, quoted
+from postern.protocols.mysql.wire.mysql_response_queue import (
+    EXECUTE,
+    FETCH,
+    FIELDS,
+    PREPARE,
+    QUERY,
+    SIMPLE,
+    Ledger,
+    Slot,
+    Statement,
+)
+from postern.protocols.texts import text_of
+
+# The head of an oversized command: enough for its numbers, and kept as evidence when it is refused.
+HEAD: Final = 64 * 1024
+
+_CURSORS: Final = 0x07  # flags of an EXECUTE that ask for one
+
+
+class Frontend:
+    """The client's half of the wire. `poll` yields bytes to pass on, or a command to judge."""
+
+    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, user: str) -> None:
+        self.ledger = ledger
+        self.wants = wants
+        self.max_message = max_message
+        self.user = user
+        self.terminated = False
+        self._intake = Intake()
+        self._at: i64 = 0  # where the packet begins in the intake that is read
+        self._passing: i64 = 0  # bytes of a packet that are still to come, and streams
+        self._dropping: i64 = 0  # the same of one that nobody gets
+        self._goes_on = False  # the payload goes on in the packet behind that
+        self._drops_on = False
+        self._file_goes_on = False
+        self._sequence: i64 = 0  # of the next packet of that payload
+        self._streaming: Slot | None = None  # of an EXECUTE whose values stream
+        self._refusing: Command | None = None  # one that is dropped, and is refused once it is
+
+    @property
+    def midway(self) -> bool:
+        """Whether a command has been passed on in part."""
+        return self._passing > 0 or self._goes_on
+
+    @property
+    def position(self) -> str:
+        buf, at = self._intake.buf, int(self._at)
+        where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
+        if len(buf) - at > m.HEAD and not (self._goes_on or self._drops_on or self.ledger.file_wanted):
+            where = f"command {buf[at + m.HEAD]:#04x} in {where}"
+        return f"{where}at byte {self._intake.first + at}"
+
+    def feed(self, data: bytes) -> None:
+        self._intake.feed(data)
+
+    def poll(self) -> bytes | Command | None:
+        intake = self._intake
+        while True:
+            buf = intake.buf
+            pos: i64 = intake.pos
+            available: i64 = len(buf) - pos
+            if self._passing or self._dropping:
+                if not available:
+                    return None
+                data = self._stream()
+                if data:
+                    return data
+                continue
+            if self._refusing is not None and not self._drops_on:
+                # Its error has the number behind all of its packets.
+                command, self._refusing = self._refusing, None
+                command.slot.first = int(self._sequence)
+                return command
+            if self.terminated:
+                intake.pos = len(buf)
+                return None
+            if available < m.HEAD:
+                return None
+            self._at = pos
+            size = m.uint24(buf, pos)
+            sequence: i64 = buf[pos + 3]
+            if self._goes_on or self._drops_on:
+                self._follow(size, sequence)
+                continue
+            if self.ledger.file_wanted:
+                return self._of_file(size)
+            if sequence != 0 or size == 0:
+                raise ProtocolViolation(f"the client sent a packet of {size} bytes with number {sequence} as a command")
+            if available < m.HEAD + 1:
+                return None
+            whole = self._whole(buf, pos, available)
+            if whole < 0:
+                return None
+            if whole > self.max_message:
+                found = self._oversized(buf[pos + m.HEAD], size)
+            else:
+                if available < whole:
+                    intake.wait(whole)
+                    return None
+                intake.pos = pos + whole
+                found = self._command(buf[pos : pos + whole], size)
+            if found:
+                return found
+
+    def _whole(self, buf: bytes, pos: i64, available: i64) -> i64:
+        """How many bytes the command takes with all its packets, or more than may be held; -1: that is not known yet,
+        and waited for."""
+        whole: i64 = 0
+        number: i64 = 0
+        while True:
+            if available < whole + m.HEAD:
+                self._intake.wait(whole + m.HEAD)
+                return -1
+            size = m.uint24(buf, pos + whole)
+            sequence: i64 = buf[pos + whole + 3]
+            if sequence != number & 0xFF:
+                raise ProtocolViolation("the client sent the packets of a command out of order")
+            whole += m.HEAD + size
+            number += 1
+            if size != m.MAX_PAYLOAD or whole > self.max_message:
+                return whole
+
+    def _follow(self, size: i64, sequence: i64) -> None:
+        """The next packet of a payload that streams, or is dropped."""
+        if sequence != self._sequence & 0xFF:
+            raise ProtocolViolation("the client sent the packets of a command out of order")
+        self._sequence += 1
+        if self._streaming is not None:
+            self._streaming.first = int(self._sequence)
+        if self._goes_on:
+            self._passing = m.HEAD + size
+            self._goes_on = size == m.MAX_PAYLOAD
+        else:
+            self._dropping = m.HEAD + size
+            self._drops_on = size == m.MAX_PAYLOAD
+
+    def _stream(self) -> bytes:
+        """As much of a packet that streams as is there; nothing of one that is dropped."""
+        intake = self._intake
+        start: i64 = intake.pos
+        if self._dropping:
+            taken: i64 = min(self._dropping, len(intake.buf) - start)
+            self._dropping -= taken
+            intake.pos = start + taken
+            return b""
+        taken = min(self._passing, len(intake.buf) - start)
+        self._passing -= taken
+        intake.pos = start + taken
+        return intake.buf[start : start + taken]
+
+    def _of_file(self, size: i64) -> bytes:
+        """A packet of a file that the target reads; an empty one ends it."""
+        intake = self._intake
+        start: i64 = intake.pos
+        if not size and not self._file_goes_on:
+            self.ledger.file_wanted = False
+        self._file_goes_on = size == m.MAX_PAYLOAD
+        sequence: i64 = (intake.buf[start + 3] - self.ledger.shift) & 0xFF
+        self.ledger.behind_file = int(sequence) + 1
+        head = intake.buf[start : start + 3] + int(sequence).to_bytes(1, "little")
+        intake.pos = start + m.HEAD
+        self._passing = size
+        return head + self._stream() if size else head
+
+    def _oversized(self, code: int, size: i64) -> bytes | Command | None:
+        """A command that is too large to be held: its values stream where nobody looks at them."""
+        intake = self._intake
+        needed: i64 = min(m.HEAD + size, HEAD)
+        if len(intake.buf) - intake.pos < needed:
+            intake.wait(needed)
+            return None
+        head = intake.buf[intake.pos + m.HEAD : intake.pos + needed]
+        goes_on = size == m.MAX_PAYLOAD
+        self._sequence = 1
+        known = self._named(head) if code in (m.COM_STMT_EXECUTE, m.COM_STMT_SEND_LONG_DATA) else None
+        if known is not None and (code == m.COM_STMT_SEND_LONG_DATA or self._may_stream(known, head)):
+            known.truncated = True
+            self._passing = m.HEAD + size
+            self._goes_on = goes_on
+            self._streaming = None
+            if code == m.COM_STMT_EXECUTE:
+                self._streaming = self._execute_slot(known, head)
+                self._typed(known, self._streaming, brought(head, known))
+                self.ledger.owe(self._streaming)
+            return self._stream()
+        self._dropping = m.HEAD + size
+        self._drops_on = goes_on
+        self._streaming = None
+        if code == m.COM_STMT_SEND_LONG_DATA:
+            return None
+        command = Command(code, b"", Slot(QUERY, self.ledger.next_exchange()))
+        text = known.text if known is not None else text_of(head[1:], self.ledger.encoding)
+        self._asks(command, text, truncated=True)
+        command.dead = (m.ER_NET_PACKET_TOO_LARGE, "08S01")
+        command.forced = Refuse(
+            "size",
+            f"a command of more than {self.max_message} bytes is larger than what can be judged",
+            "Send less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+        )
+        self._refusing = command
+        return None
+
+    def _may_stream(self, statement: Statement, head: bytes) -> bool:
+        """Nobody looks at its values, and it tells their types or need not."""
+        tells = 3 * statement.count + 16 <= len(head)
+        return not self.wants.operations and tells and (statement.sure or bool(brought(head, statement)))
+
+    def _command(self, raw: bytes, size: i64) -> bytes | Command | None:
+        """A whole command: bytes to pass on, a request to judge, or nothing."""
+        payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.Packets(len(raw)).feed(raw)[0].payload
+        found = self._understood(raw, payload)
+        if size == m.MAX_PAYLOAD and isinstance(found, Command):
+            found.slot.first = m.packets_of(len(payload))
+        return found
+
+    def _understood(self, raw: bytes, payload: bytes) -> bytes | Command | None:
+        code = payload[0]
+        if code == m.COM_QUERY:
+            return self._query(raw, payload)
+        if code == m.COM_STMT_EXECUTE:
+            return self._execute(raw, payload)
+        if code == m.COM_STMT_PREPARE:
+            return self._prepare(raw, payload)
+        if code in PLAIN:
+            if len(payload) > 3:
+                raise ProtocolViolation(f"the client sent a command {code:#04x} of {len(payload)} bytes")
+            self.ledger.owe(Slot(PLAIN[code]))
+            return raw
+        if m.COM_STMT_SEND_LONG_DATA <= code <= m.COM_STMT_RESET or code == m.COM_STMT_FETCH:
+            return self._of_statement(raw, payload)
+        return self._other(raw, payload)
+
+    def _query(self, raw: bytes, payload: bytes) -> Command:
+        text = text_of(payload[1:], self.ledger.encoding)
+        command = Command(m.COM_QUERY, raw, Slot(QUERY, self.ledger.next_exchange()))
+        self._asks(command, text)
+        found = KILL.fullmatch(text)
+        if found is not None:
+            command.owner = int(found[2]) if FIRST_OWN <= int(found[2]) < 1 << 32 else 0
+            command.stops_query = (found[1] or "").upper() == "QUERY"
+        if may_speak(payload):
+            command.forced = self._speaks(command.slot, text)
+        self.ledger.spoken.forget(text)
+        return command
+
+    def _speaks(self, slot: Slot, text: str) -> Refuse | None:
+        """A statement may change the character set in which the next ones are read; some may not be spoken here."""
+        unread = sets_unread(text)
+        if unread:
+            return Refuse(
+                "client encoding",
+                f"in the character set {unread} a text may mean something else than it seems, so it was refused",
+                "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character.",
+            )
+        spoken = self.ledger.spoken
+        slot.charset = spoken.set_by(text)
+        slot.several = ";" in text
+        slot.keeps = spoken.keeps(text)
+        return None
+
+    def _prepare(self, raw: bytes, payload: bytes) -> Command:
+        text = text_of(payload[1:], self.ledger.encoding)
+        statement = Statement(text)
+        statement.speaks = may_speak(payload)
+        command = Command(m.COM_STMT_PREPARE, raw, Slot(PREPARE, self.ledger.next_exchange(), statement))
+        self._asks(command, text, Phase.PREPARE)
+        if statement.speaks:
+            # It is not set before it runs.
+            command.forced = self._speaks(Slot(PREPARE), text)
+        return command
+
+    def _named(self, payload: bytes) -> Statement | None:
+        """The statement whose number a command begins with."""
+        if len(payload) < 5:
+            raise ProtocolViolation("a command names no prepared statement")
+        return self.ledger.statements.get(int(m.uint32(payload, 1)))
+
+    def _execute_slot(self, statement: Statement, payload: bytes) -> Slot:
+        slot = Slot(EXECUTE, self.ledger.next_exchange(), statement)
+        slot.cursor = len(payload) > 5 and bool(payload[5] & _CURSORS)
+        if statement.speaks:
+            self._speaks(slot, statement.text)
+        if self.ledger.spoken.kept:
+            self.ledger.spoken.forget(statement.text)
+        statement.began = slot.exchange
+        return slot
+
+    def _execute(self, raw: bytes, payload: bytes) -> Command:
+        statement = self._named(payload)
+        if statement is None:
+            return self._unknown(raw, payload)
+        slot = self._execute_slot(statement, payload)
+        types = brought(payload, statement)
+        self._typed(statement, slot, types)
+        values = parameters(payload, statement, bool(types))
+        if statement.count and not types and not statement.sure:
+            raw = m.packet(0, with_types(payload, statement))
+            if m.packets_of(len(payload)) != m.packets_of(len(raw) - m.HEAD):
+                raise ProtocolViolation("a prepared statement was given values of 16 MiB without types")
+        command = Command(m.COM_STMT_EXECUTE, raw, slot)
+        self._asks(command, statement.text, RUN, values or (), statement.types, statement.truncated)
+        if values is None:
+            command.forced = Refuse(
+                "protocol",
+                "a value is of a type that servers do not read alike, so it was refused",
+                "Send it as a number, as text, or as bytes.",
+            )
+        return command
+
+    def _typed(self, statement: Statement, slot: Slot, types: tuple[int, ...]) -> None:
+        """The types that an EXECUTE brings stand for those behind it, too, as the client means it. The target may not
+        have them: it was refused, or could not read it for what was sent ahead (MariaDB: a value that is too long, or
+        of no parameter). Until that is sure, whatever is judged by types goes with them."""
+        if types and not (statement.sure and types == statement.types):
+            statement.types = types
+            statement.sure = False
+        slot.types = statement.types
+
+    def _unknown(self, raw: bytes, payload: bytes) -> Command:
+        number = m.uint32(payload, 1)
+        command = Command(payload[0], b"", Slot(SIMPLE, self.ledger.next_exchange()))
+        self._asks(command, f"prepared statement {number}")
+        command.dead = (m.ER_UNKNOWN_STATEMENT, "HY000")
+        command.forced = Refuse(
+            "protocol",
+            f"there is no prepared statement with the number {number}",
+            "Prepare it first, and wait for the answer.",
+        )
+        return command
+
+    def _of_statement(self, raw: bytes, payload: bytes) -> bytes | Command | None:
+        """Commands about a prepared statement that ask for nothing new."""
+        code = payload[0]
+        statement = self._named(payload)
+        if statement is None:
+            # Those of them that have no answer are ignored by servers as well.
+            return None if code in (m.COM_STMT_CLOSE, m.COM_STMT_SEND_LONG_DATA) else self._unknown(raw, payload)
+        ledger = self.ledger
+        if code == m.COM_STMT_SEND_LONG_DATA:
+            self._long_data(statement, payload)
+        elif code == m.COM_STMT_CLOSE:
+            ledger.forget(statement.id)
+        elif code == m.COM_STMT_RESET:
+            ledger.forget_long(statement)
+            ledger.owe(Slot(SIMPLE))
+        else:
+            slot = Slot(FETCH, ledger.next_exchange(), statement)
+            slot.began = statement.began or slot.exchange
+            ledger.owe(slot)
+        return raw
+
+    def _long_data(self, statement: Statement, payload: bytes) -> None:
+        """A part of a value. What goes beyond the bound is not kept: whoever looks at values is told."""
+        if len(payload) < 7:
+            raise ProtocolViolation("long data names no parameter")
+        place = int(m.uint16(payload, 5))
+        if place >= statement.count:
+            return
+        kept = self.ledger.ahead(statement, place, self.max_message)
+        if kept is None or self.ledger.held + len(payload) > self.max_message:
+            statement.truncated = True
+        elif self.wants.operations:
+            kept += payload[7:]
+            self.ledger.held += len(payload) - 7
+
+    def _other(self, raw: bytes, payload: bytes) -> bytes | Command | None:
+        code = payload[0]
+        ledger = self.ledger
+        if code == m.COM_QUIT:
+            self.terminated = True
+            return raw
+        command = Command(code, raw, Slot(SIMPLE, ledger.next_exchange()))
+        if code == m.COM_INIT_DB:
+            self._asks(command, f"USE {quoted(text_of(payload[1:], ledger.encoding))}")
+        elif code == m.COM_FIELD_LIST:
+            command.slot.kind = FIELDS
+            table = payload[1:].split(b"\0")[0]
+            self._asks(command, f"SHOW COLUMNS FROM {quoted(text_of(table, ledger.encoding))}")
+        elif code == m.COM_PROCESS_INFO:
+            command.slot.kind = QUERY
+            self._asks(command, "SHOW FULL PROCESSLIST")
+        elif code == m.COM_PROCESS_KILL and len(payload) == 5:
+            thread = int(m.uint32(payload, 1))
+            command.owner = thread if thread >= FIRST_OWN else 0
+            self._asks(command, f"KILL {thread}")
+        elif code == m.COM_RESET_CONNECTION and len(payload) == 1:
+            return self._reset(raw)
+        elif code == m.COM_CHANGE_USER:
+            return self._change_user(command, payload)
+        else:
+            self._never(command, code)
+        return command
+
+    def _reset(self, raw: bytes) -> bytes:
+        slot = Slot(SIMPLE)
+        slot.resets = True
+        self.ledger.owe(slot)
+        # From here on a number may be that of another statement.
+        self.ledger.forget_statements()
+        return raw
+
+    def _change_user(self, command: Command, payload: bytes) -> Command:
+        """The same user again, which poolers ask for to have a fresh session: so it becomes a reset, and a change of
+        the database. The password was checked when this client came."""
+        end = len(payload)
+        user, pos = m.read_cstring(payload, 1, end)
+        if pos >= end:
+            raise ProtocolViolation("a change of user is shorter than it says")
+        size: i64 = payload[pos]
+        proof = size > 1
+        database, pos = m.read_cstring(payload, pos + 1 + size, end)
+        # In front of the plug-in's name stands the collation, which a reset leaves as it was at login.
+        plugin = payload[pos + 2 :].split(b"\0")[0]
+        name = text_of(database, "utf-8")
+        self._asks(command, f"USE {quoted(name)}" if name else "RESET CONNECTION")
+        if user.decode("utf-8", "surrogateescape") != self.user:
+            command.dead = (m.ER_ACCESS_DENIED, "28000")
+            command.forced = Refuse(
+                "protocol",
+                "another user cannot be taken on a connection of Postern",
+                "Connect anew with the credential of that user.",
+            )
+        if proof and plugin == b"caching_sha2_password":
+            command.slot.data = g.auth_more(1, b"\x03")
+            command.slot.shift = 1
+        reset = m.command(m.COM_RESET_CONNECTION)
+        command.raw = reset + m.command(m.COM_INIT_DB, database) if name else reset
+        return command
+
+    def _never(self, command: Command, code: int) -> None:
+        text = NEVER.get(code, f"command {code:#04x} is not possible through Postern")
+        if code in REPLICATION:
+            text = "replication is not possible through Postern"
+        self._asks(command, f"command {code:#04x}")
+        command.dead = (m.ER_UNKNOWN_COMMAND, "08S01")
+        command.forced = Refuse("protocol", text)
+
+    def _asks(
+        self,
+        command: Command,
+        text: str,
+        phase: Phase = RUN,
+        values: tuple[bytes | None, ...] = (),
+        types: tuple[int, ...] = (),
+        truncated: bool = False,
+    ) -> None:
+        ledger = self.ledger
+        command.operations.append(
+            Operation(
+                command.slot.exchange,
+                text,
+                phase,
+                values,
+                truncated,
+                ledger.unread,
+                behind=bool(ledger.slots),
+                unsure=(),
+                types=types,
+                encoding=ledger.encoding,
+            )
+        )

@@ -1,0 +1,377 @@
+"""Where the answer at the head stands, and what its packets mean that are no rows.
+
+QUERY EXECUTE   START ─ OK, ERR ──────────────────────────▶ done      done: with MORE_RESULTS back to START
+                  │ └── request for a file ─▶ START (once the client has sent it, or at once where it may not)
+                  └── count ─▶ COLUMNS ─ EOF ─▶ ROWS ─ EOF, ERR ─▶ done
+                                        └─ EOF, and a cursor is open ─▶ done
+FETCH           ROWS
+FIELDS          COLUMNS ─ EOF ─▶ done
+PREPARE         START ─ OK ─▶ COLUMNS (parameters) ─ EOF ─▶ COLUMNS ─ EOF ─▶ done
+SIMPLE          START ─ OK, EOF, ERR ─▶ done
+STATISTICS      START ─ any ─▶ done
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import MAX_ROWS, Completed
+from postern.protocols.base import Piece, Reply, Wants
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_charsets import UNKNOWN
+from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
+from postern.protocols.mysql.wire.mysql_output import (
+    OF_EOF,
+    OF_OK,
+    OF_PREPARE,
+    ErrorText,
+    StatementSummary,
+    reports_something,
+)
+from postern.protocols.mysql.wire.mysql_response_queue import (
+    FETCH,
+    FIELDS,
+    PREPARE,
+    QUERY,
+    SIMPLE,
+    STATISTICS,
+    Ledger,
+    Slot,
+)
+from postern.protocols.mysql.wire.mysql_rows import Layout, layout_of
+
+START: Final = 0
+COLUMNS: Final = 1
+ROWS: Final = 2
+
+MAX_COLUMNS: Final = 65_536
+MAX_DEFINITIONS: Final = 16 << 20  # bytes of one result's; servers have up to 4,096 columns
+_UNTIL_EOF: Final = -1  # how many definitions there are is told by their end
+
+
+class Answer:
+    """The state of the answer at the head. `local_files`: clients may be asked for their files."""
+
+    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, local_files: bool) -> None:
+        self.ledger = ledger
+        self.wants = wants
+        self.max_message = max_message
+        self.local_files = local_files
+        self.fatal = False  # the target has told the client an error outside of any answer
+        self.cutting = False  # the rest of this answer is swallowed
+        self.lets_end = False  # … and ends by itself soon
+        self._phase: i64 = START
+        self._begun = False  # a packet of the answer at the head has come
+        self._sequence: i64 = 1  # of the next packet of the target
+        self._left: i64 = 0  # column definitions that are still to come
+        self._definitions: list[bytes] = []
+        self._defined: i64 = 0  # their bytes
+        self._layout: Layout | None = None  # of these
+        self._later: i64 = 0  # PREPARE: definitions of columns behind those of parameters
+        self._describes_result = False  # PREPARE: those of parameters have come
+        self._seen: i64 = 0  # rows of this answer
+        self._affected = 0  # … and what its statements have changed
+        self._any_number = False  # the client's own packets stand in front of the next one
+        self._tag = ""
+        self._pieces: list[Piece] = []
+        self.adds_metadata = False  # clients read extended metadata, and the target sends none
+        self._defines = False  # the packet that was understood last is a column definition
+        # What is judged now. What is reported of an error is what the client was shown.
+        self._judged: ErrorText | ColumnHeading | StatementSummary | None = None
+        self._holds = False  # column definitions are held back until the last has come
+        self._held_head = b""  # … and what tells how many there are
+        self._held_at: i64 = -1  # the number of the first packet that is held back; the client has not got it
+        self._as_text: frozenset[int] = frozenset()  # the columns of this result that the client has as texts
+        self._reports: i64 = 0  # what the packet that was understood last may report: see `StatementSummary`
+
+    def _count(self, number: int) -> None:
+        """Each packet of an answer has the number behind that of the last one."""
+        if self._any_number:
+            self._any_number = False
+            self._sequence = number
+        if number != self._sequence & 0xFF:
+            raise ProtocolViolation(f"the target sent a packet with number {number} out of its turn")
+        self._sequence += 1
+
+    def _begin(self, head: Slot) -> None:
+        """What the answer at the head begins with."""
+        if not self._begun:
+            self._begun = True
+            self._sequence = head.first
+        if head.kind == FETCH and head.statement is not None:
+            self._phase = ROWS
+            self._definitions = list(head.statement.definitions)
+            self._as_text = head.statement.as_text
+            self._layout = None
+        elif head.kind == FIELDS:
+            self._phase = COLUMNS
+            self._left = _UNTIL_EOF
+
+    def _withhold(self, number: int, text: str, hint: str) -> None:
+        """An error takes the place of what cannot be judged; the rest of the answer is swallowed."""
+        exchange = self.ledger.slots[0].exchange
+        self._pieces.append(m.err(number, m.ER_NET_PACKET_TOO_LARGE, "08S01", text, hint))
+        self._pieces.append(Completed(exchange, error_code="08S01", error=text))
+        self.cutting = True
+
+    def _control(self, buf: bytes, pos: i64, end: i64) -> bool:
+        """A packet that is no row. False when the client must not see it."""
+        slots = self.ledger.slots
+        number: i64 = buf[pos + 3]
+        pos += m.HEAD
+        if not slots:
+            self._unasked(buf, pos, end)
+            return True
+        self._count(number)
+        if pos == end:
+            raise ProtocolViolation("the target sent an empty packet")
+        head = slots[0]
+        exchange = head.exchange
+        first_number = number + self.ledger.shift
+        self._reports = 0
+        shown = self._take(head, buf, pos, end, number)
+        if shown and self._reports and self.wants.summaries and reports_something(buf[pos:end], int(self._reports)):
+            sequence = int(first_number) & 0xFF
+            self._judged = StatementSummary(exchange, buf[pos:end], int(self._reports), sequence, not self._begun)
+            return False
+        return shown
+
+    def _take(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
+        """A packet of the answer at the head. False when the client must not see it, or not yet."""
+        shown = not (self.cutting or head.hidden)
+        first: i64 = buf[pos]
+        if head.types and first != m.ERR and head.statement is not None and head.types is head.statement.types:
+            head.statement.sure = True
+        if first == m.ERR and not (self._phase == COLUMNS and self._left > 0):
+            return self._failed(head, buf[pos:end], number) and shown
+        if self._phase == ROWS:
+            self._reports = OF_EOF
+            self._ended(head, _eof_status(buf, pos, end))
+        elif self._phase == COLUMNS:
+            return self._column(head, buf, pos, end, number, shown)
+        elif head.kind == PREPARE:
+            self._reports = OF_PREPARE
+            self._prepared(head, buf, pos, end)
+        elif head.kind == STATISTICS:
+            self._done(head)
+        elif head.kind == SIMPLE:
+            return self._simple(head, buf, pos, end, number) and shown
+        elif first == m.OK:
+            self._affected += m.read_number(buf, pos + 1, end)[0]
+            self._reports = OF_OK
+            self._ended(head, m.ok_status(buf, pos, end))
+        elif first == m.LOCAL_INFILE:
+            return self._file(head, number) and shown
+        else:
+            self._results(buf, pos, end)
+            if shown and self.wants.headings:
+                self._hold(number, buf[pos:end])
+                return False
+        return shown
+
+    def _hold(self, number: i64, head: bytes) -> None:
+        """Hold back what describes the columns, from the packet of this number on."""
+        self._holds = True
+        self._held_head = head
+        self._held_at = (number + self.ledger.shift) & 0xFF
+
+    def _unasked(self, buf: bytes, pos: i64, end: i64) -> None:
+        """A server that ends a connection may say why."""
+        if self.fatal or end - pos < 3 or buf[pos] != m.ERR:
+            raise ProtocolViolation("the target answered what nobody asked")
+        self.fatal = True
+
+    def _failed(self, head: Slot, payload: bytes, number: i64) -> bool:
+        """An ERR packet, which ends the whole answer: of several statements, some have run."""
+        if len(payload) < 3:
+            raise ProtocolViolation("the target sent an error without a number")
+        ledger = self.ledger
+        if head.charset and head.charset != ledger.spoken.now and head.several:
+            ledger.speak(UNKNOWN)
+        text = ErrorText(head.exchange, payload, int(number + ledger.shift) & 0xFF, ledger.codec)
+        if head.hidden:
+            if len(ledger.slots) > 1:
+                ledger.slots[1].failed = payload
+        elif self.cutting:
+            # The client has been told another error; this one was not judged, so its text is not kept either.
+            self._pieces.append(Completed(head.exchange, error_code=text.completed().error_code))
+        elif self.wants.output:
+            self._judged = text
+        else:
+            self._pieces.append(text.completed())
+        self._over()
+        return not self.wants.output
+
+    def _simple(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
+        """False: another packet has taken its place."""
+        first: i64 = buf[pos]
+        if first == m.OK:
+            self._reports = OF_OK
+            self.ledger.status = m.ok_status(buf, pos, end)
+        elif first == m.EOF:
+            self._reports = OF_EOF
+            self.ledger.status = _eof_status(buf, pos, end)
+        else:
+            raise ProtocolViolation("the target did not say whether a command went well")
+        if head.failed and not head.hidden:
+            text = ErrorText(head.exchange, head.failed, int(number + self.ledger.shift) & 0xFF, self.ledger.codec)
+            self._pieces += [text.encode(), text.completed()]
+            self._over()
+            return False
+        self._done(head)
+        return True
+
+    def _results(self, buf: bytes, pos: i64, end: i64) -> None:
+        count, after = m.read_lenenc(buf, pos, end)
+        if after != end or not 0 < count <= MAX_COLUMNS:
+            raise ProtocolViolation("the target did not say how many columns a result has")
+        self._left = count
+        self._definitions = []
+        self._defined = 0
+        self._layout = None
+        self._phase = COLUMNS
+
+    def _prepared(self, head: Slot, buf: bytes, pos: i64, end: i64) -> None:
+        if end - pos < 12 or buf[pos] != m.OK or head.statement is None:
+            raise ProtocolViolation("the target did not say what it has prepared")
+        columns = m.uint16(buf, pos + 5)
+        head.statement.count = int(m.uint16(buf, pos + 7))
+        if not self.ledger.resets:  # else the target has forgotten it by then
+            self.ledger.remember(int(m.uint32(buf, pos + 1)), head.statement)
+        self._later = columns
+        self._left = head.statement.count
+        self._phase = COLUMNS
+        self._describes_result = False
+        self._defined = 0
+        if not self._left:
+            self._next_columns(head)
+
+    def _next_columns(self, head: Slot) -> None:
+        """Of what was prepared: columns are told behind parameters, where there are some."""
+        self._left, self._later = self._later, 0
+        self._describes_result = True
+        if not self._left:
+            self._tag = "PREPARE"
+            self._done(head)
+
+    def _column(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
+        """A column definition, or what ends them. False when the client must not see it, or not yet."""
+        self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
+        if self._left > 0:
+            self._left -= 1
+            if head.kind == PREPARE and not self._holds and self._describes_result and shown and self.wants.headings:
+                self._hold(number, b"")
+            if head.kind != PREPARE or self._holds:
+                self._defined += end - pos
+                if self._defined > MAX_DEFINITIONS:
+                    raise ProtocolViolation(f"the target describes its columns in more than {MAX_DEFINITIONS} bytes")
+                self._definitions.append(buf[pos:end])
+            if not self._holds:
+                return shown
+            if not self._left:
+                self._judged = self._heading(head)
+            return False
+        if self._defines:
+            return shown
+        self._reports = OF_EOF
+        status = _eof_status(buf, pos, end)
+        if head.kind == PREPARE:
+            self._next_columns(head)
+            return shown
+        self.ledger.status = status
+        if head.kind == FIELDS:
+            self._done(head)
+            return shown
+        if head.cursor and status & m.CURSOR_EXISTS and head.statement is not None:
+            self.ledger.describe(head.statement, tuple(self._definitions))
+            head.statement.as_text = self._as_text
+            self._ended(head, status)
+            return shown
+        self._phase = ROWS
+        return shown
+
+    def _heading(self, head: Slot) -> ColumnHeading:
+        """The description of a result, which is whole now."""
+        self._holds = False
+        prepared = head.statement.text if head.kind == PREPARE and head.statement is not None else ""
+        layout = layout_of(tuple(self._definitions), head.kind != QUERY, self.ledger.codec)
+        return ColumnHeading(
+            head.exchange,
+            layout,
+            self._held_head,
+            self._definitions.copy(),
+            int(self._held_at),
+            prepared,
+            may_fetch=head.cursor,
+            adds_metadata=self.adds_metadata,
+        )
+
+    def _file(self, head: Slot, number: i64) -> bool:
+        """The target asks for a file of the client. It gets an empty one where it may not have it."""
+        slots = self.ledger.slots
+        if len(slots) > 1 and self.ledger.owes_behind:
+            raise ProtocolViolation("the target wants a file, and would take for it what the client has sent behind")
+        if self.local_files and not self.cutting and not head.hidden:
+            self.ledger.file_wanted = True
+            self.ledger.behind_file = int(self._sequence)
+            self._any_number = True
+            return True
+        self._pieces.append(Reply(m.packet(int(number) + 1, b"")))
+        self._sequence += 1
+        self.lets_end = True
+        if not self.cutting:
+            text = "files of the client cannot be loaded over this connection"
+            hint = "Send the rows as statements, or ask an administrator to set POSTERN_MYSQL_LOCAL_FILES."
+            told = m.err(int(number + self.ledger.shift) & 0xFF, m.ER_LOCAL_REFUSED, m.LOCAL_STATE, text, hint)
+            self._pieces += [told, Completed(head.exchange, error_code=m.LOCAL_STATE, error=text)]
+            self.cutting = True
+        return False
+
+    def _ended(self, head: Slot, status: i64) -> None:
+        """The end of a result; others may follow."""
+        self.ledger.status = int(status)
+        if status & m.MORE_RESULTS and head.kind != FETCH:
+            self._phase = START
+            self._definitions = []
+            self._as_text = frozenset()
+            return
+        self._done(head)
+
+    def _done(self, head: Slot) -> None:
+        """The whole answer has come, and nothing went wrong."""
+        if head.exchange and not head.hidden and not self.lets_end:
+            rows = int(self._seen) if self._phase == ROWS or self._seen else min(self._affected, MAX_ROWS)
+            self._pieces.append(Completed(head.exchange, self._tag or "OK", rows))
+        ledger = self.ledger
+        if head.charset:
+            ledger.speak(head.charset)
+        if head.keeps and not ledger.owes_behind:  # which may have changed it already
+            ledger.spoken.keep(head.keeps)
+        if head.resets:
+            ledger.spoken.kept.clear()
+            ledger.speak(ledger.spoken.first)
+            ledger.forget_statements()
+        self._over()
+
+    def _over(self) -> None:
+        """The next answer begins."""
+        self.ledger.over()
+        self.ledger.shift = 0
+        self.cutting = self.lets_end = False
+        self._phase = START
+        self._begun = False
+        self._sequence = 1
+        self._seen = 0
+        self._affected = 0
+        self._tag = ""
+        self._definitions = []
+        self._as_text = frozenset()
+
+
+def _eof_status(buf: bytes, pos: i64, end: i64) -> i64:
+    if buf[pos] != m.EOF or end - pos != 5:
+        raise ProtocolViolation("the target sent something else than the end of a result")
+    return m.uint16(buf, pos + 3)

@@ -1,0 +1,423 @@
+"""A block of rows of one result, seen by column.
+
+A row of a query is a length-encoded string for each cell, or 0xFB for NULL. A row of a prepared statement is a zero
+byte, a bit for each column that says it is NULL (counted from the third bit on), and the values of the others as their
+types have them. Rows stay where they are in the read: only columns that are asked about are cut out, and only rows with
+a replaced cell are built again.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Change, Column, Fill, Kind, Rows
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_charsets import wide_codec
+from postern.protocols.mysql.wire.mysql_messages import Field, parse_field, read_lenenc, uint24
+from postern.protocols.mysql.wire.mysql_types import DATED, SIZED, kind_of, width_of
+from postern.protocols.mysql.wire.mysql_values import cell_change, fill_value, packed, plain, sized
+
+Cells = list[bytes | None]  # of one column, row by row; None is NULL
+
+_HIDDEN: Final = b"****"
+_TEXT: Final = Field("", m.VAR_STRING)
+
+
+class Layout:
+    """The columns of one result, decoded once."""
+
+    def __init__(self, fields: tuple[Field, ...], binary: bool) -> None:
+        self.fields: Final = fields
+        self.binary: Final = binary
+        self.columns: Final[tuple[Column, ...]] = tuple([_column(field) for field in fields])
+        self.widths: Final[list[int]] = [width_of(field.type) for field in fields]
+        self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
+        # Of numbers, which stand in a binary row as such
+        self.whole: Final = [binary and field.type == m.LONGLONG for field in fields]
+        # Of texts in UTF-16 and its like, which are searched as UTF-8
+        self.wide: Final = [wide_codec(field.collation) for field in fields]
+
+
+def _column(field: Field) -> Column:
+    origin = (field.database, field.org_table, field.org_name)
+    return Column(field.name, kind_of(field), origin=origin if any(origin) else None)
+
+
+_LARGEST: Final = 64 * 1024  # bytes of definitions that are remembered
+
+
+def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+    """Of the payloads of column definitions. Raises ProtocolViolation when they cannot be read."""
+    if sum([len(one) for one in definitions]) > _LARGEST:
+        return _read(definitions, binary, codec)
+    return _known(definitions, binary, codec)
+
+
+def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+    return Layout(tuple([parse_field(one, codec) for one in definitions]), binary)
+
+
+@lru_cache(maxsize=64)
+def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+    return _read(definitions, binary, codec)
+
+
+def walk_text(block: bytes, pos: i64, end: i64, starts: list[int], width: i64) -> None:
+    """Where each cell of a row begins and ends, by turns; a NULL begins and ends at -1."""
+    column: i64 = 0
+    while column < width:
+        if pos >= end:
+            raise ProtocolViolation("a row is shorter than its columns")
+        first: i64 = block[pos]
+        if first < 251:
+            pos += 1
+            size = first
+        elif first == 251:
+            starts.append(-1)
+            starts.append(-1)
+            pos += 1
+            column += 1
+            continue
+        else:
+            size, pos = read_lenenc(block, pos, end)
+        if end - pos < size:
+            raise ProtocolViolation("a row is shorter than its columns")
+        starts.append(pos)
+        pos += size
+        starts.append(pos)
+        column += 1
+    if pos != end:
+        raise ProtocolViolation("a row is longer than its columns")
+
+
+def walk_binary(block: bytes, pos: i64, end: i64, starts: list[int], widths: list[int]) -> None:
+    """The same of a row of a prepared statement; lengths in front of values are left out."""
+    count: i64 = len(widths)
+    nulls: i64 = pos + 1
+    if end - pos < 1 + (count + 9) // 8 or block[pos] != 0:
+        raise ProtocolViolation("a row is shorter than its columns")
+    pos = nulls + (count + 9) // 8
+    column: i64 = 0
+    while column < count:
+        bit: i64 = column + 2
+        mask: i64 = block[nulls + (bit >> 3)]
+        if (mask >> (bit & 7)) & 1:
+            starts.append(-1)
+            starts.append(-1)
+            column += 1
+            continue
+        size: i64 = widths[column]
+        if size == SIZED:
+            size, pos = read_lenenc(block, pos, end)
+        elif size == DATED:
+            if pos >= end:
+                raise ProtocolViolation("a row is shorter than its columns")
+            size = block[pos]
+            pos += 1
+        if end - pos < size:
+            raise ProtocolViolation("a row is shorter than its columns")
+        starts.append(pos)
+        pos += size
+        starts.append(pos)
+        column += 1
+    if pos != end:
+        raise ProtocolViolation("a row is longer than its columns")
+
+
+def cut_text(block: bytes, framed: bool, width: i64, wanted: list[bool]) -> list[Cells | None]:
+    """The cells of the wanted columns, None for the others. `framed`: each row has a packet's header in front; else the
+    block is one row. Raises ProtocolViolation when a row does not fit its own lengths."""
+    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
+    pos: i64 = 0
+    end: i64 = len(block)
+    after: i64 = end
+    while pos < end:
+        if framed:
+            after = pos + m.HEAD + uint24(block, pos)
+            pos += m.HEAD
+        column: i64 = 0
+        while column < width:
+            if pos >= after:
+                raise ProtocolViolation("a row is shorter than its columns")
+            cells = columns[column]
+            column += 1
+            size: i64 = block[pos]
+            if size < 251:
+                pos += 1
+            elif size == 251:
+                pos += 1
+                if cells is not None:
+                    cells.append(None)
+                continue
+            else:
+                size, pos = read_lenenc(block, pos, after)
+            if after - pos < size:
+                raise ProtocolViolation("a row is shorter than its columns")
+            if cells is not None:
+                cells.append(block[pos : pos + size])
+            pos += size
+        if pos != after:
+            raise ProtocolViolation("a row is longer than its columns")
+    return columns
+
+
+def cut_binary(block: bytes, framed: bool, widths: list[int], wanted: list[bool]) -> list[Cells | None]:
+    """The same of rows of a prepared statement; lengths in front of values are left out."""
+    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
+    pos: i64 = 0
+    end: i64 = len(block)
+    after: i64 = end
+    count: i64 = len(widths)
+    skipped: i64 = 1 + (count + 9) // 8
+    while pos < end:
+        if framed:
+            after = pos + m.HEAD + uint24(block, pos)
+            pos += m.HEAD
+        if after - pos < skipped or block[pos] != 0:
+            raise ProtocolViolation("a row is shorter than its columns")
+        nulls = pos + 1
+        pos += skipped
+        column: i64 = 0
+        while column < count:
+            cells = columns[column]
+            size: i64 = widths[column]
+            bit: i64 = column + 2
+            mask: i64 = block[nulls + (bit >> 3)]
+            column += 1
+            if (mask >> (bit & 7)) & 1:
+                if cells is not None:
+                    cells.append(None)
+                continue
+            if size == SIZED:
+                size, pos = read_lenenc(block, pos, after)
+            elif size == DATED:
+                if pos >= after:
+                    raise ProtocolViolation("a row is shorter than its columns")
+                size = block[pos]
+                pos += 1
+            if after - pos < size:
+                raise ProtocolViolation("a row is shorter than its columns")
+            if cells is not None:
+                cells.append(block[pos : pos + size])
+            pos += size
+        if pos != after:
+            raise ProtocolViolation("a row is longer than its columns")
+    return columns
+
+
+def _narrow(cell: bytes, codec: str) -> bytes:
+    return cell.decode(codec, "replace").encode("utf-8", "replace")
+
+
+class DataRows(Rows):
+    """Rows of one result within one read. `replace` must be given as many texts as `texts` gave.
+
+    `raw` is what the target sent, of `packets` packets, the first of which is number `sequence` to the client. `whole`
+    is the payload of one row that takes several; else each packet is a row. The client takes the columns `as_text` for
+    texts, whatever the target sends (see `headings`): their values are hidden, whether somebody changes them or not.
+    """
+
+    def __init__(
+        self,
+        exchange: int,
+        layout: Layout,
+        raw: bytes,
+        packets: int,
+        sequence: int,
+        began: int = 0,
+        *,
+        whole: bytes | None = None,
+        as_text: frozenset[int] = frozenset(),
+    ) -> None:
+        self.exchange = exchange
+        self._began = began or exchange
+        self.columns = layout.columns
+        self.count = packets if whole is None else 1
+        self.packets = packets
+        self.sequence = sequence
+        self._layout = layout
+        self._raw = raw
+        self._whole = whole
+        self._old: list[Cells | None] = []  # the columns that can be searched, as they came
+        self._new: list[Cells | None] = [None] * len(layout.columns)
+        self._replaced = False
+        self._wanted = layout.searched
+        self._as_text = as_text
+        for column in as_text:
+            self._new[column] = [_HIDDEN] * self.count
+
+    @property
+    def began(self) -> int:
+        return self._began
+
+    def expect(self, columns: list[bool]) -> None:
+        self._wanted = columns
+
+    def _cut(self, wanted: list[bool]) -> list[Cells | None]:
+        layout = self._layout
+        block = self._raw if self._whole is None else self._whole
+        if layout.binary:
+            return cut_binary(block, self._whole is None, layout.widths, wanted)
+        return cut_text(block, self._whole is None, len(layout.columns), wanted)
+
+    def _came(self, column: int) -> Cells:
+        """The cells as they came, without lengths."""
+        if not self._old:
+            self._old = self._cut(self._wanted)
+        found = self._old[column]
+        if found is None:  # of a type that is not searched, or not expected
+            found = self._cut([place == column for place in range(len(self.columns))])[column]
+            self._old[column] = found
+        return found or []
+
+    def _cells(self, column: int) -> Cells:
+        """The cells as they stand now."""
+        return self._new[column] or self._came(column)
+
+    def _is_unsigned(self, column: int) -> bool:
+        return bool(self._layout.fields[column].flags & m.UNSIGNED)
+
+    def texts(self, column: int) -> list[bytes]:
+        cells = [cell for cell in self._cells(column) if cell is not None]
+        wide = self._layout.wide[column]
+        if column in self._as_text:
+            return cells
+        if wide:
+            return [_narrow(cell, wide) for cell in cells]
+        if not self._layout.whole[column]:
+            return cells
+        unsigned = self._is_unsigned(column)
+        return [plain(m.LONGLONG, unsigned, cell) for cell in cells]
+
+    def replace(self, column: int, texts: list[bytes]) -> None:
+        old = self._cells(column)
+        if len(texts) != len(old) - old.count(None):
+            raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
+        whole, unsigned = self._layout.whole[column], self._is_unsigned(column)
+        wide = self._layout.wide[column]
+        if column in self._as_text:
+            whole, wide = False, ""
+        given = iter(texts)
+        new: Cells = []
+        for cell in old:
+            if cell is None:
+                new.append(None)
+            else:
+                text = next(given)
+                if wide:
+                    new.append(cell if text == _narrow(cell, wide) else text.decode("utf-8", "replace").encode(wide))
+                    continue
+                new.append(packed(m.LONGLONG, unsigned, text) if whole else text)
+        self._new[column] = new
+        self._replaced = True
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        layout = self._layout
+        if column in self._as_text:
+            return self._hide(column, by)
+        if isinstance(by, Fill):
+            return self._fill(column, fill_value(layout.fields[column], layout.binary, by))
+        each = cell_change(layout.fields[column], layout.binary, by)
+        known: dict[bytes, bytes | None] = {}
+        cells: Cells = []
+        count = size = 0
+        for cell in self._cells(column):
+            if cell is None:
+                cells.append(None)
+                continue
+            if cell in known:
+                new = known[cell]
+            else:
+                new = known[cell] = each(cell)
+            cells.append(new)
+            if new is None or new != cell:
+                count += 1
+                size += len(cell)
+        if count:
+            self._new[column] = cells
+            self._replaced = True
+        return count, size
+
+    def _hide(self, column: int, by: Change) -> tuple[int, int]:
+        """Hide a column that the client takes for a text. `Fill` may choose NULL; all others choose nothing here."""
+        old = self._came(column)
+        if isinstance(by, Fill):
+            self._new[column] = [fill_value(_TEXT, False, by)] * len(old)
+        return len(old), sum([len(cell) for cell in old if cell is not None])
+
+    def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
+        """Every cell becomes `value`, those that are NULL as well."""
+        old = self._cells(column)
+        changed = [cell for cell in old if cell != value]
+        if changed:
+            self._new[column] = [value] * len(old)
+            self._replaced = True
+        return len(changed), sum([len(cell) for cell in changed if cell is not None])
+
+    def encode(self) -> tuple[bytes, int]:
+        """The rows as they stand now, and of how many packets they are."""
+        renumbered = self._raw[3] != self.sequence or bool(self._as_text)
+        if not self._replaced and not renumbered:
+            return self._raw, self.packets
+        if self._whole is not None:
+            payload = self._rebuilt(0, self._whole, 0, len(self._whole))
+            return m.packet(self.sequence, payload), m.packets_of(len(payload))
+        changed = [column for column, new in enumerate(self._new) if new is not None]
+        raw = self._raw
+        out: list[bytes] = []
+        sequence = self.sequence
+        pos = copied = 0
+        for row in range(self.count):
+            after = pos + m.HEAD + int(uint24(raw, pos))
+            if renumbered or self._differs(row, changed):
+                out.append(raw[copied:pos])
+                payload = self._rebuilt(row, raw, pos + m.HEAD, after)
+                out.append(m.packet(sequence, payload))
+                packets = m.packets_of(len(payload))
+                renumbered = renumbered or packets != 1
+                sequence += packets
+                copied = after
+            else:
+                sequence += 1
+            pos = after
+        out.append(raw[copied:])
+        return b"".join(out), sequence - self.sequence
+
+    def _differs(self, row: int, columns: list[int]) -> bool:
+        for column in columns:
+            new, old = self._new[column], self._old[column]
+            if new is not None and old is not None and new[row] != old[row]:
+                return True
+        return False
+
+    def _rebuilt(self, row: int, block: bytes, pos: int, end: int) -> bytes:
+        layout = self._layout
+        width = len(layout.columns)
+        starts: list[int] = []
+        if layout.binary:
+            walk_binary(block, pos, end, starts, layout.widths)
+        else:
+            walk_text(block, pos, end, starts, width)
+        cells: Cells = []
+        for column in range(width):
+            new = self._new[column]
+            start = starts[2 * column]
+            if new is not None:
+                cells.append(new[row])
+            else:
+                cells.append(None if start < 0 else block[start : starts[2 * column + 1]])
+        if not layout.binary:
+            return b"".join([b"\xfb" if cell is None else m.lenenc_text(cell) for cell in cells])
+        nulls = bytearray((width + 9) // 8)
+        values: list[bytes] = []
+        for column, cell in enumerate(cells):
+            if cell is None:
+                nulls[(column + 2) // 8] |= 1 << (column + 2) % 8
+            else:
+                kind = m.VAR_STRING if column in self._as_text else layout.fields[column].type
+                values.append(sized(kind, cell))
+        return b"\0" + bytes(nulls) + b"".join(values)

@@ -1,0 +1,85 @@
+"""What a column holds, by its type, and how its values stand in the rows of prepared statements (binary protocol).
+
+MySQL source documentation, "Binary Protocol Resultset": fixed sizes for numbers, a length byte in front of dates and
+times, a length-encoded string for all else. In rows of plain queries every value is text with a length in front.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.interception.events import Kind, Scalar
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_messages import Field
+
+# How a value stands in a binary row: so many bytes, or one of these.
+DATED: Final = -1  # a byte with the length, then that
+SIZED: Final = -2  # a length-encoded string
+
+_FIXED: Final = {
+    m.TINY: 1,
+    m.SHORT: 2,
+    m.YEAR: 2,
+    m.LONG: 4,
+    m.INT24: 4,
+    m.FLOAT: 4,
+    m.LONGLONG: 8,
+    m.DOUBLE: 8,
+    m.NULL: 0,
+}
+_DATED: Final = frozenset({m.DATE, m.NEWDATE, m.TIME, m.DATETIME, m.TIMESTAMP})
+_OPAQUE: Final = frozenset({*_FIXED, *_DATED, m.BIT, m.GEOMETRY}) - {m.LONGLONG}
+
+_WHOLE: Final = {
+    m.TINY: Scalar.SMALLINT,
+    m.SHORT: Scalar.SMALLINT,
+    m.YEAR: Scalar.SMALLINT,
+    m.INT24: Scalar.INTEGER,
+    m.LONG: Scalar.INTEGER,
+    m.LONGLONG: Scalar.BIGINT,
+}
+# Without a sign a number may be too large for the signed kind of its size.
+_UNSIGNED: Final = {m.SHORT: Scalar.INTEGER, m.LONG: Scalar.BIGINT, m.LONGLONG: Scalar.DECIMAL}
+_OTHERS: Final = {
+    m.DECIMAL: Scalar.DECIMAL,
+    m.NEWDECIMAL: Scalar.DECIMAL,
+    m.FLOAT: Scalar.REAL,
+    m.DOUBLE: Scalar.DOUBLE,
+    m.DATE: Scalar.DATE,
+    m.NEWDATE: Scalar.DATE,
+    m.TIME: Scalar.TIME,
+    m.DATETIME: Scalar.TIMESTAMP,
+    m.TIMESTAMP: Scalar.TIMESTAMP,
+    m.BIT: Scalar.BITS,
+    m.JSON: Scalar.JSON,
+    m.GEOMETRY: Scalar.OTHER,
+    m.NULL: Scalar.OTHER,
+}
+
+
+def width_of(kind: int) -> int:
+    """How a value of that type stands in a binary row: see DATED and SIZED."""
+    fixed = _FIXED.get(kind)
+    if fixed is not None:
+        return fixed
+    return DATED if kind in _DATED else SIZED
+
+
+def kind_of(field: Field) -> Kind:
+    """A type that is not known is searched, which at worst finds nothing."""
+    if field.type in _OPAQUE:
+        return Kind.OPAQUE
+    if field.type in (m.LONGLONG, m.DECIMAL, m.NEWDECIMAL):
+        return Kind.NUMBER
+    return Kind.JSON if field.type == m.JSON else Kind.TEXT
+
+
+def scalar_of(field: Field) -> Scalar:
+    """What one value of the column is."""
+    found = _OTHERS.get(field.type)
+    if found is not None:
+        return found
+    if field.type in _WHOLE:
+        unsigned = _UNSIGNED.get(field.type) if field.flags & m.UNSIGNED else None
+        return unsigned or _WHOLE[field.type]
+    return Scalar.BYTES if field.collation == m.BINARY_CHARSET else Scalar.TEXT

@@ -1,0 +1,208 @@
+"""The steady state of a MySQL link: the client's half, the target's half, and refusals between them.
+
+A refusal is an ERR packet in its turn; the target hears nothing of what was refused, but for values that were sent
+ahead of an EXECUTE: those it is told to forget. The protocol has no message that may stand between two others, so a
+warning cannot be told to the client; it stands in the recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from postern.interception.events import Output, Rows
+from postern.interception.verdicts import Refuse, Warn
+from postern.protocols.base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
+from postern.protocols.mysql.login import mysql_greetings as g
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_backend import Backend
+from postern.protocols.mysql.wire.mysql_commands import Command
+from postern.protocols.mysql.wire.mysql_frontend import Frontend
+from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
+from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummary, refusal_packet
+from postern.protocols.mysql.wire.mysql_response_queue import EXECUTE, REFUSED, SIMPLE, Ledger, Slot
+from postern.protocols.mysql.wire.mysql_rows import DataRows
+
+Kill = Callable[[int, bool], None]
+
+
+def _nobody(thread: int, only_query: bool) -> None: ...
+
+
+class MysqlWire(Wire):
+    """Sizes in bytes. `capabilities`, `collation` and `user` are those of the client's login, `parameters` what the
+    target told at its own: `status` is a number. `local_files`: clients may be asked for their files (LOAD DATA LOCAL).
+
+    `kill` hears of connections of the gateway that are to be ended, or of which the running statement is to be: it is
+    called while the link is at work, so whatever touches links must wait until that is over.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_message: int = 32 << 20,
+        capabilities: int = g.OFFERED,
+        collation: int = g.UTF8MB4,
+        user: str = "",
+        parameters: Mapping[str, str] | None = None,
+        local_files: bool = False,
+        kill: Kill = _nobody,
+    ) -> None:
+        self.wants = Wants()
+        status = (parameters or {}).get("status", "")
+        self._ledger = Ledger(collation, int(status) if status.isdecimal() else m.AUTOCOMMIT)
+        self._frontend = Frontend(self._ledger, self.wants, max_message, user)
+        may_be_asked = local_files and bool(capabilities & g.LOCAL_FILES)
+        self._backend = Backend(self._ledger, self.wants, max_message, may_be_asked)
+        self._kill = kill
+        has_metadata = (parameters or {}).get("extended_metadata") == "yes"
+        self._backend.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
+
+    def feed_client(self, data: bytes) -> None:
+        self._frontend.feed(data)
+
+    def poll_client(self) -> bytes | Request | None:
+        return self._frontend.poll()
+
+    def feed_target(self, data: bytes) -> None:
+        self._backend.feed(data)
+
+    def poll_target(self) -> list[Piece]:
+        return self._backend.poll()
+
+    def admit(self, request: Request) -> bytes:
+        assert isinstance(request, Command)
+        ledger = self._ledger
+        if request.owner:
+            slot = Slot(REFUSED, request.slot.exchange)
+            slot.first = request.slot.first
+            slot.data = m.ok(slot.first, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
+            ledger.owe(slot)
+            self._kill(request.owner, request.stops_query)
+            return b""
+        if request.code == m.COM_CHANGE_USER:
+            self._reset(request)
+        elif request.code == m.COM_STMT_EXECUTE and request.slot.statement is not None:
+            ledger.forget_long(request.slot.statement)
+        ledger.owe(request.slot)
+        return request.raw
+
+    def _reset(self, request: Command) -> None:
+        """A change of user is a reset, and a change of the database where there is one: two commands, one answer."""
+        self._ledger.forget_statements()
+        if len(request.raw) > len(_RESET):
+            hidden = Slot(SIMPLE)
+            hidden.hidden = True
+            hidden.resets = True
+            self._ledger.owe(hidden)
+        else:
+            request.slot.resets = True
+
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        assert isinstance(request, Command)
+        ledger = self._ledger
+        slot = Slot(REFUSED, request.slot.exchange)
+        slot.first = request.slot.first
+        if request.dead is None or refusal is not request.forced:
+            slot.data = refusal_packet(request.slot.first, refusal)
+        else:
+            code, state = request.dead
+            slot.data = m.err(request.slot.first, code, state, refusal.message, refusal.hint)
+        ledger.owe(slot)
+        statement = request.slot.statement
+        if request.slot.kind != EXECUTE or statement is None or not (statement.long or statement.truncated):
+            return b""
+        ledger.forget_long(statement)
+        hidden = Slot(SIMPLE)
+        hidden.hidden = True
+        ledger.owe(hidden)
+        return m.command(m.COM_STMT_RESET, m.packed32(statement.id))
+
+    def notice(self, warning: Warn) -> bytes:
+        """Nothing: the protocol has no message for it, neither in front of an answer nor within."""
+        return b""
+
+    def tell(self, warning: Warn) -> None:
+        """See `notice`."""
+
+    @property
+    def answers_waiting(self) -> bool:
+        slots = self._ledger.slots
+        return bool(slots) and (slots[0].kind == REFUSED or bool(slots[0].data))
+
+    def render(self, event: Rows | Output) -> bytes:
+        if isinstance(event, DataRows):
+            data, packets = event.encode()
+            self._ledger.shift += packets - event.packets
+            return data
+        assert isinstance(event, ErrorText | ColumnHeading | StatementSummary)
+        return event.encode()
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        if isinstance(event, DataRows):
+            self._backend.cutting = True
+            return refusal_packet(event.sequence, refusal)
+        if isinstance(event, ColumnHeading):
+            self._backend.cutting = True
+            return refusal_packet(event.sequence, refusal)
+        assert isinstance(event, ErrorText | StatementSummary)
+        if isinstance(event, StatementSummary) and not event.is_last:
+            self._backend.cutting = True
+        event.become(refusal)
+        return event.encode()
+
+    @property
+    def swallows(self) -> bool:
+        backend = self._backend
+        return backend.cutting and not backend.lets_end and len(self._ledger.slots) == 1
+
+    @property
+    def standing(self) -> Standing:
+        ledger = self._ledger
+        return Standing(ledger.in_transaction, ledger.owes)
+
+    def position(self, side: Side) -> str:
+        return self._frontend.position if side is Side.CLIENT else self._backend.position
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._ledger.slots)
+
+    def client_finished(self) -> bytes:
+        if self._frontend.terminated:
+            return b""
+        self._frontend.terminated = True
+        # In the middle of a packet or a file, the goodbye would be read as a part of it.
+        return b"" if self._frontend.midway or self._ledger.file_wanted else m.QUIT
+
+    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+        """An error that answers what the client waits for, or what it says next.
+
+        A target that is gone is told by the end of the stream alone, as by a server that is: client libraries make 2013
+        (lost connection) of it, or 2006 (gone away), by which pools and programs know that they must connect again. No
+        server sends those two numbers.
+        """
+        if code == TARGET_GONE:
+            return b""
+        number, state = _FAREWELLS.get(code, (m.ER_UNKNOWN, "HY000"))
+        return m.err(self._backend.next_sequence, number, state, message, hint)
+
+    @property
+    def goodbye(self) -> bool:
+        return self._frontend.terminated
+
+    @property
+    def unfinished(self) -> int:
+        return self._backend.unfinished
+
+    @property
+    def needs_farewell(self) -> bool:
+        return not (self._frontend.terminated or self._backend.fatal)
+
+
+_RESET = m.command(m.COM_RESET_CONNECTION)
+# The SQLSTATE of a farewell, and what a server says in its place ("Server Error Message Reference"). Clients take the
+# first one for the end of the connection.
+_FAREWELLS = {
+    "57P01": (m.ER_CONNECTION_KILLED, "70100"),
+    "08P01": (m.ER_MALFORMED_PACKET, "08S01"),
+}

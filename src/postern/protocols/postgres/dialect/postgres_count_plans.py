@@ -1,0 +1,325 @@
+"""The query that counts the rows which an UPDATE, a DELETE or a MERGE would touch (decision 0046).
+
+Of an UPDATE and a DELETE these are the rows of its table that its condition holds for; with a FROM or a USING, those
+that have a partner there, each once. Of a MERGE: the rows that it would update, delete and insert. What a statement
+sets and returns is left out, so that it is not run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+from postgast import PgQueryError, deparse, pg_query_pb2
+
+from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
+from postern.inspection.sql.postgres.tree import Message, Unreadable, children, names, node, readings
+from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, named, uses
+
+MOST_CHARACTERS: Final = 10_000
+MOST_PARTS: Final = 20
+_ACTIONS: Final = {"UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE"}
+_CHANGES: Final = frozenset({*_ACTIONS, "InsertStmt"})
+_PLACES: Final = frozenset({"location", "rexpr_list_start", "rexpr_list_end", "list_start", "list_end"})
+_TRUE: Final[Message] = {"A_Const": {"boolval": {"boolval": True}}}
+_FALSE: Final[Message] = {"A_Const": {"boolval": {}}}
+_EVERYTHING: Final = "the whole statement"
+
+
+class PostgresCounter:
+    """`plans(text)`: how the parts of a text are counted that change rows. Takes milliseconds, in whatever thread."""
+
+    def plans(self, text: str) -> CountPlans:
+        if len(text) > MOST_CHARACTERS:
+            return _unknown(f"it is longer than {MOST_CHARACTERS:,} characters")
+        try:
+            ways = readings(text)
+            parts = [list(_parts(statement)) for statement in ways[0]]
+            stirs = [_stirs(statement) for statement in ways[0]]
+            more = any(_does_more(statement) for statement in ways[0])
+        except Unreadable as error:
+            return _unknown(str(error))
+        except RecursionError:
+            return _unknown("it is nested too deeply")
+        if not any(parts):
+            return CountPlans((), any(stirs), more)
+        if len(ways) > 1 and _placeless(ways[0]) != _placeless(ways[1]):
+            return _unknown("it holds a backslash, which servers read in two ways")
+        if sum(len(each) for each in parts) > MOST_PARTS:
+            return _unknown(f"it has more than {MOST_PARTS} parts that change rows")
+        plans = [
+            behind(_plan(*part)) if any(stirs[:place]) else _plan(*part)
+            for place, each in enumerate(parts)
+            for part in each
+        ]
+        return CountPlans(tuple(plans), any(stirs), more)
+
+
+def behind(plan: CountPlan) -> CountPlan:
+    """The same, behind what may change what it means."""
+    return _refused("what stands before it may change what it means", plan.action, plan.target)
+
+
+def _unknown(why: str) -> CountPlans:
+    return CountPlans((_refused(why),), True, True)
+
+
+def _stirs(statement: Message) -> bool:
+    """Whether it may change settings, names or who asks. What it does to rows is another thing."""
+    kind, message = node(statement)
+    if kind == "TransactionStmt":
+        return message.get("kind") not in ("TRANS_STMT_BEGIN", "TRANS_STMT_START")
+    if kind not in _CHANGES and kind not in ("SelectStmt", "VariableShowStmt"):
+        return True
+    return any(
+        (one == "FuncCall" and not is_calm(names(found.get("funcname"))))
+        or (one == "SelectStmt" and bool(found.get("intoClause")))
+        for one, found in _all(kind, message)
+    )
+
+
+def _does_more(statement: Message) -> bool:
+    kind, message = node(statement)
+    if kind in ("TransactionStmt", "VariableShowStmt", "VariableSetStmt"):
+        return False
+    if kind not in _ACTIONS and kind != "SelectStmt":
+        return True
+    return any(one == "InsertStmt" for one, _ in _all(kind, message)) or (kind == "SelectStmt" and _stirs(statement))
+
+
+def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
+    waiting = [(kind, message)]
+    while waiting:
+        kind, message = waiting.pop()
+        yield kind, message
+        waiting += [(one, child) for _, one, child in children(kind, message)]
+
+
+def _refused(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
+    return CountPlan(action or _EVERYTHING, target, why)
+
+
+Part = tuple[str, Message, Sequence[Message]]
+"""The kind, the message, and the queries of a WITH around it that it may name."""
+
+
+def _parts(statement: Message) -> Iterator[Part]:
+    """All that change rows, wherever they stand: alone, in a WITH, or within an EXPLAIN, a COPY and the like."""
+    waiting: list[Part] = [(*node(statement), ())]
+    while waiting:
+        kind, message, outside = waiting.pop(0)
+        if kind in _ACTIONS:
+            yield kind, message, outside
+        clause = message.get("withClause") if kind in _CHANGES or kind == "SelectStmt" else None
+        ctes = [one["CommonTableExpr"] for one in (clause or {}).get("ctes", ())]
+        for number, one in enumerate(ctes):
+            seen = ctes if clause and clause.get("recursive") else ctes[:number]
+            waiting.append((*node(one["ctequery"]), [*outside, *(other for other in seen if other is not one)]))
+        for field, child_kind, child in children(kind, message):
+            if field != "withClause":
+                waiting.append((child_kind, child, outside))
+
+
+def _plan(kind: str, message: Message, outside: Sequence[Message]) -> CountPlan:
+    action, target = _ACTIONS[kind], named(message["relation"])
+    try:
+        return _counted(kind, copy.deepcopy(message), copy.deepcopy(list(outside)), action, target)
+    except Uncountable as error:
+        return _refused(error.message, action, target)
+    except RecursionError:
+        return _refused("it is nested too deeply", action, target)
+
+
+def _counted(kind: str, message: Message, outside: list[Message], action: str, target: Named) -> CountPlan:
+    message = _with_outside(message, outside)
+    rows = _merged(message) if kind == "MergeStmt" else _chosen(kind, message)
+    relation = message["relation"]
+    found = uses(rows, relation)
+    numbers: dict[int, int] = {}
+    for one in found.parameters:
+        number = one.get("number", 0)
+        one["number"] = numbers.setdefault(number, len(numbers) + 1)
+    _without_changes(rows)
+    sets = frozenset(_set_columns(kind, message))
+    return CountPlan(
+        action,
+        target,
+        tables=tuple(dict.fromkeys(named(one) for one in found.tables)),
+        others=tuple({named(one) for one in found.tables if one is not relation or kind == "MergeStmt"}),
+        columns=None if found.is_whole else frozenset(found.columns),
+        fields=frozenset(found.fields),
+        functions=frozenset(found.functions),
+        operators=frozenset(found.operators),
+        types=frozenset(found.types),
+        collations=frozenset(found.collations),
+        writes=found.writes,
+        sets=sets,
+        values=tuple(numbers),
+        check=check_text,
+        query=partial(_text, rows, [(one, named(one)) for one in found.tables]),
+    )
+
+
+def _with_outside(message: Message, outside: Sequence[Message]) -> Message:
+    """With the queries around it in its own WITH."""
+    if not outside:
+        return message
+    own = message.get("withClause", {})
+    ctes = [*({"CommonTableExpr": one} for one in outside), *own.get("ctes", ())]
+    called = [one["CommonTableExpr"]["ctename"] for one in ctes]
+    if len(set(called)) < len(called):
+        raise Uncountable("two of its WITH have the same name")
+    return {**message, "withClause": {**own, "ctes": ctes}}
+
+
+def _without_changes(rows: Message) -> None:
+    """Nothing that is counted names those."""
+    clause = rows.get("withClause")
+    if clause is not None:
+        kept = [one for one in clause["ctes"] if "SelectStmt" in one["CommonTableExpr"]["ctequery"]]
+        rows["withClause"] = {**clause, "ctes": kept}
+        if not kept:
+            del rows["withClause"]
+
+
+def _set_columns(kind: str, message: Message) -> Iterator[str]:
+    lists = [message.get("targetList", [])]
+    if kind == "MergeStmt":
+        clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
+        lists = [one.get("targetList", []) for one in clauses if one.get("commandType") == "CMD_UPDATE"]
+    if kind != "DeleteStmt":
+        yield from (one["ResTarget"].get("name", "") for targets in lists for one in targets)
+
+
+def _select(fields: Message) -> Message:
+    return {"limitOption": "LIMIT_OPTION_DEFAULT", "op": "SETOP_NONE", **fields}
+
+
+def _value(value: Message) -> Message:
+    return {"ResTarget": {"val": value}}
+
+
+def _column(relation: Message, name: str) -> Message:
+    called = relation.get("alias", {}).get("aliasname") or relation["relname"]
+    return {"ColumnRef": {"fields": [{"String": {"sval": called}}, {"String": {"sval": name}}]}}
+
+
+def _chosen(kind: str, message: Message) -> Message:
+    """The rows of an UPDATE or a DELETE."""
+    relation = message["relation"]
+    where = message.get("whereClause")
+    if where is not None and "CurrentOfExpr" in where:
+        raise Uncountable("it is about the row at which a cursor stands")
+    others = message.get("fromClause" if kind == "UpdateStmt" else "usingClause", [])
+    fields: Message = {"targetList": [_value(_TRUE)], "fromClause": [{"RangeVar": relation}, *others]}
+    if others:  # a row counts once, however many partners it has
+        fields["targetList"] = [_value(_column(relation, name)) for name in ("tableoid", "ctid")]
+        fields["distinctClause"] = [{}]
+    if where is not None:
+        fields["whereClause"] = where
+    if "withClause" in message:
+        fields["withClause"] = message["withClause"]
+    return _select(fields)
+
+
+def _merged(message: Message) -> Message:
+    relation, source, condition = message["relation"], message["sourceRelation"], message["joinCondition"]
+    clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
+    found = {"IS_NOT_NULL": "MERGE_WHEN_MATCHED", "IS_NULL": "MERGE_WHEN_NOT_MATCHED_BY_TARGET"}
+    cases = [
+        {
+            "CaseWhen": {
+                "expr": {"NullTest": {"arg": _column(relation, "ctid"), "nulltesttype": test}},
+                "result": _acted(clauses, match),
+            }
+        }
+        for test, match in found.items()
+    ]
+    joined = {"jointype": "JOIN_LEFT", "larg": source, "rarg": {"RangeVar": relation}, "quals": condition}
+    rows = _select(
+        {
+            "targetList": [_value(_TRUE)],
+            "fromClause": [{"JoinExpr": joined}],
+            "whereClause": {"CaseExpr": {"args": cases, "defresult": _FALSE}},
+        }
+    )
+    if any(one.get("matchKind") == "MERGE_WHEN_NOT_MATCHED_BY_SOURCE" for one in clauses):
+        rows = _select({"op": "SETOP_UNION", "all": True, "larg": rows, "rarg": _unmatched(message, clauses)})
+    if "withClause" in message:
+        rows["withClause"] = message["withClause"]
+    return rows
+
+
+def _unmatched(message: Message, clauses: Sequence[Message]) -> Message:
+    """Rows of the table that nothing in the source matches."""
+    partner = _select(
+        {
+            "targetList": [_value(_TRUE)],
+            "fromClause": [copy.deepcopy(message["sourceRelation"])],
+            "whereClause": copy.deepcopy(message["joinCondition"]),
+        }
+    )
+    exists = {"SubLink": {"subLinkType": "EXISTS_SUBLINK", "subselect": {"SelectStmt": partner}}}
+    lonely = {"BoolExpr": {"boolop": "NOT_EXPR", "args": [exists]}}
+    acted = _acted(clauses, "MERGE_WHEN_NOT_MATCHED_BY_SOURCE")
+    return _select(
+        {
+            "targetList": [_value(_TRUE)],
+            "fromClause": [{"RangeVar": message["relation"]}],  # itself: it is a table whatever WITH names
+            "whereClause": {"BoolExpr": {"boolop": "AND_EXPR", "args": [lonely, acted]}},
+        }
+    )
+
+
+def _acted(clauses: Sequence[Message], match: str) -> Message:
+    """Whether anything is done with a row: the first clause whose condition holds says so."""
+    cases = [
+        {
+            "CaseWhen": {
+                "expr": one.get("condition", _TRUE),
+                "result": _FALSE if one.get("commandType") == "CMD_NOTHING" else _TRUE,
+            }
+        }
+        for one in clauses
+        if one.get("matchKind") == match
+    ]
+    return {"CaseExpr": {"args": cases, "defresult": _FALSE}} if cases else _FALSE
+
+
+def _text(rows: Message, tables: Sequence[tuple[Message, Named]], schemas: Mapping[Named, str]) -> str:
+    """Every table with its schema. Raises Uncountable where the text would not say what the tree does."""
+    for relation, name in tables:
+        relation["schemaname"] = schemas[name]
+    one_more = {"A_Const": {"ival": {"ival": MOST_ROWS + 1}}}
+    rows = {**rows, "limitCount": one_more, "limitOption": "LIMIT_OPTION_COUNT"}
+    count = {
+        "funcname": [{"String": {"sval": "pg_catalog"}}, {"String": {"sval": "count"}}],
+        "agg_star": True,
+        "funcformat": "COERCE_EXPLICIT_CALL",
+    }
+    inner = {"subquery": {"SelectStmt": rows}, "alias": {"aliasname": "counted"}}
+    whole = {
+        "SelectStmt": _select({"targetList": [_value({"FuncCall": count})], "fromClause": [{"RangeSubselect": inner}]})
+    }
+    try:
+        tree = json_format.ParseDict({"stmts": [{"stmt": whole}]}, pg_query_pb2.ParseResult())
+        text = deparse(tree)
+        (again, *more) = readings(text)[0]
+    except (PgQueryError, Unreadable, json_format.ParseError, DecodeError, ValueError) as error:
+        raise Uncountable(f"its query could not be written ({type(error).__name__})") from None
+    if more or _placeless(again) != _placeless(whole):
+        raise Uncountable("its query could not be written as it is meant")
+    return text
+
+
+def _placeless(value: object) -> object:
+    """The tree without where in its text things stand."""
+    if isinstance(value, dict):
+        return {name: _placeless(one) for name, one in value.items() if name not in _PLACES}
+    if isinstance(value, list):
+        return [_placeless(one) for one in value]
+    return value

@@ -1,0 +1,109 @@
+"""Client encodings, in front of all rules: what a rule reads must be what the server reads (decision 0038).
+
+PostgreSQL turns what a client sends into the encoding of the database before it looks at it. In SJIS, BIG5, GBK, UHC,
+JOHAB, GB18030 and SHIFT_JIS_2004 the second half of a character may be a byte of ASCII, a backslash or a letter, and
+every table of characters has versions. So where rules hold, a client speaks UTF-8, SQL_ASCII, or an encoding of one
+byte a character; what would set another one is refused, and what comes in another one as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from postern.domain.statement import Effect
+from postern.interception.events import RUN, Event, Operation
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+
+# A statement that sets the encoding by its own text holds one of these, in small letters; "u&" spells names in others.
+_SETS: Final = ("encoding", "names", "set_config", "pg_settings", "u&")
+# … and one that may lead back to another encoding, or run what sets one, one of these.
+_LEADS: Final = (*_SETS, "reset", "discard", "rollback", "abort", "do", "call", "execute")
+_SET_CONFIG: Final = "function call 2078"  # by the protocol's call of functions
+
+_RULE: Final = "client encoding"
+_HINT: Final = "Set client_encoding to UTF8 (PGCLIENTENCODING=UTF8), or to an encoding of one byte a character."
+_SETTING: Final = Refuse(
+    _RULE,
+    "this may set a client encoding in which the rules of this connection could be deceived, so it was refused",
+    _HINT,
+)
+_BEHIND: Final = Refuse(
+    _RULE,
+    "this holds characters other than ASCII and came before a statement was answered that may change the client "
+    "encoding, so that nobody could tell how the target reads it",
+    "Send it again once that statement is answered.",
+)
+
+_tickets = itertools.count(1)
+
+
+def _may_set(folded: str) -> bool:
+    return any(word in folded for word in _SETS) and ("set" in folded or "u&" in folded)
+
+
+class ClientEncodings:
+    """The interceptor, for PostgreSQL. It stands in front of the others."""
+
+    name = "client encodings"
+
+    def __init__(self, parser: PostgresParser) -> None:
+        self.wants: frozenset[type[Event]] = frozenset({Operation})
+        self.batch_need = BatchNeed.NONE
+        self._parser = parser
+        self._doubt = False  # something that was not answered yet may change the encoding
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if not isinstance(event, Operation):
+            return FORWARD
+        text = event.text
+        if not event.behind:
+            self._doubt = False
+        elif self._doubt and not text.isascii():
+            return _BEHIND
+        folded = text.lower()
+        if event.phase is RUN and not self._doubt:
+            self._doubt = any(word in folded for word in _LEADS)
+        if event.truncated:
+            return FORWARD  # whoever judges texts refuses it, and nobody else has a rule about it
+        if not event.unread and text != _SET_CONFIG and not _may_set(folded):
+            return FORWARD
+        work = Work(partial(_judge, self._parser, text, event.unread), partial(_verdict, event.unread))
+        if len(text) <= AT_ONCE:
+            if session.may_parse(len(text)):
+                return work()
+            work = later(work)
+        return Hold(f"encoding {next(_tickets)}", "this statement is being parsed", work=work)
+
+
+class _Judgement(Enum):
+    HARMLESS = 0
+    SETS = 1  # another encoding
+    UNREAD = 2  # it comes in an encoding that is not read
+
+
+def _judge(parser: PostgresParser, text: str, unread: str) -> _Judgement:
+    if text == _SET_CONFIG:
+        return _Judgement.SETS
+    judged = parser.judge(text)
+    if any(one.encodes for one in judged):
+        return _Judgement.SETS
+    only_sets = all(one.statement.tag in ("SET", "RESET") for one in judged)
+    is_way_back = text.isascii() and only_sets and all(one.statement.effects == {Effect.SESSION} for one in judged)
+    return _Judgement.UNREAD if unread and not is_way_back else _Judgement.HARMLESS
+
+
+def _verdict(unread: str, found: object) -> Verdict:
+    if found is _Judgement.HARMLESS:
+        return FORWARD
+    if found is _Judgement.SETS:
+        return _SETTING
+    return Refuse(
+        _RULE,
+        f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+        _HINT,
+    )

@@ -1,0 +1,134 @@
+"""EXECUTE, where it is known what was prepared: for one session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from postern.domain.statement import Effect, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.protocols.postgres.dialect.postgres_findings import untold
+from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+
+MOST: Final = 1_000  # texts that prepare something
+MOST_LENGTH: Final = 1024 * 1024  # … and their characters
+
+
+class PreparedStatements:
+    """A parser for the statements of one session, in the order in which they are sent.
+
+    `parse` as the port has it, but EXECUTE does what was prepared under its name. `passed` tells what has gone to the
+    target; only what has passed is known. Nothing is forgotten: a name may stand for each text that passed under it,
+    since it is the target that knows which of them were prepared, dropped (DEALLOCATE), or rolled back, and an EXECUTE
+    does all that any of them does. What the protocol prepares (Parse) has its names in the same place, and which is
+    not told: it may be behind each name that is known.
+    """
+
+    dialect = "postgres"
+
+    def __init__(self, parser: PostgresParser) -> None:
+        self._parser = parser
+        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._texts: dict[str, dict[str, None]] = {}  # by the name that they prepare
+        self._by_protocol: dict[str, None] = {}
+        self._count = 0
+        self._length = 0
+        self._is_lost = False
+
+    def missed(self) -> None:
+        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        self._is_lost = True
+        self._heard.clear()
+        self._texts.clear()
+        self._by_protocol.clear()
+
+    @property
+    def weight(self) -> int:
+        return self._length
+
+    def keeps(self, text: str) -> bool:
+        """Nothing but PREPARE gives a name a meaning."""
+        return False
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        self._look_into(schema)
+        found: list[Statement] = []
+        own: dict[str, list[Statement]] = {}  # prepared by the text itself, so far
+        before: dict[str, list[Statement]] = {}
+        for one in self._parser.judge(text, schema):
+            if one.prepares is not None:
+                own.setdefault(one.prepares, []).append(one.statement)
+            if one.executes is None or self._is_lost:
+                found.append(one.statement)
+            else:
+                if one.executes not in before:
+                    before[one.executes] = self._prepared(one.executes, schema)
+                prepared = before[one.executes] + own.get(one.executes, [])
+                found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
+        return tuple(found)
+
+    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+        """What prepares the names that this text executes, each once; of a text that `parse` had before."""
+        if self._is_lost or "execute" not in text.lower():
+            return []
+        names = dict.fromkeys(one.executes for one in self._parser.judge(text, schema) if one.executes is not None)
+        return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
+
+    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+        """Looked into by the next `parse`, which may be in another process."""
+        if self._is_lost or (by_protocol and text in self._by_protocol):
+            return
+        self._count += 1
+        self._length += len(text)
+        if self._count > MOST or self._length > MOST_LENGTH:
+            self.missed()
+        elif by_protocol:
+            self._by_protocol[text] = None
+        else:
+            self._heard.append(text)
+
+    def _look_into(self, schema: TargetSchema | None) -> None:
+        heard, self._heard = self._heard, []
+        for text in heard:
+            is_new = False
+            for one in self._parser.judge(text, schema):
+                if one.prepares is not None and text not in self._texts.setdefault(one.prepares, {}):
+                    self._texts[one.prepares][text] = None
+                    is_new = True
+            if not is_new:
+                self._count -= 1
+                self._length -= len(text)
+
+    def _prepared(self, name: str, schema: TargetSchema | None) -> list[Statement]:
+        """All that may be behind the name; nothing where nothing is known of it."""
+        found = [
+            one.statement
+            for text in self._texts.get(name, ())
+            for one in self._parser.judge(text, schema)
+            if one.prepares == name
+        ]
+        if self._by_protocol:
+            found += [one for text in self._by_protocol for one in self._parser.parse(text, schema)]
+        return found
+
+
+def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
+    # Within another statement, or with arguments of which nobody knows what they do, more than the name is unknown.
+    if execute.tag != "EXECUTE" or execute.reason != untold(name):
+        return execute
+    effects = execute.effects - {Effect.UNKNOWN}
+    objects, scans = execute.objects, execute.scans
+    for one in prepared:
+        scans |= one.scans
+        effects |= one.effects
+        objects |= one.objects
+    return replace(
+        prepared[0],
+        tag=execute.tag,
+        effects=effects,
+        objects=objects,
+        without_where=any(one.without_where for one in prepared),
+        scans=scans,
+        reason=next((one.reason for one in prepared if one.reason), ""),
+        untraced=next((one.untraced for one in prepared if one.untraced), execute.untraced),
+    )

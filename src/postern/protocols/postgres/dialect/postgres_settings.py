@@ -1,0 +1,43 @@
+"""What changing a setting of the session does, by SET or by set_config()."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.domain.statement import Effect
+from postern.protocols.postgres.dialect.postgres_findings import Findings
+from postern.protocols.postgres.dialect.postgres_names import OWN
+from postern.protocols.postgres.dialect.postgres_system_catalogue import SUPERUSER_SETTINGS
+
+_WHO_ONE_IS: Final = frozenset({"role", "session_authorization"})
+# In these a byte below 128 is always the ASCII character, so that quotes and backslashes are where we see them: UTF-8,
+# and what has one byte for a character. (How their names begin; the server overlooks all but letters and digits.)
+_PLAIN_ENCODINGS: Final = (
+    *("utf8", "unicode", "sqlascii", "latin", "iso8859", "koi8", "alt", "tcvn", "vscii", "abc", "default"),
+    *("win125", "windows125", "win866", "win874", "windows866", "windows874"),
+)
+
+
+def change_setting(name: str, values: list[str] | None, findings: Findings) -> None:
+    """`values` are None where they are not told in the text, and empty where the setting goes back to its default."""
+    name = name.lower()
+    findings.effects.add(Effect.SESSION)
+    if name in _WHO_ONE_IS:
+        findings.effects.add(Effect.GRANT)
+    elif name in SUPERUSER_SETTINGS:
+        findings.effects.add(Effect.ADMIN)
+    elif name == "client_encoding":
+        plain = values is not None and all(_letters(one).startswith(_PLAIN_ENCODINGS) for one in values)
+        if not plain:
+            findings.encodes = True
+            findings.unknown(
+                "in that encoding, or in one that the text does not tell, later texts may be read otherwise"
+            )
+    elif name == "search_path":
+        path = None if values is None else [one.strip(' "') for value in values for one in value.split(",")]
+        if path is None or OWN in path[1:]:
+            findings.unknown("by such a search_path, names of PostgreSQL's own functions may mean others")
+
+
+def _letters(encoding: str) -> str:
+    return "".join(sign for sign in encoding.lower() if sign.isalnum())

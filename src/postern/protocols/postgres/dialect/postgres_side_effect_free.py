@@ -1,0 +1,311 @@
+"""Queries that run nobody's code: which names of functions, operators, types, tables and columns one uses.
+
+What is not known to be calm is refused by `Uncountable`. A name that passes is one of PostgreSQL's own; whether the
+target has another of that name, and whose code stands behind its tables, only the target's catalogue tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from postern.domain.row_count import Named, Uncountable
+from postern.inspection.sql.postgres.tree import Message, children, names, node
+from postern.protocols.postgres.dialect.postgres_names import OWN, is_of_system
+from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, TYPES
+
+# They tell of the session, of the server or of the search_path, so that another session hears another answer; some take
+# a number for the transaction, which is left behind.
+_OF_THE_SESSION_BEGIN: Final = (
+    *("acl", "current_", "has_", "inet_client", "inet_server", "lo_", "pg_", "to_reg", "txid_", "binary_upgrade"),
+    *("json_populate", "jsonb_populate", "json_to_record", "jsonb_to_record"),  # they make rows of any type
+    # What they read or write hangs on settings that no client is told of, or on names that the search_path finds.
+    *("cash", "convert", "format", "json_to_ts", "jsonb_to_ts", "money", "phraseto_", "plainto_", "quote_", "regc"),
+    *("regd", "regn", "rego", "regp", "regro", "regt", "to_ts", "ts_headline", "ts_lexize", "ts_parse", "ts_rewrite"),
+    *("ts_stat", "ts_token", "websearch_", "xml", "xpath"),
+)
+_OF_THE_SESSION: Final = frozenset(
+    {
+        *("anyarray_in", "col_description", "enum_in", "get_current_ts_config", "getdatabaseencoding", "getpgusername"),
+        *("makeaclitem", "obj_description", "querytree", "row_security_active", "session_user", "shobj_description"),
+        *("ts_debug", "user", "version"),
+    }
+)
+# Of dates and times, those whose meaning no locale changes; of numbers, none.
+_FORMATTED: Final = frozenset({"to_char", "to_date", "to_number", "to_timestamp"})
+_FORMAT: Final = re.compile(r"(?:YYYY|YY|MM|DD|HH(?:12|24)?|MI|SS|MS|US|IYYY|IW|WW|Q|[-/ .:_,])+", re.IGNORECASE)
+# They write values of whatever type as text: how floating numbers and bytes are written is a setting.
+_WRITES: Final = frozenset({"array_to_string", "concat", "concat_ws", "name", "text", "varchar", "bpchar", "char"})
+_TEXTS: Final = frozenset({"name", "text", "varchar", "bpchar", "char", "json", "jsonb", "cstring"})
+_MOMENTS: Final = ("SVFOP_CURRENT_DATE", "SVFOP_CURRENT_TIME", "SVFOP_LOCALTIME")  # with or without a precision
+
+_PLAIN_KINDS: Final = """
+A_ArrayExpr A_Indices A_Star Alias BitString BoolExpr Boolean BooleanTest CaseWhen CoalesceExpr
+Float GroupingFunc GroupingSet Integer List MinMaxExpr NamedArgExpr NullTest RangeSubselect ResTarget RowExpr String
+WindowDef WithClause
+"""
+_PLAIN: Final = frozenset(_PLAIN_KINDS.split())
+
+# By its name, what a WITH names: False for a query, True for one that changes rows.
+Scope = Mapping[str, bool]
+
+
+@dataclass(slots=True)
+class Uses:
+    """What a query uses. `tables` are the RangeVars themselves, for whoever names their schemas. `fields` are written
+    like columns of something, and call functions of these names where it has no such columns. `writes`: values of any
+    type may become text."""
+
+    tables: list[Message] = field(default_factory=list)
+    columns: set[str] = field(default_factory=set)
+    is_whole: bool = False
+    functions: set[str] = field(default_factory=set)
+    fields: set[str] = field(default_factory=set)
+    operators: set[str] = field(default_factory=set)
+    collations: set[str] = field(default_factory=set)
+    writes: bool = False
+    types: set[str] = field(default_factory=set)
+    parameters: list[Message] = field(default_factory=list)
+
+
+def named(relation: Message) -> Named:
+    return relation.get("schemaname", ""), relation["relname"]
+
+
+def uses(query: Message, target: Message) -> Uses:
+    """Of a SelectStmt; `target` is the one of its RangeVars that is a table whatever WITH names. Raises Uncountable."""
+    found = Uses()
+    aliases: set[str] = set()
+    waiting: list[tuple[str, Message, Scope]] = [("SelectStmt", query, {})]
+    while waiting:
+        kind, message, scope = waiting.pop()
+        if kind == "SelectStmt":
+            scope = _select(message, scope, waiting)
+        elif kind == "RangeVar":
+            _table(message, scope, target, found)
+            aliases.add(message.get("alias", {}).get("aliasname") or message["relname"])
+        elif kind == "Alias":
+            aliases.add(message["aliasname"])
+            found.is_whole |= bool(message.get("colnames"))  # columns by other names
+        elif kind in _HANDLERS:
+            _HANDLERS[kind](message, found)
+        elif kind not in _PLAIN:
+            raise Uncountable(f"it holds something that is not counted ({kind or 'a field'})")
+        left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
+        waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
+    found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
+    for name in found.fields:  # or a cast, which only a column of that name takes the place of
+        bare = name.removeprefix("_")
+        if bare in TYPES and (bare != name or bare.startswith("reg") or bare in ("money", "xml")):
+            raise Uncountable(f"it may make a value of the type {name}")
+    calm = {name for name in found.fields if is_calm([name]) and name not in _FORMATTED}
+    for name in calm:
+        _calls(name, found)
+    found.fields -= calm
+    return found
+
+
+def _select(message: Message, scope: Scope, waiting: list[tuple[str, Message, Scope]]) -> Scope:
+    if message.get("lockingClause"):
+        raise Uncountable("it locks the rows that it reads")
+    if message.get("intoClause"):
+        raise Uncountable("it makes a table")
+    clause = message.get("withClause")
+    if clause is None:
+        return scope
+    queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+    everything = {**scope, **{one["ctename"]: _changes(one) for one in queries}}
+    sees = everything if clause.get("recursive") else scope
+    for one in queries:
+        if one.get("search_clause") or one.get("cycle_clause"):
+            raise Uncountable("its WITH has a SEARCH or a CYCLE")
+        if not _changes(one):
+            waiting.append((*node(one["ctequery"]), sees))
+        if not clause.get("recursive"):
+            sees = {**sees, one["ctename"]: _changes(one)}
+    return everything
+
+
+def _changes(one: Message) -> bool:
+    return node(one["ctequery"])[0] != "SelectStmt"
+
+
+def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None:
+    name = message["relname"]
+    if message is not target and not message.get("schemaname") and name in scope:
+        if scope[name]:
+            raise Uncountable("it works on rows that another part of the statement changes")
+        return
+    if is_of_system([part for part in named(message) if part]):
+        raise Uncountable(f"{name} is a table of the server itself")
+    if message.get("catalogname"):
+        raise Uncountable("it names a database")
+    found.tables.append(message)
+
+
+def is_calm(parts: Sequence[str]) -> bool:
+    """Whether a function of that name runs nobody's code, and says the same in every session."""
+    name = parts[-1]
+    if len(parts) > 1 and parts[-2] != OWN:
+        return False
+    return name in CALM and name not in _OF_THE_SESSION and not name.startswith(_OF_THE_SESSION_BEGIN)
+
+
+def _calls(name: str, found: Uses) -> None:
+    found.functions.add(name)
+    found.writes |= name in _WRITES or "json" in name
+
+
+def _function(message: Message, found: Uses) -> None:
+    parts = names(message.get("funcname"))
+    name = parts[-1]
+    if not is_calm(parts):
+        raise Uncountable(f"it calls {'.'.join(parts)}()")
+    args = message.get("args", [])
+    if name in _FORMATTED and len(args) > 1 and not _FORMAT.fullmatch(_text(args[-1])):
+        raise Uncountable(f"it calls {name}() in a way that settings change")
+    _calls(name, found)
+
+
+def _text(value: Message) -> str:
+    """Of a constant."""
+    kind, content = node(value)
+    return str(content.get("sval", {}).get("sval", "")) if kind == "A_Const" else ""
+
+
+def _constant(message: Message, _: Uses) -> None:
+    check_text(message.get("sval", {}).get("sval", ""))
+
+
+# Where one set of abbreviations, timezone_abbreviations, has another zone than the others.
+_ZONES: Final = re.compile(r"\d.*\b(?:acst|cst|east|est|ist|sat|sast|wst)\b", re.IGNORECASE | re.DOTALL)
+
+
+def check_text(text: str) -> None:
+    """Of a value that PostgreSQL reads as whatever type it takes it for. Raises Uncountable where a setting says how,
+    of which no client is told."""
+    if "{" in text and "null" in text.lower():
+        raise Uncountable("it holds an array with a NULL, which a setting may give another meaning")
+    if _ZONES.search(text):
+        raise Uncountable("it holds a time zone's abbreviation, which a setting may give another meaning")
+
+
+def _operate(parts: list[str], found: Uses) -> None:
+    if not parts:
+        return
+    if parts[-1] not in OPERATORS or (len(parts) > 1 and parts[-2] != OWN):
+        raise Uncountable(f"it uses the operator {'.'.join(parts)}")
+    if parts[-1] in ("@@", "@@@"):
+        raise Uncountable("it searches a text by a configuration of the session")
+    found.operators.add(parts[-1])
+    found.writes |= parts[-1] == "||"
+
+
+def _expression(message: Message, found: Uses) -> None:
+    if "BETWEEN" in message.get("kind", ""):
+        found.operators |= {">=", "<="}
+    elif message.get("kind") == "AEXPR_OP" and any(_is_null(message.get(side)) for side in ("lexpr", "rexpr")):
+        raise Uncountable("it compares with NULL by an operator, which a setting may give another meaning")
+    else:
+        _operate(names(message.get("name")), found)
+
+
+def _is_null(value: Message | None) -> bool:
+    kind, content = node(value) if value else ("", {})
+    return kind == "A_Const" and "isnull" in content
+
+
+def _sub_link(message: Message, found: Uses) -> None:
+    _operate(names(message.get("operName")) or ["="], found)
+
+
+def _case(message: Message, found: Uses) -> None:
+    if message.get("arg"):
+        found.operators.add("=")
+
+
+def _join(message: Message, found: Uses) -> None:
+    if message.get("isNatural"):
+        raise Uncountable("it joins tables by whatever columns have the same name")
+    if message.get("usingClause"):
+        found.operators.add("=")
+        found.columns |= set(names(message["usingClause"]))
+
+
+def _sort_by(message: Message, found: Uses) -> None:
+    if message.get("useOp"):
+        raise Uncountable("it sorts by an operator")
+
+
+def _range_function(message: Message, found: Uses) -> None:
+    if message.get("coldeflist"):
+        raise Uncountable("it makes rows by a list of columns")
+
+
+def _cast(message: Message, found: Uses) -> None:
+    parts = names(message.get("typeName", {}).get("names"))
+    name = parts[-1].removeprefix("_") if parts else ""
+    if name not in TYPES or name.startswith("reg") or (len(parts) > 1 and parts[-2] != OWN):
+        raise Uncountable(f"it makes a value of the type {'.'.join(parts)}")
+    if name in ("money", "xml"):
+        raise Uncountable(f"it makes a value of the type {name}, which settings change")
+    is_array = parts[-1].startswith("_") or "arrayBounds" in message["typeName"]
+    if is_array and node(message["arg"])[0] not in ("A_Const", "A_ArrayExpr", "ParamRef"):
+        raise Uncountable("it reads an array from a text, which settings change")
+    found.types.add(name)
+    found.writes |= name in _TEXTS
+
+
+def _collate(message: Message, found: Uses) -> None:
+    parts = names(message.get("collname"))
+    if len(parts) > 1 and parts[-2] != OWN:
+        raise Uncountable(f"it names the collation {'.'.join(parts)}")
+    found.collations.add(parts[-1])
+
+
+def _column(message: Message, found: Uses) -> None:
+    fields = names(message.get("fields"))
+    if fields[-1]:
+        found.columns.add(fields[-1])
+        if len(fields) > 1:
+            found.fields.add(fields[-1])
+    else:
+        found.is_whole = True  # a star
+
+
+def _indirection(message: Message, found: Uses) -> None:
+    for one in message.get("indirection", ()):
+        kind, content = node(one)
+        found.is_whole |= kind == "A_Star"
+        if kind == "String":
+            found.columns.add(content.get("sval", ""))
+            found.fields.add(content.get("sval", ""))
+
+
+def _moment(message: Message, found: Uses) -> None:
+    if not message.get("op", "").startswith(_MOMENTS):
+        raise Uncountable("it asks who the session's user is, or which schema is current")
+
+
+def _parameter(message: Message, found: Uses) -> None:
+    found.parameters.append(message)
+
+
+_HANDLERS: Final = {
+    "A_Const": _constant,
+    "A_Expr": _expression,
+    "A_Indirection": _indirection,
+    "CaseExpr": _case,
+    "CollateClause": _collate,
+    "ColumnRef": _column,
+    "FuncCall": _function,
+    "JoinExpr": _join,
+    "ParamRef": _parameter,
+    "RangeFunction": _range_function,
+    "SortBy": _sort_by,
+    "SQLValueFunction": _moment,
+    "SubLink": _sub_link,
+    "TypeCast": _cast,
+}

@@ -1,0 +1,188 @@
+"""Walks the tree of one statement and tells what is found in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from postern.domain.statement import EVERYTHING, Effect, ObjectKind
+from postern.inspection.sql.parser import NO_CATALOGUE
+from postern.inspection.sql.postgres.tree import Message, children, node
+from postern.protocols.postgres.dialect.postgres_findings import Findings
+from postern.protocols.postgres.dialect.postgres_names import Names, is_of_system
+from postern.protocols.postgres.dialect.postgres_settings import change_setting
+from postern.protocols.postgres.dialect.postgres_system_catalogue import KEPT_RELATIONS
+
+Scope = frozenset[str] | None
+"""The names of WITH that a table's name may mean here; None outside of queries, where a table is only named."""
+
+# Values of any column, as samples.
+_STATISTICS: Final = frozenset(
+    {"pg_statistic", "pg_statistic_ext_data", "pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"}
+)
+_OF_SEQUENCES: Final = frozenset({"nextval", "setval", "currval", "pg_sequence_last_value"})
+
+# What pg_dump sets with a computed name, by every version since 2024. No setting that matters takes it: it names no
+# role, no encoding, no schema of anybody's, and is neither a number nor a switch.
+_OF_PG_DUMP: Final = "view, foreign-table"
+
+Handler = Callable[["Walk", Message, Scope], None]
+
+_PLAIN: Final = """
+A_ArrayExpr A_Const A_Indices A_Star Alias BitString BoolExpr Boolean BooleanTest CTECycleClause CTESearchClause
+CaseWhen CoalesceExpr CollateClause CurrentOfExpr DefElem Float GroupingFunc GroupingSet IndexElem InferClause
+Integer JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonArrayQueryConstructor
+JsonBehavior JsonFormat JsonFuncExpr JsonIsPredicate JsonKeyValue JsonObjectAgg JsonObjectConstructor JsonParseExpr
+JsonReturning JsonScalarExpr JsonSerializeExpr JsonTable JsonTablePathSpec JsonValueExpr List MergeSupportFunc
+MinMaxExpr MultiAssignRef NamedArgExpr NullTest OnConflictClause ParamRef RangeSubselect RangeTableFunc ResTarget
+ReturningClause ReturningOption RowExpr SQLValueFunction SetToDefault String WindowDef XmlExpr
+"""
+PLAIN: Final = frozenset(_PLAIN.split())
+"""What these do is what is inside of them."""
+
+
+class Walk:
+    """`code(text)` tells what the statements of a text do that stands in this one, or in a view that it reads."""
+
+    def __init__(self, known: Names, handlers: dict[str, Handler], code: Callable[[str], Findings]) -> None:
+        self.known = known
+        self.found = Findings()
+        self.code = code
+        self._handlers = handlers
+        self._waiting: list[tuple[str, Message, Scope]] = []
+
+    def run(self, kind: str, message: Message, scope: Scope = None) -> Findings:
+        self._waiting.append((kind, message, scope))
+        while self._waiting:
+            kind, message, scope = self._waiting.pop()
+            handler = self._handlers.get(kind)
+            if handler is not None:
+                handler(self, message, scope)
+            elif kind in PLAIN:
+                self.inside(kind, message, scope)
+            else:
+                self.found.unknown(f"it holds something that is not known here ({kind or 'a field'})")
+        return self.found
+
+    def apart(self, value: Message | None, scope: Scope = None) -> Findings:
+        """What a `Node` within this one does, told by itself."""
+        kind, message = node(value)
+        walk = Walk(self.known, self._handlers, self.code)
+        return walk.run(kind, message, scope) if kind else walk.found
+
+    def inside(self, kind: str, message: Message, scope: Scope, leave: tuple[str, ...] = ()) -> None:
+        """All that is in the message but those fields is walked later."""
+        for field, child_kind, child in children(kind, message):
+            if field not in leave:
+                self._waiting.append((child_kind, child, scope))
+
+    def later(self, kind: str, message: Message, scope: Scope) -> None:
+        self._waiting.append((kind, message, scope))
+
+    def scoped(self, message: Message, scope: Scope) -> frozenset[str]:
+        """Enters the WITH of a statement; its names, and those known outside."""
+        outside = scope or frozenset()
+        clause = message.get("withClause")
+        if clause is None:
+            return outside
+        queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+        everything = outside | {query["ctename"] for query in queries}
+        sees = everything if clause.get("recursive") else outside
+        for query in queries:
+            self.inside("CommonTableExpr", query, sees)
+            if not clause.get("recursive"):
+                sees |= {query["ctename"]}
+        return everything
+
+    def reads_relation(self, relation: Message, scope: Scope) -> None:
+        parts = relation_name(relation)
+        if scope is not None and len(parts) == 1 and parts[0] in scope:
+            return
+        self.names_relation(parts)
+        if scope is None:
+            return
+        if is_of_system(parts):
+            if parts[-1] in KEPT_RELATIONS:
+                self.found.effects.add(Effect.ADMIN)
+            if parts[-1] in _STATISTICS:
+                self.found.objects.add(EVERYTHING)
+        elif not self.known.has_catalogue:
+            self.found.untraced = NO_CATALOGUE
+        if not self.known.relation_known(parts):
+            self.found.unknown(f"nobody knows what {'.'.join(parts)} is")
+        for one in self.known.relations(parts):
+            if one.definition:
+                self.found.join(self.code(one.definition))
+
+    def names_relation(self, parts: list[str]) -> None:
+        self.found.touches(ObjectKind.TABLE, parts)
+        for one in self.known.relations(parts):
+            for schema, name in self.known.family(one):
+                self.found.touches(ObjectKind.TABLE, [schema, name])
+
+    def writes_relation(self, relation: Message) -> None:
+        parts = relation_name(relation)
+        self.found.effects.add(Effect.WRITE)
+        self.reads_relation(relation, frozenset())
+        if is_of_system(parts):
+            self.found.effects.add(Effect.ADMIN)
+            if parts[-1] == "pg_settings":
+                self.found.encodes = True
+                self.found.unknown("writing to pg_settings changes any setting")
+
+    def calls(self, parts: list[str], message: Message) -> None:
+        """A call of a function by its name; `message` has its arguments."""
+        self.found.touches(ObjectKind.FUNCTION, parts)
+        effects = self.known.function(parts)
+        if effects is None:
+            self.found.unknown(f"nobody knows what the function {'.'.join(parts)}() does")
+            return
+        self.found.effects |= effects - {Effect.READ}  # whoever asks for a value: the query around it says so
+        if Effect.UNKNOWN in effects:
+            self.found.unknown(f"{parts[-1]}() runs a text that it is given")
+        if parts[-1] == "set_config":
+            _set_config(message.get("args", []), self.found)
+        elif parts[-1] in _OF_SEQUENCES and message.get("args"):
+            self.named_by_text(message["args"][0])
+
+    def named_by_text(self, value: Message) -> None:
+        """A constant that names a table or a sequence, such as 'app.counter'::regclass."""
+        kind, content = node(value)
+        while kind == "TypeCast":
+            kind, content = node(content["arg"])
+        if kind == "A_Const" and "sval" in content:
+            parts = [part.strip(' "') for part in content["sval"].get("sval", "").split(".")]
+            self.names_relation(parts)
+
+    def casts(self, parts: list[str]) -> None:
+        """A cast to the type of that name."""
+        if parts and not self.known.type_known(parts):
+            self.found.unknown(f"nobody knows what a value goes through to become a {'.'.join(parts)}")
+
+    def operates(self, parts: list[str]) -> None:
+        if parts and not self.known.operator_known(parts):
+            self.found.unknown(f"nobody knows what the operator {'.'.join(parts)} does")
+
+
+def relation_name(relation: Message) -> list[str]:
+    name = relation.get("relname", "")
+    return [relation["schemaname"], name] if relation.get("schemaname") else [name]
+
+
+def _set_config(arguments: list[Message], found: Findings) -> None:
+    literals = []
+    for argument in arguments[:2]:
+        kind, content = node(argument)
+        if kind == "NamedArgExpr":  # in any order
+            break
+        while kind == "TypeCast":
+            kind, content = node(content["arg"])
+        literals.append(content["sval"].get("sval", "") if kind == "A_Const" and "sval" in content else None)
+    if len(literals) == 2 and literals[1] == _OF_PG_DUMP:
+        found.effects.add(Effect.SESSION)
+        return
+    if len(literals) < 2 or literals[0] is None:
+        found.encodes = True
+        found.unknown("its text does not tell which setting set_config() changes")
+        return
+    change_setting(literals[0], None if literals[1] is None else [literals[1]], found)

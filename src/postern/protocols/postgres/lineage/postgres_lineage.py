@@ -1,0 +1,117 @@
+"""Lineage of statements, cached by text and snapshot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final, cast
+
+from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.cache import Snapshots
+from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.schema_ref import SchemaRef, ref_of
+from postern.inspection.sql.postgres.tree import Unreadable, readings
+from postern.inspection.sql.shapes import shape_of
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
+
+log = logging.getLogger(__name__)
+
+MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
+
+
+class Lineage:
+    """Of PostgreSQL. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
+
+    def __init__(self) -> None:
+        self._snapshots: Snapshots[Catalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
+
+    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
+        """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
+        None where that cannot be known. None for what is not one statement that answers with rows, or a COPY to the
+        client, or whose number of columns cannot be known."""
+        reads = self.read(text, schema)
+        if reads is None or len(reads) != 1 or reads[0].keeps is not None:
+            return None
+        outs = reads[0].outs
+        if outs is None or any(out.many for out in outs):
+            return None
+        return tuple(out.sources for out in outs)
+
+    def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
+        """Each statement of the text; None when it cannot be parsed, or is too large or too deep. Where
+        `standard_conforming_strings` decides how it is read, those of both ways."""
+        if _is_never_read(text):
+            return None
+        readings = self._snapshots.of(schema)
+        shape = None if (text, doubts) in readings else shape_of(text)
+        words = text if shape is None else shape  # what of it does not only name values
+        return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
+
+    def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> Unread | None:
+        """None where `read` need not read it."""
+        readings = self._snapshots.of(schema)
+        words = shape_of(text) or text
+        if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
+            return None
+
+        def keep(found: object) -> None:
+            readings.keep(words, doubts, cast("tuple[Read, ...] | None", found))
+
+        def make_task() -> Callable[[], object]:
+            return partial(_read_elsewhere, ref_of(schema), text, doubts)
+
+        return Unread(len(text), partial(self.read, text, schema, doubts), make_task, keep)
+
+    def catalogue(self, schema: TargetSchema) -> Catalogue:
+        return self._snapshots.of(schema).catalogue
+
+
+def _is_never_read(text: str) -> bool:
+    return len(text) > MOST_TEXT or "\0" in text
+
+
+@lru_cache
+def _own() -> Lineage:
+    return Lineage()
+
+
+def _read_elsewhere(ref: SchemaRef, text: str, doubts: Doubts) -> tuple[Read, ...] | None:
+    """In another process, which keeps what it knows of the schema."""
+    return _own().read(text, ref.load(), doubts)
+
+
+def _catalogue(schema: TargetSchema) -> Catalogue:
+    def define(relation: Relation, column: str) -> list[Out]:
+        text = f"select {relation.generated[column]}" if column else relation.definition
+        try:
+            statements, *otherwise = readings(text)
+            if len(statements) != 1 or otherwise not in ([], [statements]):
+                return [UNKNOWN]
+            reader = Statements(catalogue, NO_DOUBTS)
+            if not column:
+                return list(reader.read(statements[0]).outs or [UNKNOWN])
+            own = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
+            return reader.expression(statements[0]["SelectStmt"]["targetList"][0], own)
+        except (Unreadable, TooMuch, RecursionError):
+            return [UNKNOWN]
+
+    catalogue = Catalogue(schema, define)
+    return catalogue
+
+
+def _read(text: str, words: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+    """By each way in which the server may read it. Where they differ, an answer may be of any statement of both."""
+    folded = words.lower()
+    sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
+    try:
+        reader = Statements(catalogue, doubts, sets=sets)
+        ways = [tuple([reader.read(statement) for statement in way]) for way in readings(text)]
+    except (Unreadable, TooMuch, RecursionError):
+        return None
+    except Exception:
+        log.exception("the lineage of a statement could not be found; its columns are unknown")
+        return None
+    return ways[0] if len(ways) == 1 or ways[0] == ways[1] else ways[0] + ways[1]

@@ -1,0 +1,80 @@
+"""The name that PostgreSQL gives to a column of a query which has none of its own (FigureColname of the parser)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.inspection.sql.postgres.tree import Message, node
+from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
+
+_NAMELESS: Final = "?column?"
+_LONGEST: Final = 63  # bytes of a name; what is longer is cut
+
+# By the kind of node. What is not here and not treated below may have any name.
+_FIXED: Final = {
+    "A_ArrayExpr": "array",
+    "RowExpr": "row",
+    "CoalesceExpr": "coalesce",
+    "GroupingFunc": "grouping",
+    "XmlSerialize": "xmlserialize",
+}
+_NONE: Final = frozenset({"A_Const", "ParamRef", "BoolExpr", "NullTest", "BooleanTest"})
+
+
+def output_name(target: Message) -> str | None:
+    """Of a ResTarget; None where it may be any."""
+    if target.get("name"):
+        return str(target["name"])
+    name = figured(target.get("val"))
+    return _NAMELESS if name == "" else name
+
+
+def figured(value: Message | None) -> str | None:
+    """Empty where the server finds none."""
+    kind, content = node(value)
+    if kind == "ColumnRef":
+        return strings(content.get("fields"))[-1]
+    if kind == "FuncCall":
+        return strings(content.get("funcname"))[-1]
+    if kind == "A_Indirection":
+        fields = [name for name in strings(content.get("indirection")) if name != "*"]
+        return fields[-1] if fields else figured(content.get("arg"))
+    if kind == "CollateClause":
+        return figured(content.get("arg"))
+    if kind == "TypeCast":
+        types = strings(content.get("typeName", {}).get("names"))
+        return _weak(content.get("arg"), types[-1] if types else "")
+    if kind == "CaseExpr":
+        return _weak(content.get("defresult"), "case")
+    if kind == "A_Expr":
+        return "nullif" if content.get("kind") == "AEXPR_NULLIF" else ""
+    if kind == "SubLink":
+        return _sub_query(content)
+    if kind in _NONE:
+        return ""
+    return _FIXED.get(kind) if kind else ""
+
+
+def _weak(inner: Message | None, otherwise: str) -> str | None:
+    """The name of what is inside, unless that has none, or only such a weak one itself."""
+    if node(inner)[0] in ("TypeCast", "CaseExpr"):
+        return None
+    name = figured(inner)
+    return otherwise if name == "" else name
+
+
+def _sub_query(link: Message) -> str | None:
+    sort = link.get("subLinkType")
+    if sort == "EXISTS_SUBLINK":
+        return "exists"
+    if sort == "ARRAY_SUBLINK":
+        return "array"
+    if sort != "EXPR_SUBLINK":
+        return ""
+    _, select = node(link.get("subselect"))
+    targets = select.get("targetList")
+    return output_name(targets[0]["ResTarget"]) if targets else None
+
+
+def cut(name: str) -> str:
+    return name.encode()[:_LONGEST].decode("utf-8", "ignore")

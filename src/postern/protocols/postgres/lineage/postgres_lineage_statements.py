@@ -1,0 +1,192 @@
+"""Whole statements: which rows each shows, which names it keeps for later, and what it does to what names mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, Work
+from postern.inspection.sql.postgres.tree import Message, children, node
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_changes import Changes
+from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
+
+
+class Kept(Enum):
+    CURSOR = "cursor"
+    PREPARED = "prepared"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One statement. `outs` are the columns of its answer, None where it has none.
+
+    `shows` names what was kept by another statement, whose rows it shows; `keeps` what this one keeps: of that, `outs`
+    are the columns. `doubts` are what is in doubt after it.
+    """
+
+    outs: tuple[Out, ...] | None = None
+    shows: tuple[Kept, str] | None = None
+    keeps: tuple[Kept, str] | None = None
+    doubts: Doubts = NO_DOUBTS
+
+
+# What leaves tables, views and functions as they are.
+_HARMLESS_WORDS: Final = """
+    AlterDefaultPrivilegesStmt AlterRoleSetStmt AlterRoleStmt AlterSeqStmt AlterSystemStmt CallStmt
+    CheckPointStmt ClosePortalStmt ClusterStmt CommentStmt ConstraintsSetStmt CopyStmt CreateDomainStmt
+    CreateEnumStmt CreateRoleStmt CreateStatsStmt CreateTrigStmt CreatedbStmt DeallocateStmt DeclareCursorStmt
+    DeleteStmt DropRoleStmt DropdbStmt ExecuteStmt FetchStmt GrantRoleStmt GrantStmt IndexStmt InsertStmt
+    ListenStmt LoadStmt LockStmt MergeStmt NotifyStmt PrepareStmt RefreshMatViewStmt ReindexStmt SecLabelStmt
+    SelectStmt TransactionStmt TruncateStmt UnlistenStmt UpdateStmt VacuumStmt VariableShowStmt
+"""
+_HARMLESS: Final = frozenset(_HARMLESS_WORDS.split())
+
+# Where those that make or change a table or view have its name.
+_MAKES: Final = {
+    "AlterTableStmt": ("relation",),
+    "CreateForeignTableStmt": ("base", "relation"),
+    "CreateSeqStmt": ("sequence",),
+    "CreateStmt": ("relation",),
+    "CreateTableAsStmt": ("into", "rel"),
+    "ViewStmt": ("view",),
+}
+
+_PATH: Final = frozenset({"search_path", "role", "session_authorization"})
+
+
+class Statements:
+    """Reads one text. `sets` says that a query of it may set a setting."""
+
+    def __init__(self, catalogue: Catalogue, doubts: Doubts, *, sets: bool = False) -> None:
+        self._catalogue = catalogue
+        self._doubts = doubts
+        self._sets = sets
+        self._work = Work()
+        self._changes = Changes(catalogue, doubts, self._work)
+
+    def read(self, statement: Message) -> Read:
+        kind, message = node(statement)
+        if not kind:
+            return Read()
+        doubts = self._doubts_after(kind, message)
+        if kind == "DeclareCursorStmt":
+            return Read(self._rows(message.get("query")), keeps=(Kept.CURSOR, message["portalname"]), doubts=doubts)
+        if kind == "PrepareStmt":
+            return Read(self._rows(message.get("query")), keeps=(Kept.PREPARED, message["name"]), doubts=doubts)
+        if kind == "FetchStmt":
+            shown = None if message.get("ismove") else (Kept.CURSOR, message.get("portalname", ""))
+            return Read(shows=shown, doubts=doubts)
+        if kind == "ExecuteStmt":
+            return Read(shows=(Kept.PREPARED, message.get("name", "")), doubts=doubts)
+        return Read(self._rows(statement), doubts=doubts)
+
+    def expression(self, column: Message, outs: list[Out]) -> list[Out]:
+        """What an expression over the columns of one table is made of."""
+        return self._changes.queries.targets([column], Scope(outs=outs), Ctes())
+
+    def _rows(self, statement: Message | None) -> tuple[Out, ...] | None:
+        kind, message = node(statement)
+        if kind == "SelectStmt":
+            return None if "intoClause" in message else self._query(statement)
+        if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
+            return self._query(statement) if message.get("returningClause", {}).get("exprs") else None
+        if kind == "CopyStmt":
+            return None if message.get("is_from") else self._copied(message)
+        if kind == "VariableShowStmt":
+            return self._shown(message.get("name", ""))
+        if kind == "ExplainStmt":
+            return self._explained(message)
+        return (UNKNOWN,) if kind == "CallStmt" else None
+
+    def _query(self, query: Message | None) -> tuple[Out, ...]:
+        return tuple(self._changes.queries.query(query, None, Ctes()))
+
+    def _copied(self, copy: Message) -> tuple[Out, ...]:
+        if "query" in copy:
+            return self._query(copy["query"])
+        table = copy.get("relation", {})
+        relation = self._catalogue.relation(table.get("schemaname", ""), table.get("relname", ""), self._doubts)
+        if relation is None:
+            return (UNKNOWN,)
+        outs = {out.name: out for out in self._catalogue.outs(relation)}
+        listed = strings(copy.get("attlist"))
+        names = listed or [name for name in relation.columns if name and name not in relation.generated]
+        return tuple(outs.get(name, Out(name, None)) for name in names)
+
+    def _shown(self, name: str) -> tuple[Out, ...]:
+        if name.lower() == "all":
+            return (Out("name", NOTHING), Out("setting", None), Out("description", NOTHING))
+        return (Out(name, self._changes.queries.expressions.setting(name)),)
+
+    def _explained(self, explain: Message) -> tuple[Out, ...]:
+        """A plan quotes constants, and what functions answered that were called while it was made."""
+        kind, query = node(explain.get("query"))
+        trusted = kind != "ExecuteStmt" and not self._runs_code(kind, query)
+        within = list(self._within(kind, query))
+        ctes = {found.get("ctename", "") for sort, found in within if sort == "CommonTableExpr"}
+        for sort, found in within:
+            name = found.get("relname", "")
+            if sort == "RangeVar" and self._catalogue.tells(name, found.get("schemaname", ""), self._doubts):
+                trusted = trusted and name in ctes
+        return (Out("QUERY PLAN", NOTHING if trusted else None),)
+
+    def _runs_code(self, kind: str, message: Message) -> bool:
+        """Whether it runs code that nobody here can read."""
+        return kind in ("DoStmt", "CallStmt") or any(
+            sort == "FuncCall" and not self._catalogue.pure(strings(found.get("funcname")), self._doubts)
+            for sort, found in self._within(kind, message)
+        )
+
+    def _writes_settings(self, kind: str, message: Message) -> bool:
+        """Whether a query may put into a setting what it has read."""
+        for sort, found in self._within(kind, message):
+            if sort == "UpdateStmt" and found.get("relation", {}).get("relname") == "pg_settings":
+                return True
+            if sort == "FuncCall" and strings(found.get("funcname"))[-1:] == ("set_config",):
+                of, value = node((found.get("args", [])[1:2] or [None])[0])
+                while of == "TypeCast":
+                    of, value = node(value.get("arg"))
+                if of not in ("A_Const", "ParamRef"):
+                    return True
+        return False
+
+    def _within(self, kind: str, message: Message) -> Iterator[tuple[str, Message]]:
+        left = [(kind, message)]
+        while left:
+            self._work.step()
+            found = left.pop()
+            yield found
+            left += [(sort, child) for _, sort, child in children(*found)]
+
+    def _doubts_after(self, kind: str, message: Message) -> Doubts:
+        names: set[str] = set()
+        everything = False
+        kept = not self._runs_code(kind, message)
+        writes = self._writes_settings(kind, message)
+        settings = kept and not writes
+        path = not self._sets and not writes
+        if kind == "ExplainStmt":
+            inner = node(message.get("query"))
+            return self._doubts_after(*inner) if inner[0] else NO_DOUBTS
+        if kind == "VariableSetStmt":
+            setting = message.get("name", "").lower()
+            path = path and message.get("kind") != "VAR_RESET_ALL" and setting not in _PATH
+        elif kind == "DiscardStmt":
+            path = False
+        elif kind == "SelectStmt" and "intoClause" in message:
+            names.add(message["intoClause"]["rel"]["relname"])
+        elif kind in _MAKES:
+            made = message
+            for field in _MAKES[kind]:
+                made = made[field]
+            names.add(made["relname"])
+        elif kind == "RenameStmt" and "relation" in message:
+            names |= {message["relation"]["relname"], message.get("newname", "")}
+        elif kind == "CreateFunctionStmt":
+            names.update(strings(message.get("funcname"))[-1:])
+        else:
+            everything = kind not in _HARMLESS
+        return Doubts(frozenset(names), everything, path, settings, kept)

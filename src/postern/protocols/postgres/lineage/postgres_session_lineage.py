@@ -1,0 +1,137 @@
+"""Where the columns of a session's answers come from: the statement, what the session did before, and the target's own
+word in the description of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
+from postern.inspection.lineage.scope import Out, union
+from postern.inspection.lineage.unread import Unread
+from postern.interception.events import Column
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_names import cut
+from postern.protocols.postgres.lineage.postgres_lineage_statements import Kept, Read
+
+_NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
+_MEANINGS: Final = 32  # of one of them
+_REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked last
+_DOUBTED: Final = 256  # names; beyond, everything is in doubt
+
+_EMPTY: Final = TargetSchema()
+_NO_TAGS: Final[frozenset[str]] = frozenset()
+
+
+class SessionLineage:
+    """Of one session. Tell it each statement in the order of asking by `asked`, then ask `of` for its answers.
+
+    What it learns only ever adds to what a name may mean, so that statements which failed, or were asked before an
+    earlier one was answered, cannot mislead it. Never raises.
+    """
+
+    def __init__(self, lineage: Lineage, schema: Callable[[], TargetSchema | None]) -> None:
+        """`schema` is asked for what is known now, which is None when it could not be read."""
+        self._lineage = lineage
+        self._known = schema
+        self._doubts = NO_DOUBTS
+        self._kept: dict[tuple[Kept, str], list[Outs | None]] = {}
+        self._last: tuple[str, TargetSchema, Doubts, tuple[Read, ...] | None] | None = None
+
+    @property
+    def _schema(self) -> TargetSchema:
+        return self._known() or _EMPTY
+
+    def missed(self) -> None:
+        """Statements were let through that this was not told of: they may have done anything."""
+        self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
+        self._kept.clear()
+
+    def asked(self, statement: str) -> None:
+        """Before it is let through."""
+        for read in self._read(statement) or ():
+            doubts = read.doubts
+            if doubts == NO_DOUBTS and read.keeps is None:
+                continue
+            names = self._doubts.names | doubts.names
+            full = len(names) > _DOUBTED
+            self._doubts = replace(
+                self._doubts,
+                names=frozenset() if full else names,
+                everything=self._doubts.everything or doubts.everything or full,
+                path=self._doubts.path and doubts.path,
+                settings=self._doubts.settings and doubts.settings,
+                kept=self._doubts.kept and doubts.kept,
+            )
+            if read.keeps is not None:
+                self._keep(read.keeps, read.outs)
+
+    def unread(self, statement: str) -> Unread | None:
+        """What `asked` would have to read for this one; None where that is known."""
+        last = self._last
+        if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
+            return None
+        return self._lineage.unread(statement, self._schema, self._doubts)
+
+    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
+        """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when
+        nothing can be said of any of them."""
+        outs = self._answered(statement, columns)
+        if not columns:
+            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
+        found = None if outs is None else spread(outs, len(columns))
+        return tuple(
+            origin_of(self._both(column, Out(None, None) if found is None else found[place], parsed=found is not None))
+            for place, column in enumerate(columns)
+        )
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        relation = self._schema.relations.get((column.schema, column.table))
+        return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
+
+    def _keep(self, name: tuple[Kept, str], outs: Outs | None) -> None:
+        if name not in self._kept and len(self._kept) >= _NAMES:
+            return
+        meanings = self._kept.setdefault(name, [])
+        if outs not in meanings:
+            meanings.append(None if len(meanings) >= _MEANINGS else outs)
+
+    def _read(self, statement: str) -> tuple[Read, ...] | None:
+        """The same one comes twice for each request, and mostly nothing happens in between."""
+        schema, last = self._schema, self._last
+        if last is not None and last[0] == statement and last[1] is schema and last[2] is self._doubts:
+            return last[3]
+        found = self._lineage.read(statement, schema, self._doubts)
+        self._last = (statement, schema, self._doubts, found) if len(statement) <= _REMEMBERED else None
+        return found
+
+    def _answered(self, statement: str, columns: Sequence[Column]) -> Outs | None:
+        reads = self._read(statement)
+        if reads is None:
+            return None
+        meant: list[Outs | None] = []
+        for read in reads:
+            meant += self._meanings(read)
+        return one_of(meant, columns, cut)
+
+    def _meanings(self, read: Read) -> Sequence[Outs | None]:
+        if read.shows is not None:
+            return self._kept.get(read.shows, [None]) if self._doubts.kept else [None]
+        return [] if read.outs is None or read.keeps is not None else [read.outs]
+
+    def _both(self, column: Column, out: Out, *, parsed: bool) -> Out:
+        """The target's word counts beside the statement's, and alone where that says nothing."""
+        if not column.table:
+            return out
+        catalogue = self._lineage.catalogue(self._schema)
+        relation = catalogue.numbered(column.table)
+        if relation is None:
+            return Out(None, None)
+        in_doubt = self._doubts.everything or relation.name in self._doubts.names
+        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.place)
+        if not parsed or out.sources is None or told.sources is None:
+            return told
+        return Out(None, union([told.sources, out.sources]), plain=out.plain)

@@ -1,0 +1,136 @@
+"""Clients of PostgreSQL: psql, its command line ready to paste, and credentials in the forms that drivers read.
+
+Every form escapes user, password and database by its own rules, and asks for a verified certificate.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from postern.protocols.clients import NativeClient, NativeCredential, jdbc, netloc, uri
+
+_PORT: Final = 5432  # psql calls its socket by its port; the number says nothing else
+_DATABASE: Final = "postgres"
+
+
+def psql_line(credential: NativeCredential) -> str:
+    """Return a psql command. The URI stands in double quotes, with all its parts quoted for a URI, so that a shell has
+    nothing to expand."""
+    return f'psql "{_libpq(credential)}"'
+
+
+def carried_line(host: str, port: int, database: str) -> str:
+    """Return a psql command for a port that needs no password."""
+    return f'psql "postgresql://{host}:{port}/{quote(database or _DATABASE, safe="")}?user=me&sslmode=disable"'
+
+
+def moved(line: str, host: str, port: int) -> str:
+    """Return a line of `psql_line` for a gateway that has a new address."""
+    parts = _parts(line)
+    who = parts.netloc.rpartition("@")[0]
+    return f'psql "{parts._replace(netloc=f"{who}@{netloc(host, port)}").geturl()}"'
+
+
+def user_of(line: str) -> str:
+    """Return the user name in a line of `psql_line`."""
+    return unquote(_parts(line).username or "")
+
+
+def _parts(line: str) -> SplitResult:
+    return urlsplit(line.removeprefix("psql ").strip('"'))
+
+
+def _trust(credential: NativeCredential) -> dict[str, str]:
+    return {"sslmode": "verify-full", "sslrootcert": _root(credential)}
+
+
+def _root(credential: NativeCredential) -> str:
+    return "system" if credential.authority is None else str(credential.authority)
+
+
+def _libpq(credential: NativeCredential) -> str:
+    return uri("postgresql", credential, _trust(credential))
+
+
+def _psycopg(credential: NativeCredential) -> str:
+    return uri("postgresql+psycopg", credential, _trust(credential))
+
+
+def _pgjdbc(credential: NativeCredential) -> str:
+    trust = {"sslmode": "verify-full"}
+    if credential.authority is None:
+        trust["sslfactory"] = "org.postgresql.ssl.DefaultJavaSSLFactory"
+    else:
+        trust["sslrootcert"] = str(credential.authority)
+    return jdbc("postgresql", credential, trust)
+
+
+def _django(credential: NativeCredential) -> str:
+    """Return the entry of DATABASES in settings.py: text in JSON's escapes is text in Python, too."""
+    settings = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": credential.database,
+        "USER": credential.user,
+        "PASSWORD": credential.password.reveal(),
+        "HOST": credential.host,
+        "PORT": credential.port,
+        "OPTIONS": _trust(credential),
+    }
+    return f"DATABASES = {json.dumps({'default': settings}, indent=4)}"
+
+
+def _env(credential: NativeCredential) -> str:
+    """Return lines for a shell, quoted for it."""
+    values = {
+        "PGHOST": credential.host,
+        "PGPORT": credential.port,
+        "PGUSER": credential.user,
+        "PGPASSWORD": credential.password.reveal(),
+        "PGDATABASE": credential.database,
+        "PGSSLMODE": "verify-full",
+        "PGSSLROOTCERT": _root(credential),
+    }
+    return "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in values.items())
+
+
+def _pgpass(credential: NativeCredential) -> str:
+    """Return the line of ~/.pgpass, for any database that the connection has."""
+    fields = (credential.host, str(credential.port), None, credential.user, credential.password.reveal())
+    return ":".join("*" if field is None else field.replace("\\", "\\\\").replace(":", "\\:") for field in fields)
+
+
+def psql_words(folder: Path, database: str) -> list[str]:
+    """Return the arguments of psql for the socket in `folder`."""
+    values = {"host": str(folder), "port": str(_PORT), "user": "me", "dbname": database or _DATABASE}
+    return [" ".join(f"{name}={_conninfo(value)}" for name, value in values.items())]
+
+
+def _conninfo(value: str) -> str:
+    """Return a value of libpq's key=value form, which may hold blanks and quotes."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+CLIENT: Final = NativeClient(
+    names=("psql",),
+    package="postgresql-client",
+    elsewhere="libpq",
+    shows_waiting=True,
+    line=psql_line,
+    carried_line=carried_line,
+    socket=f".s.PGSQL.{_PORT}",
+    socket_arguments=psql_words,
+    default_database=_DATABASE,
+    forms={
+        "uri": _libpq,
+        "jdbc": _pgjdbc,
+        "sqlalchemy": _psycopg,
+        "django": _django,
+        "env": _env,
+        "pgpass": _pgpass,
+    },
+    dropped_variables=("PGPASSWORD", "PGSERVICE", "PGHOSTADDR", "PGREQUIREAUTH", "PGCHANNELBINDING"),
+)

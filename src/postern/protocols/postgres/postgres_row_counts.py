@@ -1,0 +1,268 @@
+"""How many rows a held statement would touch, counted on the target before anybody decides (decision 0046).
+
+On a connection of its own, which the session never sees, in a transaction that reads only and is rolled back. The
+session's own transaction is not touched, and nothing waits for the count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from postern.domain.permit import Permit
+from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
+from postern.errors import PosternError, Unavailable
+from postern.gateway.asking import answered
+from postern.gateway.row_counts import HeldStatement
+from postern.protocols.asking import Row, TargetRefused
+from postern.protocols.base import Standing
+from postern.protocols.postgres.queries import postgres_row_counting as counting
+from postern.protocols.postgres.queries.postgres_query import Query
+from postern.protocols.texts import SQL_ASCII
+from postern.relay.target import Dialer, Start, Target
+
+log = logging.getLogger(__name__)
+
+MOST_PARTS: Final = 20
+# What a text means hangs on these. The rest of what a client asks for when it starts is for it alone.
+_KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
+_ROWS: Final = 10_000  # of an answer about the catalogue
+_BUSY: Final = "the gateway counts too much else now"
+_AWAY: Final = "the target could not be asked"
+_STIRRED: Final = "what stands before it may change what it means"
+_UNSETTLED: Final = "its session has asked for more before, which may change what it means"
+
+Plans = Callable[[str], CountPlans]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds: that one query may take, that it waits for a lock, that all of one request may take, and that it waits
+    for its turn. `most_waiting` requests wait."""
+
+    statement: float = 5.0
+    lock: float = 1.0
+    whole: float = 20.0
+    turn: float = 30.0
+    most_waiting: int = 16
+
+
+class Estimates:
+    """Of one worker: one at a time, so that counting never loads a target more than one of its clients could."""
+
+    def __init__(self, dialer: Dialer, plans: Plans, limits: Limits | None = None) -> None:
+        self._dialer = dialer
+        self._plans = plans
+        self._limits = limits or Limits()
+        self._turn = asyncio.Lock()
+        self.waiting = 0  # for their turn
+        self._cancelling: set[asyncio.Task[None]] = set()
+
+    async def of(
+        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
+    ) -> RowCount | None:
+        """`statements` is all that runs, in its order; `standing` that of the session when it was held. None where
+        nothing of it changes rows. Never raises, but for being cancelled."""
+        try:
+            standing = standing or Standing()
+            plans, more = await asyncio.to_thread(self._planned, statements, unsettled=standing.unsettled)
+            if not plans:
+                return None
+            parts = await self._counted(permit, start, plans, standing)
+        except Exception:
+            log.exception("the rows of a held statement could not be counted")
+            return None
+        notes = []
+        if standing.in_transaction:
+            notes.append(
+                "what its session has changed and not committed yet is not counted, and may change which rows are meant"
+            )
+        if len(parts) > 1 or more:
+            notes.append("each is counted as if nothing of the others had been done")
+        if more:
+            notes.append("what else the request does is not counted")
+        if len(set(statements)) < len(statements):
+            notes.append("what runs several times is counted once")
+        return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
+
+    def _planned(
+        self, statements: Sequence[HeldStatement], *, unsettled: bool
+    ) -> tuple[list[tuple[CountPlan, HeldStatement]], bool]:
+        """With whether anything is done that is not counted."""
+        found: list[tuple[CountPlan, HeldStatement]] = []
+        more, stirred = False, None
+        for one in dict.fromkeys(statements):
+            plans = self._plans(one.text)
+            why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < one.exchange else ""
+            found += [(replace(plan, why_not=plan.why_not or why), one) for plan in plans.parts]
+            more |= plans.more
+            if plans.stirs and stirred is None:
+                stirred = one.exchange
+        if len(found) > MOST_PARTS:  # else what is left out would count for nothing
+            rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
+            found[MOST_PARTS:] = [(rest, HeldStatement(""))]
+        return found, more
+
+    async def _counted(
+        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, HeldStatement]], standing: Standing
+    ) -> list[PartCount]:
+        counted: dict[int, PartCount] = {}
+        left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
+        if left:
+            why = await self._in_turn(permit, start, plans, left, counted, standing)
+        return [counted.get(number) or _uncounted(plan, plan.why_not or why) for number, (plan, _) in enumerate(plans)]
+
+    async def _in_turn(
+        self,
+        permit: Permit,
+        start: Start,
+        plans: Sequence[tuple[CountPlan, HeldStatement]],
+        left: Sequence[int],
+        counted: dict[int, PartCount],
+        standing: Standing,
+    ) -> str:
+        """Adds to `counted`; why the others are not there."""
+        if self.waiting >= self._limits.most_waiting:
+            return _BUSY
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._limits.turn):
+                await self._turn.acquire()
+        except TimeoutError:
+            return _BUSY
+        finally:
+            self.waiting -= 1
+        try:
+            async with asyncio.timeout(self._limits.whole):
+                await self._on_target(permit, start, plans, left, counted, standing)
+            return _AWAY
+        except TimeoutError:
+            return counting.why("57014")
+        except TargetRefused as refused:
+            log.warning("rows could not be counted: the target refused the login: %s", refused.message)
+        except (PosternError, OSError) as error:
+            log.warning("rows could not be counted: %s", error)
+        finally:
+            self._turn.release()
+        return _AWAY
+
+    async def _on_target(
+        self,
+        permit: Permit,
+        start: Start,
+        plans: Sequence[tuple[CountPlan, HeldStatement]],
+        left: Sequence[int],
+        counted: dict[int, PartCount],
+        standing: Standing,
+    ) -> None:
+        kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
+        parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
+        target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
+        finished = False
+        try:
+            counter = Counter(target, self._limits, standing)
+            for number in left:
+                plan, asked = plans[number]
+                counted[number] = await counter.count(plan, asked)
+            finished = True
+        finally:
+            if not finished:  # else the target would go on with what nobody waits for
+                self._cancel(permit, target)
+            target.stream.close()
+            target.release()
+
+    def _cancel(self, permit: Permit, target: Target) -> None:
+        task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+
+class Counter:
+    """Counts on one target that was dialled for it alone; a transaction for each part."""
+
+    def __init__(self, target: Target, limits: Limits, standing: Standing) -> None:
+        self._target = target
+        self._in_transaction = standing.in_transaction
+        self._told = standing.reported or {}
+        self._limits = limits
+
+    async def count(self, plan: CountPlan, asked: HeldStatement) -> PartCount:
+        """Raises what reading from the target raises."""
+        try:
+            values = _values(plan, asked)
+            counting.same_user(self._told, self._target.parameters)
+            await self._rows(Query(counting.BEGIN))
+            part = await self._within(plan, values, _types(plan, asked))
+        except Uncountable as error:
+            part = _uncounted(plan, error.message)
+        # Not where anything else is raised: nobody waits then for what still runs, and the connection's end rolls back.
+        with contextlib.suppress(Uncountable):
+            await self._rows(Query(counting.ROLLBACK))
+        return part
+
+    async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
+        await self._rows(counting.settings(self._limits.statement, self._limits.lock, self._told))
+        first = await self._rows(counting.tables(plan))
+        found = counting.found_tables(plan, first)
+        lock = counting.lock(found, first)
+        if lock is not None:
+            await self._rows(lock)
+        if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
+            raise Uncountable("its tables became others meanwhile")
+        counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
+        schemas = {name: schema for name, (_, schema) in found.items()}
+        notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
+        (((count,),)) = await self._rows(Query(plan.query(schemas), values, types))
+        rows = int(count or 0)
+        table = f"{schemas[plan.target]}.{plan.target[1]}"
+        return PartCount(plan.action, table, min(rows, MOST_ROWS), rows > MOST_ROWS, notes=notes)
+
+    async def _rows(self, query: Query) -> list[Row]:
+        """Raises Uncountable for what the target refuses."""
+        rows: list[Row] = []
+        async for row in answered(self._target.stream, query):
+            if len(rows) >= _ROWS:
+                raise Unavailable("the target answered more than was asked")
+            rows.append(row)
+        if query.error is not None:
+            raise Uncountable(counting.why(query.error.code))
+        return rows
+
+
+def _values(plan: CountPlan, asked: HeldStatement) -> list[str | None]:
+    """In the order of the query's. Raises Uncountable where they are not all there."""
+    if plan.values and asked.truncated:
+        raise Uncountable("a bind value is too large")
+    found: list[str | None] = []
+    for number in plan.values:
+        if not 0 < number <= len(asked.values):
+            raise Uncountable(f"the bind value ${number} is not there")
+        if number in asked.unsure:
+            raise Uncountable(f"the type of the bind value ${number} is not known")
+        value = asked.values[number - 1]
+        try:
+            text = None if value is None else value.decode(_codec(asked, value))
+        except UnicodeDecodeError:
+            raise Uncountable(f"the bind value ${number} is not text") from None
+        plan.check(text or "")
+        found.append(text)
+    return found
+
+
+def _codec(asked: HeldStatement, value: bytes) -> str:
+    """Bytes of ASCII are the same in every encoding that rules can rely on."""
+    return "ascii" if value.isascii() else asked.encoding if asked.encoding != SQL_ASCII else "ascii"
+
+
+def _types(plan: CountPlan, asked: HeldStatement) -> list[int]:
+    return [asked.types[number - 1] if number <= len(asked.types) else 0 for number in plan.values]
+
+
+def _uncounted(plan: CountPlan, why: str) -> PartCount:
+    return PartCount(plan.action, ".".join(filter(None, plan.target)), why_not=why)

@@ -1,0 +1,69 @@
+"""PostgreSQL targets: dialled, spoken TLS with, and logged in to, with the credentials that only the agent holds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+from postern.agent.dialling import address, connect, required, text, tls_context
+from postern.agent.policy import LocalPolicy
+from postern.agent.secrets import Resolved
+from postern.domain.secret import Secret
+from postern.domain.tracing import SpanKind, part
+from postern.protocols.postgres.login import postgres_login as login
+from postern.protocols.postgres.login.postgres_scram import KeyCache
+from postern.protocols.postgres.wire import postgres_messages as messages
+from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import Order
+from postern.relay.target import Target
+
+PORT = 5432
+
+
+class PostgresTargets:
+    """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
+
+    def __init__(self, policy: LocalPolicy) -> None:
+        self._policy = policy
+        self._keys = KeyCache()
+
+    async def dial(self, order: Order, secrets: Resolved) -> Target:
+        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        env = secrets.values
+        host, port, sslmode = self._address(order, env)
+        asked = login.TargetLogin(
+            required(order.connection, env, "USER").reveal(),
+            env.get("PASS", Secret("")),
+            order.start.database or text(env, "DB") or text(env, "USER"),
+            sslmode,
+            order.start.parameters,
+            self._keys,
+        )
+        stream = StreamHandshake(tls_context(sslmode, text(env, "SSLROOTCERT")), server_name=host)
+        try:
+            with part("target.connect", SpanKind.CLIENT):
+                await connect(stream, host, port)
+            with part("target.login", SpanKind.CLIENT):
+                greeting = await login.connect(stream, asked)
+        except BaseException:
+            stream.close()
+            raise
+        return Target(stream, greeting.parameters, greeting.pid, greeting.key)
+
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+        env = secrets.values
+        host, port, sslmode = self._address(order, env)
+        stream = StreamHandshake(tls_context(sslmode, text(env, "SSLROOTCERT")), server_name=host)
+        await connect(stream, host, port)
+        try:
+            await login.encrypt(stream, sslmode)
+            stream.write(messages.cancel_request(process, key))
+            with contextlib.suppress(ConnectionError):
+                await stream.read(1)  # the target closes once it has passed the signal on
+        finally:
+            stream.close()
+
+    def _address(self, order: Order, env: Mapping[str, Secret]) -> tuple[str, int, str]:
+        host, port, sslmode = address(order.connection, env, port=PORT)
+        self._policy.check_target(host, port)
+        return host, port, sslmode

@@ -1,0 +1,274 @@
+"""What is asked of a PostgreSQL target before rows are counted there, so that counting runs nobody's code (decision
+0046), and what it answers.
+
+All is asked in one transaction that reads only. Its search_path has nothing but pg_catalog in it, so names without a
+schema are the server's own, in these statements and in what is counted. PostgreSQL 12 and later.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from postern.domain.row_count import CountPlan, Named, Uncountable
+from postern.protocols.asking import Row
+from postern.protocols.postgres.queries.postgres_query import Query
+
+BEGIN: Final = "begin isolation level read committed read only"
+ROLLBACK: Final = "rollback"
+
+# Named with their schema: these are the first, and the search_path is still the login's.
+_SETTINGS: Final = {
+    "search_path": "pg_catalog, pg_temp",  # else pg_temp would be searched first
+    "row_security": "off",  # a policy's code is never run: where one would apply, reading fails
+    "constraint_exclusion": "off",  # the planner evaluates no CHECK of a table
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+}
+
+# A session may have set these; the target tells so, and they are the same for the count.
+_FOLLOWED: Final = ("DateStyle", "IntervalStyle", "TimeZone")
+_WHO: Final = ("is_superuser", "session_authorization")
+
+_TABLES: Final = """
+select w.place - 1, c.oid, n.nspname, c.relkind, c.relpersistence
+from json_array_elements($1::json) with ordinality w(name, place)
+  join pg_class c on c.relname::text = w.name->>1 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+  join pg_namespace n on n.oid = c.relnamespace
+where case when w.name->>0 = '' then n.nspname::text <> 'pg_toast'
+  else n.nspname::text = w.name->>0 end
+order by 1, 3"""
+
+# $1 are the tables' numbers, $2 what the query uses; of each answer whether it forbids to count, and what it says.
+# What the server brings along has numbers below 16384. A family: the tables whose rows are rows of those, too.
+# How floating numbers and bytes are written is a setting of the session; 600 to 718 are made of such numbers.
+_FACTS: Final = """
+with recursive family(oid) as (
+  select unnest($1::oid[])
+  union select i.inhrelid from pg_inherits i join family f on f.oid = i.inhparent
+), kinds(oid) as (
+  select a.atttypid from pg_attribute a join family f on f.oid = a.attrelid
+  where a.attnum > 0 and not a.attisdropped and ($2::json->>'columns' is null
+    or a.attname::text in (select json_array_elements_text($2::json->'columns')))
+  union select case when t.typbasetype <> 0 then t.typbasetype else t.typelem end
+  from pg_type t join kinds k on k.oid = t.oid where t.typbasetype <> 0 or t.typcategory = 'A'
+), used(kind, name) as (
+  select u.key, json_array_elements_text(u.value) from json_each($2::json->'names') u
+), parts(classid, oid) as (
+  select 'pg_class'::regclass::oid, f.oid from family f
+  union all select 'pg_class'::regclass, i.indexrelid from pg_index i join family f on f.oid = i.indrelid
+  union all select 'pg_constraint'::regclass, c.oid from pg_constraint c join family f on f.oid = c.conrelid
+  union all select 'pg_statistic_ext'::regclass, s.oid from pg_statistic_ext s join family f on f.oid = s.stxrelid
+  union all select 'pg_attrdef'::regclass, d.oid from pg_attrdef d join family f on f.oid = d.adrelid
+    join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum where a.attgenerated <> ''
+), unsteady(oid) as (
+  select t.oid from pg_type t where t.oid in (17, 700, 701, 600, 601, 602, 603, 604, 628, 718)
+), called(oid) as (
+  select d.refobjid from pg_depend d join parts p on p.classid = d.classid and p.oid = d.objid
+  where d.refclassid = 'pg_proc'::regclass and d.refobjid >= 16384
+  union select o.oprcode from pg_depend d join parts p on p.classid = d.classid and p.oid = d.objid
+    join pg_operator o on o.oid = d.refobjid where d.refclassid = 'pg_operator'::regclass and o.oid >= 16384
+  union select m.amproc from pg_depend d join parts p on p.classid = d.classid and p.oid = d.objid
+    join pg_opclass c on c.oid = d.refobjid join pg_amproc m on m.amprocfamily = c.opcfamily
+  where d.refclassid = 'pg_opclass'::regclass and c.oid >= 16384
+  union select o.oprcode from pg_depend d join parts p on p.classid = d.classid and p.oid = d.objid
+    join pg_opclass c on c.oid = d.refobjid join pg_amop m on m.amopfamily = c.opcfamily
+    join pg_operator o on o.oid = m.amopopr where d.refclassid = 'pg_opclass'::regclass and c.oid >= 16384
+)
+select true, format('%s is kept on another server', c.oid::regclass)
+from pg_class c join family f on f.oid = c.oid where c.relkind = 'f'
+union all select true, format('rules rewrite what is done to %s', c.oid::regclass)
+from pg_class c where c.oid = any($1::oid[]) and c.relhasrules
+union all select true, format('row security decides which rows of %s this user sees', c.oid::regclass)
+from pg_class c where c.oid = any($1::oid[]) and row_security_active(c.oid)
+union all select true, format('row security may leave out rows of %s, and others may be meant then', c.oid::regclass)
+from pg_class c where c.relrowsecurity and c.oid::text in (select json_array_elements_text($2::json->'others'))
+  and current_setting('is_superuser') <> 'on'
+union all select true, format('a column is of the type %s, whose values mean what the session''s settings say',
+  t.oid::regtype)
+from pg_type t join kinds k on k.oid = t.oid where t.typname::text in (
+  'money', 'regclass', 'regcollation', 'regconfig', 'regdatabase', 'regdictionary', 'regnamespace', 'regoper',
+  'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
+union all select true, 'a transaction that is open, which may be its own, has made or changed tables'
+where ($2::json->>'open')::bool and exists (
+  select from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and l.locktype = 'relation' and l.mode = 'AccessExclusiveLock' and l.granted)
+union all select true, 'it makes texts of floating numbers or bytes, which settings change'
+where ($2::json->>'writes')::bool and (exists (select from kinds k join unsteady y on y.oid = k.oid)
+  or exists (select from used u join pg_type t on t.typname::text = u.name join unsteady y on y.oid = t.oid
+    where u.kind = 'types')
+  or exists (select from used u where u.kind = 'operators' and u.name in ('^', '|/', '||/', '<->', '@-@'))
+  or exists (select from used u join pg_proc p on p.proname::text = u.name join unsteady y on y.oid = p.prorettype
+    where u.kind = 'functions' and p.oid < 16384 and not 17 = any(p.proargtypes)))
+union all select true, format('somebody has made an operator class for %s that is used where none is named',
+  o.opcintype::regtype)
+from pg_opclass o join pg_am m on m.oid = o.opcmethod
+where o.oid >= 16384 and o.opcdefault and m.amname in ('btree', 'hash')
+  and (o.opcintype < 16384 or exists (select from kinds k where k.oid = o.opcintype))
+union all select true, format('it may call %s', p.oid::regprocedure)
+from pg_proc p join used u on u.kind = 'fields' and u.name = p.proname::text
+where p.pronargs > 0 and p.pronargs - p.pronargdefaults < 2
+union all select true, format('somebody has made a collation %I', c.collname)
+from pg_collation c join used u on u.kind = 'collations' and u.name = c.collname::text
+where c.oid >= 16384
+union all select true, format('a bind value is of the type %s', t.oid::regtype)
+from pg_type t where t.oid::text in (select json_array_elements_text($2::json->'given')) and (
+  (t.oid >= 16384 and t.typtype <> 'e') or t.typname::text in ('money', 'xml') or t.typname::text ~ '^_?reg')
+union all select true, format('a column is of the type %s, which is not the server''s own', t.oid::regtype)
+from pg_type t join kinds k on k.oid = t.oid
+where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
+union all select true, format('a column is of the domain %s, whose condition may be run', c.contypid::regtype)
+from pg_constraint c join kinds k on k.oid = c.contypid where c.contype = 'c'
+union all select true, format('somebody has made a cast from %s to %s', y.castsource::regtype, y.casttarget::regtype)
+from pg_cast y where y.oid >= 16384 and (y.castsource < 16384 and (y.casttarget < 16384 or y.castcontext = 'i')
+  or (y.castsource >= 16384 and exists (select from kinds k where k.oid = y.castsource))
+  or (y.casttarget >= 16384 and exists (select from kinds k where k.oid = y.casttarget)))
+union all select true, format('somebody has made an operator %s', o.oid::regoperator)
+from pg_operator o join used u on u.kind = 'operators' and u.name = o.oprname::text
+where o.oid >= 16384
+  and (o.oprleft < 16384 or exists (select from kinds k where k.oid = o.oprleft))
+  and (o.oprright < 16384 or exists (select from kinds k where k.oid = o.oprright))
+union all select true, format('somebody has made a function %s', p.oid::regprocedure)
+from pg_proc p join used u on u.kind = 'functions' and u.name = p.proname::text
+where p.oid >= 16384 and (p.pronargdefaults > 0 or p.provariadic <> 0 or not exists (
+  select from unnest(p.proargtypes) a where a >= 16384 and not exists (select from kinds k where k.oid = a)))
+union all select true, format('somebody has made a type %s', t.oid::regtype)
+from pg_type t join used u on u.kind = 'types' and u.name = t.typname::text where t.oid >= 16384
+union all select true, format('an index, a condition or a column of its tables calls %s', p.oid::regprocedure)
+from pg_proc p join called c on c.oid = p.oid join pg_language l on l.oid = p.prolang
+where p.oid >= 16384 and not (l.lanname in ('c', 'internal') and p.provolatile <> 'v')"""
+
+# $1 is the table that is written to, $2 the bits of the events of pg_trigger.tgtype, $3 what a DELETE or an UPDATE is
+# called in pg_constraint, $4 the columns that are set.
+_NOTES: Final = """
+with recursive family(oid) as (
+  select $1::oid union select i.inhrelid from pg_inherits i join family f on f.oid = i.inhparent
+)
+select distinct false, format('the trigger %I of %s may change that', t.tgname, t.tgrelid::regclass)
+from pg_trigger t join family f on f.oid = t.tgrelid
+where not t.tgisinternal and t.tgenabled <> 'D' and t.tgtype & $2::int <> 0 and t.tgtype & 2 <> 0
+union select false, format('rows of %s refer to them, and change or go with them', c.conrelid::regclass)
+from pg_constraint c join family f on f.oid = c.confrelid
+where c.contype = 'f' and c.conparentid = 0
+  and ($3::text like '%d%' and c.confdeltype in ('c', 'n', 'd')
+  or $3::text like '%u%' and c.confupdtype in ('c', 'n', 'd') and exists (
+    select from pg_attribute a where a.attrelid = c.confrelid and a.attnum = any(c.confkey)
+      and a.attname::text in (select json_array_elements_text($4::json))))
+union select false, format('row security of %s may leave some out, if the session has another role', c.oid::regclass)
+from pg_class c where c.oid = $1::oid and c.relrowsecurity
+order by 2"""
+
+_EVENTS: Final = {"UPDATE": ("16", "u"), "DELETE": ("8", "d"), "MERGE": ("28", "du")}
+_KINDS: Final = {"v": "a view", "f": "kept on another server", "S": "a sequence"}
+MOST_NOTES: Final = 5
+
+# By what the target's error says, as nothing of its text may be told: it may hold values.
+_ERRORS: Final = {
+    "57014": "that took too long",
+    "55P03": "others hold its table for themselves",
+    "42501": "the connection's user may not read its tables",
+    "42P01": "there is no such table",
+    "42703": "it names a column that is not there",
+    "25006": "it would write something",
+}
+
+
+def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> Query:
+    """For the transaction, in seconds; `told` are those of the session. One row."""
+    limits = {
+        "statement_timeout": f"{statement_timeout * 1000:.0f}",
+        "lock_timeout": f"{lock_timeout * 1000:.0f}",
+        "idle_in_transaction_session_timeout": f"{2 * statement_timeout * 1000:.0f}",
+    }
+    chosen = {**_SETTINGS, **limits}
+    calls = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items()]
+    values = []
+    for name in _FOLLOWED:
+        if name in told:
+            values.append(told[name])
+            calls.append(f"pg_catalog.set_config('{name}', ${len(values)}, true)")
+    return Query(f"select {', '.join(calls)}", values)
+
+
+def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Raises Uncountable where the session is another user by now than who counts."""
+    if any(told.get(name, own.get(name)) != own.get(name) for name in _WHO):
+        raise Uncountable("the session has become another user, whose rows may be others")
+
+
+def tables(plan: CountPlan) -> Query:
+    """Which tables the names of the plan may mean: rows for `Place`."""
+    return Query(_TABLES, [json.dumps(plan.tables)])
+
+
+def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
+    """Of the rows of `tables`, for each table its number and its schema. Raises Uncountable."""
+    found: dict[Named, tuple[int, str]] = {}
+    for place, number, schema, kind, lasts in rows:
+        name = plan.tables[int(place or 0)]
+        if name in found:
+            raise Uncountable(f"there are several tables {name[1]}, and which one is meant depends on the search_path")
+        if kind in _KINDS:
+            raise Uncountable(f"{name[1]} is {_KINDS[kind]}")
+        if lasts == "t":
+            raise Uncountable(f"{name[1]} is a temporary table of a session")
+        found[name] = (int(number or 0), schema or "")
+    for name in plan.tables:
+        if name not in found:
+            raise Uncountable(f"there is no table {'.'.join(filter(None, name))}")
+    return found
+
+
+def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Query | None:
+    """From then on nobody makes other tables of these. A materialized view cannot be locked."""
+    kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
+    names = [f"{_quoted(schema)}.{_quoted(name[1])}" for name, (number, schema) in found.items() if number not in kept]
+    return Query(f"lock table {', '.join(names)} in access share mode") if names else None
+
+
+def facts(
+    plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int], *, in_transaction: bool
+) -> Query:
+    """`given` are the types of bind values; `in_transaction`: the session has a transaction that is open."""
+    numbers = [number for number, _ in found.values()]
+    used = {
+        "others": [str(found[name][0]) for name in plan.others],
+        "writes": plan.writes,
+        "open": in_transaction,
+        "given": [str(oid) for oid in given],
+        "columns": None if plan.columns is None else sorted(plan.columns),
+        "names": {
+            "collations": sorted(plan.collations),
+            "fields": sorted(plan.fields),
+            "functions": sorted(plan.functions),
+            "operators": sorted(plan.operators),
+            "types": sorted(plan.types),
+        },
+    }
+    return Query(_FACTS, [f"{{{','.join(map(str, numbers))}}}", json.dumps(used)])
+
+
+def notes(plan: CountPlan, target: int) -> Query:
+    bits, letters = _EVENTS[plan.action]
+    return Query(_NOTES, [str(target), bits, letters, json.dumps(sorted(plan.sets))])
+
+
+def calm(rows: Sequence[Row]) -> None:
+    """Of the rows of `facts`. Raises Uncountable, with the first reason."""
+    reasons = sorted(text or "" for _, text in rows)
+    if reasons:
+        raise Uncountable(reasons[0])
+
+
+def noted(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(text or "" for _, text in rows[:MOST_NOTES])
+
+
+def why(code: str) -> str:
+    """What an error of the target means here, by its SQLSTATE."""
+    return _ERRORS.get(code, f"the target refused to count ({code})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,49 @@
+"""Runs one script as a client of its own: what `exec` sends, and how it knows the end. Sans-IO."""
+
+from __future__ import annotations
+
+from postern.protocols.framing import Intake
+from postern.protocols.postgres.wire import postgres_messages as m
+
+
+class Script:
+    """One simple Query. `failed` tells whether any error came back; what was shown is in the recording."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._intake = Intake()
+        self._skip = 0
+        self.failed = False
+        self.finished = False
+        self.leaves = False  # it says goodbye
+
+    def exit_code(self) -> int:
+        """0 when it ran to its end without an error, else 1."""
+        return int(self.failed or not self.finished)
+
+    def start(self) -> bytes:
+        return m.query(self._text.encode())
+
+    def feed(self, data: bytes) -> bytes:
+        """What the gateway shows; answers what the client sends next."""
+        if self._skip:
+            skipped = min(self._skip, len(data))
+            self._skip -= skipped
+            data = data[skipped:]
+        intake = self._intake
+        intake.feed(data)
+        reply = b""
+        while len(intake.buf) - intake.pos >= 5:
+            tag = intake.buf[intake.pos]
+            size = 1 + int.from_bytes(intake.buf[intake.pos + 1 : intake.pos + 5], "big")
+            if tag == m.ERROR_RESPONSE:
+                self.failed = True
+            elif tag == m.COPY_IN_RESPONSE:
+                reply += m.message(b"f", m.cstring("a script has no data to copy from"))
+            elif tag == m.READY_FOR_QUERY:
+                self.finished = True
+                reply += m.TERMINATE_MESSAGE
+            here = len(intake.buf) - intake.pos
+            self._skip = max(size - here, 0)
+            intake.pos += min(size, here)
+        return reply

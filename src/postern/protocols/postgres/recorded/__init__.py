@@ -1,0 +1,1 @@
+"""Recorded bytes as text, as tables, and answer by answer."""

@@ -1,0 +1,63 @@
+"""Recorded bytes as values: columns, rows, tags, errors and notices, as a client of simple queries reads them."""
+
+from __future__ import annotations
+
+from postern.domain.results import Columns, Finished, Problem, Result, Row
+from postern.protocols.postgres.queries.postgres_query import cells
+from postern.protocols.postgres.recorded.postgres_recorded_stream import Messages
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_types import readable
+
+
+class PostgresResults:
+    """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
+
+    def __init__(self) -> None:
+        self._messages = Messages()
+        self._fields: tuple[m.Field, ...] = ()
+        self._binary = False
+
+    def feed(self, data: bytes) -> list[Result]:
+        """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
+        found: list[Result] = []
+        for message in self._messages.feed(data):
+            if message.body is None:
+                found.append(Problem("NOTE", f"an answer of {message.size} bytes is left out", fails=False))
+            elif (result := self._result(message.tag, message.body)) is not None:
+                found.append(result)
+        return found
+
+    def _result(self, tag: int, body: bytes) -> Result | None:
+        if tag == m.DATA_ROW:
+            return Row(self._texts(body))
+        if tag == m.ROW_DESCRIPTION:
+            self._fields = m.parse_row_description(body)
+            self._binary = any(field.format == 1 for field in self._fields)
+            return Columns(tuple(field.name for field in self._fields))
+        if tag == m.COMMAND_COMPLETE:
+            return Finished(body.rstrip(b"\0").decode("utf-8", "replace"))
+        if tag in (m.ERROR_RESPONSE, m.NOTICE_RESPONSE):
+            return _problem(m.parse_report(body), fails=tag == m.ERROR_RESPONSE)
+        return None
+
+    def _texts(self, body: bytes) -> tuple[str | None, ...]:
+        found = cells(body)
+        if self._binary:  # a cursor that was declared so
+            for at, field in enumerate(self._fields[: len(found)]):
+                cell = found[at]
+                if field.format == 1 and cell is not None:
+                    found[at] = readable(cell, field.oid)
+        return tuple([None if cell is None else cell.decode("utf-8", "replace") for cell in found])
+
+
+def _problem(report: m.Report, *, fails: bool) -> Problem:
+    at = report.position
+    return Problem(
+        report.severity,
+        report.text,
+        code=report.code,
+        detail=report.detail,
+        hint=report.hint,
+        position=int(at) if at.isdecimal() and len(at) < 12 else None,
+        fails=fails,
+    )

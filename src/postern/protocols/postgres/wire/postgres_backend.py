@@ -1,0 +1,393 @@
+"""What the target answers: matched with the ledger, cut into pieces for inspection and recording.
+
+One pass over each read. Messages that nobody wants stay part of one run of bytes; a run ends where a
+message must be judged, replaced, swallowed or preceded by a refusal of ours. DataRow and CopyData
+messages that nobody wants are not even waited for: their rest passes as it comes.
+
+    head slot       may be answered by
+    QUERY           T D C I G H E, then Z
+    PARSE BIND CLOSE 1 2 3
+    DESCRIBE        t, then T or n
+    EXECUTE         D, then C s I E; G or H for COPY
+    SYNC            Z
+    FUNCTION        V, then Z
+    POISON          E (ours, swallowed)
+    REFUSED         nothing: we speak
+    any, or none    N A S (asynchronous)
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Completed, Output
+from postern.protocols.base import Piece, Wants
+from postern.protocols.framing import Intake, uint32
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_output import CHANNELS, CopiedLines, Text
+from postern.protocols.postgres.wire.postgres_response_queue import (
+    ANSWERS,
+    EXECUTE,
+    FUNCTION,
+    POISON,
+    QUERY,
+    REFUSED,
+    REPORTED,
+    SYNC,
+    Ledger,
+    Slot,
+)
+from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of
+
+_NO_COLUMNS = b"\0\0"
+
+
+class Backend:
+    """The target's half of the wire."""
+
+    def __init__(self, ledger: Ledger, wants: Wants, max_message: int) -> None:
+        self.ledger = ledger
+        self.wants = wants
+        self.max_message = max_message
+        self.fatal = False  # the target has told the client a fatal error
+        self.cutting = False  # the rest of this answer is swallowed
+        self._intake = Intake()
+        self._passing = 0
+        self._swallowing = False  # … and so is the message that is passing
+        self._described: bytes | None = None  # the RowDescription of a simple query's result under way
+        self._layout: Layout | None = None
+        self._layout_of: Slot | None = None
+        self._copy_binary = False
+        self._copy_begins = False  # nothing of a copy has come yet
+        self._pieces: list[Piece] = []
+        # An error that is being judged: what is reported of it is what the client was shown.
+        self._judged: Text | None = None
+        self._violation: ProtocolViolation | None = None
+        self._poisoned = False  # the last error was the answer to our own poison
+
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._intake.pos)
+
+    def feed(self, data: bytes) -> None:
+        self._intake.feed(data)
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes that the client still lacks of the message that is passing."""
+        return 0 if self._swallowing else int(self._passing)
+
+    def poll(self) -> list[Piece]:
+        if self._violation is not None:
+            raise self._violation
+        pieces: list[Piece] = []
+        if self._judged is not None:
+            pieces.append(self._judged.completed())
+            self._judged = None
+        self._speak(pieces)
+        if self._intake.pos == len(self._intake.buf):
+            return pieces
+        try:
+            self._scan(pieces)
+        except ProtocolViolation as error:
+            # What stands in front of the offence was understood, and goes its way first.
+            if not pieces:
+                raise
+            self._violation = error
+        return pieces
+
+    def _scan(self, pieces: list[Piece]) -> None:
+        """Cuts what is there, up to the first event that must be judged, which comes last."""
+        intake = self._intake
+        buf = intake.buf
+        end: i64 = len(buf)
+        slots = self.ledger.slots
+        start: i64 = intake.pos
+        pos = self._pass(start, end)
+        if self._swallowing:
+            start = pos
+        try:
+            while end - pos >= 5:
+                tag = buf[pos]
+                length = uint32(buf, pos + 1)
+                if length < 4 or length > 0x7FFFFFFF:
+                    raise _offence(tag, f"of length {length}")
+                after = pos + 1 + length
+                if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
+                    if not slots:
+                        raise _offence(tag, "that answers nothing")
+                    if tag == m.COPY_DATA:
+                        self._copy_begins = False
+                    if after > end:
+                        self._passing = after - end
+                        self._swallowing = self.cutting
+                        after = end
+                    if self.cutting:
+                        start = _flush(pieces, buf, start, pos, after)
+                    pos = after
+                    continue
+                if length > self.max_message:
+                    self._too_large(tag, length)
+                    start = self._say(pieces, _flush(pieces, buf, start, pos, pos))
+                    continue
+                if after > end:
+                    break
+                if not ANSWERS[tag] and (tag == m.DATA_ROW or tag in CHANNELS):
+                    event, after, shown = self._event(tag, buf, pos, after, end)
+                    if event is not None:
+                        start = _flush(pieces, buf, start, pos, after)
+                        pieces.append(event)
+                        pos = after
+                        return
+                else:
+                    shown = self._control(tag, buf, pos + 5, after)
+                if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
+                    # Something must be said or left out between this message and the next one.
+                    start = self._say(pieces, _flush(pieces, buf, start, after if shown else pos, after))
+                pos = after
+        finally:
+            _flush(pieces, buf, start, pos, pos)
+            intake.pos = pos
+        if end - pos >= 5 and not self._passing:
+            intake.wait(1 + uint32(buf, pos + 1))
+
+    def _pass(self, pos: i64, end: i64) -> i64:
+        """The rest of a message that is passing, or as much of it as is there."""
+        if not self._passing:
+            self._swallowing = False
+            return pos
+        taken = min(self._passing, end - pos)
+        self._passing -= taken
+        return pos + taken
+
+    def _say(self, pieces: list[Piece], start: i64) -> i64:
+        """Adds what was kept back for this place, and refusals whose turn has come."""
+        pieces.extend(self._pieces)
+        self._pieces.clear()
+        self._speak(pieces)
+        return start
+
+    def _too_large(self, tag: int, length: int) -> None:
+        """A value that cannot be inspected whole is not shown."""
+        if tag not in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE):
+            raise _offence(tag, f"of length {length}")
+        self._withhold(
+            "54000",
+            f"a value of {length} bytes is larger than the {self.max_message} bytes that can be inspected",
+            "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+        )
+
+    def _withhold(self, code: str, text: str, hint: str) -> None:
+        """An error takes the place of what cannot be judged; the rest of the answer is swallowed."""
+        slots = self.ledger.slots
+        self._pieces.append(m.error_response(code, text, hint=hint))
+        self._pieces.append(Completed(slots[0].exchange if slots else 0, error_code=code, error=text))
+        self.cutting = True
+
+    def _wanted(self, tag: int) -> bool:
+        if self.cutting:
+            return False
+        return self.wants.rows if tag == m.DATA_ROW else self.wants.output
+
+    def _speak(self, pieces: list[Piece]) -> None:
+        """Refusals whose turn has come."""
+        ledger = self.ledger
+        slots = ledger.slots
+        while slots and slots[0].kind == REFUSED:
+            slot = slots.popleft()
+            if slot.data:
+                pieces.append(slot.data)
+            if slot.ready:
+                pieces.append(m.ready_for_query(ledger.status))
+
+    def _event(
+        self, tag: int, buf: bytes, pos: int, after: int, end: int
+    ) -> tuple[Output | DataRows | None, int, bool]:
+        """A message that holds text: the event to judge if it is wanted, where it ends, whether it is shown."""
+        slots = self.ledger.slots
+        exchange = slots[0].exchange if slots else 0
+        if tag == m.DATA_ROW:
+            return self._rows(buf, pos, end)
+        if tag == m.COPY_DATA and not self._copy_binary:
+            return self._lines(buf, pos, end)
+        text = Text(exchange, tag, buf[pos + 5 : after], self._copy_binary)
+        if text.aside:
+            # Not part of the answer, so it is judged even while the answer's rest is swallowed.
+            if tag == m.PARAMETER_STATUS:
+                self._parameter(buf, pos + 5, after)
+            return text if self.wants.output else None, after, True
+        if tag == m.ERROR_RESPONSE:
+            return self._error(text) if self._failed(text) else None, after, not (self.cutting or self._poisoned)
+        if not slots or (tag == m.FUNCTION_CALL_RESPONSE) != (slots[0].kind == FUNCTION):
+            raise _offence(tag, "out of its turn")
+        return text, after, True
+
+    def _error(self, text: Text) -> Text | None:
+        """The error as an event if it is to be judged, else what is reported of it."""
+        if self.cutting:
+            # The client has been told another error; this one was not judged, so its text is not kept either.
+            self._pieces.append(Completed(text.exchange, error_code=text.completed().error_code))
+        elif self.wants.output:
+            self._judged = text
+            return text
+        else:
+            self._pieces.append(text.completed())
+        return None
+
+    def _rows(self, buf: bytes, pos: int, end: int) -> tuple[DataRows | None, int, bool]:
+        """All complete DataRows from `pos` on."""
+        slot = self.ledger.slots[0] if self.ledger.slots else None
+        if slot is None or slot.kind not in (QUERY, EXECUTE):
+            raise ProtocolViolation("the target sent a row that nobody asked for")
+        first, count = pos, 0
+        while end - pos >= 5 and buf[pos] == m.DATA_ROW:
+            length = uint32(buf, pos + 1)
+            if length < 6:
+                raise ProtocolViolation(f"the target sent a row of length {length}")
+            after = pos + 1 + length
+            if after > end or length > self.max_message:
+                break
+            pos = after
+            count += 1
+        layout = self._layout_for(slot)
+        if layout is None:
+            self._withhold(
+                "55000",
+                "the rules for this connection changed while this answer was under way, so it is not shown",
+                "Run it again.",
+            )
+            return None, pos, False
+        return DataRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
+
+    def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
+        """All complete CopyData messages from `pos` on."""
+        slots = self.ledger.slots
+        if not slots or slots[0].kind not in (QUERY, EXECUTE):
+            raise _offence(m.COPY_DATA, "out of its turn")
+        lines: list[bytes] = []
+        while end - pos >= 5 and buf[pos] == m.COPY_DATA:
+            length = uint32(buf, pos + 1)
+            after = pos + 1 + length
+            if length < 4 or after > end or length > self.max_message:
+                break
+            lines.append(buf[pos + 5 : after])
+            pos = after
+        first, self._copy_begins = self._copy_begins, False
+        return CopiedLines(slots[0].exchange, lines, first, bool(self.ledger.unread)), pos, True
+
+    def _layout_for(self, slot: Slot) -> Layout | None:
+        """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
+        if self._layout is None or self._layout_of is not slot:
+            described = self._described if slot.kind == QUERY else slot.described
+            if described is None:
+                if slot.kind == QUERY:
+                    raise ProtocolViolation("the target sent rows without a description")
+                return None
+            self._layout, self._layout_of = layout_of(described, self.ledger.encoding), slot
+        return self._layout
+
+    def _failed(self, text: Text) -> bool:
+        """An ErrorResponse: what it ends. False when it answers our own poison."""
+        ledger = self.ledger
+        slots = ledger.slots
+        severity = text.severity
+        self._poisoned = bool(slots) and slots[0].kind == POISON and severity == "ERROR"
+        if self._poisoned:
+            slots.popleft()
+            return False
+        ledger.copy_in = False
+        if severity in ("FATAL", "PANIC") and not self.cutting:
+            self.fatal = True
+        ledger.fail()
+        return True
+
+    def _control(self, tag: int, buf: bytes, pos: int, end: int) -> bool:
+        """A message without text of the target's data. False when the client must not see it."""
+        ledger = self.ledger
+        slots = ledger.slots
+        head = slots[0] if slots else None
+        shown = not self.cutting
+        if tag == m.READY_FOR_QUERY:
+            self._ready(buf[pos:end], head)
+            return True
+        if head is None or not ANSWERS[tag] >> head.kind & 1:
+            raise _offence(tag, "out of its turn")
+        if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
+            text = m.last_cstring(buf, pos, end).decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
+            self._pieces.append(Completed(head.exchange, text, m.rows_of(text)))
+            ledger.doubtful_syncs = 0
+            if head.kind == EXECUTE:
+                slots.popleft()
+        elif tag == m.BIND_COMPLETE or tag == m.PARSE_COMPLETE or tag == m.CLOSE_COMPLETE:
+            ledger.complete(slots.popleft())
+        elif tag == m.PORTAL_SUSPENDED:
+            self._pieces.append(Completed(head.exchange, "PORTAL SUSPENDED"))
+            slots.popleft()
+        elif tag == m.ROW_DESCRIPTION:
+            shown = self._describe(head, buf[pos:end]) and shown
+        elif tag == m.NO_DATA:
+            shown = self._describe(head, _NO_COLUMNS) and shown
+        elif tag == m.PARAMETER_DESCRIPTION:
+            oids = m.parse_parameter_types(buf, pos, end)
+            if head.statement is not None:
+                head.statement.types = oids
+        elif tag == m.COPY_IN_RESPONSE:
+            if self.cutting:
+                # The client waits for the end of an answer that was refused, and the target for data.
+                raise ProtocolViolation("the target asked for data to copy behind an answer that was refused")
+            ledger.begin_copy_in(head)
+        elif tag == m.COPY_OUT_RESPONSE:
+            self._copy_binary = end > pos and buf[pos] == 1
+            self._copy_begins = True
+        return shown
+
+    def _parameter(self, buf: bytes, pos: int, end: int) -> None:
+        name, pos = m.read_cstring(buf, pos, end)
+        if name == b"client_encoding":
+            self.ledger.encode(buf[pos : end - 1].decode("ascii", "replace"))
+            return
+        known = name.decode("ascii", "replace")
+        if known in REPORTED:
+            self.ledger.reported[known] = buf[pos : end - 1].decode("utf-8", "replace")
+
+    def _describe(self, head: Slot, body: bytes) -> bool:
+        """Keeps the description for whoever will need it; most results are never looked at."""
+        if head.kind == QUERY:
+            self._described, self._layout = body, None
+            return True
+        head.described = body
+        if head.informs is not None:
+            head.informs.described = body
+        self.ledger.slots.popleft()
+        return not head.hidden
+
+    def _ready(self, status: bytes, head: Slot | None) -> None:
+        ledger = self.ledger
+        if head is None and ledger.doubtful_syncs:
+            ledger.doubtful_syncs -= 1
+            ledger.skipping = False
+            ledger.status = status
+            return
+        if head is None or head.kind not in (QUERY, SYNC, FUNCTION) or len(status) != 1:
+            raise ProtocolViolation("the target says it is ready out of its turn")
+        ledger.slots.popleft()
+        ledger.status = status
+        ledger.copy_in = False
+        self.cutting = False
+        self._described = self._layout = self._layout_of = None
+        if head.kind == FUNCTION:
+            self._pieces.append(Completed(head.exchange, tag="FUNCTION CALL"))
+        if status == b"I" and not ledger.slots:
+            ledger.portals.clear()
+
+
+def _offence(tag: int, what: str) -> ProtocolViolation:
+    return ProtocolViolation(f"the target sent a message of type {tag:#04x} {what}")
+
+
+def _flush(pieces: list[Piece], buf: bytes, start: i64, stop: i64, resume: i64) -> i64:
+    """Ends a run of shown bytes at `stop`; the next one starts at `resume`."""
+    if stop > start:
+        pieces.append(buf[start:stop])
+    return resume

@@ -1,0 +1,258 @@
+"""Changing columns of copied data, in the text and CSV formats (SQL COPY, "File Formats")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from postern.interception.events import Change, CopyFormat, Fill
+from postern.protocols.postgres.wire.postgres_types import INT8, NUMERIC, TEXT
+from postern.protocols.postgres.wire.postgres_values import CellChange, cell_change
+
+CopiedColumns = Sequence[tuple[int, Change] | None]
+"""Of each column the number of its type, 0 where it is not known, and what is asked; None for one that stays."""
+
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_UNESCAPE = {value: b"\\" + key for key, value in _ESCAPES.items()} | {b"\\": b"\\\\"}
+_TEXT_OID: Final = 25
+
+# What a value looks like whose type is not told: the first that it is from end to end.
+_SHAPES = (
+    (rb"-?\d{1,18}", INT8),
+    (rb"-?\d+(?:\.\d+)?", NUMERIC),
+    (rb"[tf]", 16),
+    (rb"\d{4}-\d\d-\d\d", 1082),
+    (rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", 1114),
+    (rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", 2950),
+)
+_SHAPE = re.compile(b"|".join([b"(%b)" % shape for shape, _ in _SHAPES]))
+
+
+HOLE: Final = b"\0"
+"""Stands for a field that became another one, at which nobody needs to look; no text of PostgreSQL's holds a NUL."""
+
+
+class Changed:
+    """Lines of which columns were changed, and of each column how many fields became others and how many bytes those
+    had."""
+
+    def __init__(self, columns: int) -> None:
+        self.counts = [0] * columns
+        self.sizes = [0] * columns
+        self._lines: list[bytes] = []
+        self._others: list[list[bytes]] = []
+
+    def told(self) -> list[tuple[int, int]]:
+        return list(zip(self.counts, self.sizes, strict=True))
+
+    def add(self, line: bytes, others: list[bytes]) -> None:
+        self._lines.append(line)
+        self._others.append(others)
+
+    def with_holes(self) -> tuple[list[bytes], list[list[bytes]]]:
+        """Lines with holes where fields became others; and those by line, as they are written."""
+        return self._lines, self._others
+
+    def written(self) -> list[bytes]:
+        """The lines as they are sent."""
+        return [filled(line, others) for line, others in zip(self._lines, self._others, strict=True)]
+
+
+class ChangedColumns(Changed):
+    """The same by column: `fields` as they were, and what the changed ones became, by place."""
+
+    def __init__(self, fields: list[Sequence[bytes]], form: CopyFormat) -> None:
+        super().__init__(len(fields))
+        self._fields = fields
+        self._form = form
+        self._new: dict[int, list[bytes]] = {}
+
+    def put(self, place: int, new: list[bytes]) -> None:
+        self._new[place] = new
+        different = [len(was) for was, now in zip(self._fields[place], new, strict=True) if was != now]
+        self.counts[place], self.sizes[place] = len(different), sum(different)
+
+    def with_holes(self) -> tuple[list[bytes], list[list[bytes]]]:
+        null = self._form.null
+        fields = list(self._fields)
+        for place in self._new:
+            fields[place] = [null if field == null else HOLE for field in fields[place]]
+        old = zip(*[self._fields[place] for place in self._new], strict=True)
+        new = zip(*self._new.values(), strict=True)
+        others = [
+            [now for was, now in zip(one, other, strict=True) if was != null]
+            for one, other in zip(old, new, strict=True)
+        ]
+        return self._joined(fields), others
+
+    def written(self) -> list[bytes]:
+        return self._joined([self._new.get(place, old) for place, old in enumerate(self._fields)])
+
+    def _joined(self, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+        ended = [*fields[:-1], [field + b"\n" for field in fields[-1]]]
+        return list(map(self._form.delimiter.join, zip(*ended, strict=True)))
+
+
+def filled(line: bytes, others: list[bytes]) -> bytes:
+    """Raises ValueError where another number of holes is left than were made."""
+    parts = line.split(HOLE)
+    if len(parts) != len(others) + 1:
+        raise ValueError("a copied line lost a field that was masked already")
+    return b"".join([part for pair in zip(parts, [*others, b""], strict=True) for part in pair])
+
+
+def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns) -> Changed:
+    """Lines without a header among them. Raises ValueError for one that is not of this format and of so many
+    columns."""
+    changing = [(place, _FieldChange(form, *one)) for place, one in enumerate(columns) if one is not None]
+    plain = _plain_fields(lines, form) if changing else None
+    if plain is not None and len(plain) == len(columns):
+        by_column = ChangedColumns(plain, form)
+        for place, change in changing:
+            by_column.put(place, change.all(plain[place]))
+        return by_column
+    made = Changed(len(columns))
+    for line in lines:
+        if not line.endswith(b"\n") or HOLE in line:
+            raise ValueError("a copied line without an end, or with a NUL")
+        fields = _split(line[:-1], form)
+        if len(fields) != len(columns):
+            raise ValueError(f"a copied line has {len(fields)} columns, not {len(columns)}")
+        others: list[bytes] = []
+        for place, change in changing:
+            old = fields[place]
+            if old == form.null:
+                continue
+            new = change.of(old)
+            fields[place] = HOLE
+            others.append(new)
+            if new != old:
+                made.counts[place] += 1
+                made.sizes[place] += len(old)
+        made.add(form.delimiter.join(fields) + b"\n" if others else line, others)
+    return made
+
+
+def _plain_fields(lines: Sequence[bytes], form: CopyFormat) -> list[Sequence[bytes]] | None:
+    """By column, of lines in the text format in which every delimiter and every end of a line is one. None where that
+    is not certain: some may be escaped."""
+    joined = b"".join(lines)
+    if form.kind != "text" or form.delimiter in b"\\\r\n" or joined.count(b"\n") != len(lines):
+        return None
+    if any(sign in joined for sign in (b"\r", HOLE, b"\\\n", b"\\" + form.delimiter)):
+        return None
+    if not all(line.endswith(b"\n") for line in lines):
+        return None
+    rows = [line.split(form.delimiter) for line in joined[:-1].split(b"\n")]
+    try:
+        return list(zip(*rows, strict=True))
+    except ValueError:
+        return None
+
+
+class _FieldChange:
+    """What the fields of one column become, as they are written."""
+
+    def __init__(self, form: CopyFormat, oid: int, by: Change) -> None:
+        self._form = form
+        self._is_csv = form.kind == "csv"
+        self._oid = oid
+        self._by = by
+        self._known: dict[int, CellChange] = {}  # by type: of those in _SHAPES where none is told
+
+    def all(self, fields: Sequence[bytes]) -> list[bytes]:
+        """NULL stays."""
+        null = self._form.null
+        if isinstance(self._by, Fill):
+            return [null] * len(fields)
+        change = self._change(self._oid) if self._oid else None
+        if change is not None and change.is_fixed:
+            fixed = null if change.fixed is None else _text_field(change.fixed, self._form)
+            return [null if field == null else fixed if b"\\" not in field else self.of(field) for field in fields]
+        made = {field: self.of(field) for field in set(fields) if field != null}
+        return [made.get(field, field) for field in fields]
+
+    def of(self, field: bytes) -> bytes:
+        """Of one that is not NULL."""
+        form = self._form
+        if isinstance(self._by, Fill):  # the type of a computed value is not told: NULL is one of all types
+            return form.null
+        if self._is_csv:
+            value = _csv_value(field, form)
+        elif b"\\" in field:
+            value = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
+        else:
+            value = field
+        new = self._change(self._oid or _guessed(value)).each(value)
+        if new is None:
+            return form.null
+        if new == value:
+            return field
+        return _csv_field(new, form) if self._is_csv else _text_field(new, form)
+
+    def _change(self, oid: int) -> CellChange:
+        change = self._known.get(oid)
+        if change is None:
+            change = self._known[oid] = cell_change(oid, TEXT, self._by)
+        return change
+
+
+@lru_cache(maxsize=64)
+def _field_pattern(is_csv: bool, delimiter: bytes, quote: bytes, escape: bytes) -> re.Pattern[bytes]:
+    d, q, e = (re.escape(sign) for sign in (delimiter, quote, escape))
+    if not is_csv:
+        return re.compile(rb"(?:[^\\\n\r%b]|\\.)*+" % d, re.DOTALL)
+    within = rb"[^%b]|%b%b" % (q, q, q) if quote == escape else rb"[^%b%b]|%b[%b%b]" % (q, e, e, q, e)
+    return re.compile(rb"%b(?:%b)*+%b|[^%b%b\n\r]*+" % (q, within, q, d, q), re.DOTALL)
+
+
+def _split(line: bytes, form: CopyFormat) -> list[bytes]:
+    """The fields as they are written."""
+    pattern = _field_pattern(form.kind == "csv", form.delimiter, form.quote, form.escape)
+    fields: list[bytes] = []
+    pos = 0
+    while True:
+        found = pattern.match(line, pos)
+        if found is None:
+            raise ValueError("a field that cannot be read")
+        fields.append(found.group())
+        pos = found.end()
+        if pos == len(line):
+            return fields
+        if line[pos : pos + 1] != form.delimiter:
+            raise ValueError("a field goes on where it should end")
+        pos += 1
+
+
+def _guessed(value: bytes) -> int:
+    found = _SHAPE.fullmatch(value)
+    return _TEXT_OID if found is None or found.lastindex is None else _SHAPES[found.lastindex - 1][1]
+
+
+@lru_cache(maxsize=64)
+def _signs(delimiter: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"[\b\f\n\r\t\v\\%b]" % re.escape(delimiter))
+
+
+def _text_field(value: bytes, form: CopyFormat) -> bytes:
+    written = _signs(form.delimiter).sub(lambda found: _UNESCAPE.get(found[0], b"\\" + found[0]), value)
+    return b"\\" + written if written == form.null and written else written
+
+
+def _csv_value(field: bytes, form: CopyFormat) -> bytes:
+    if not field.startswith(form.quote):
+        return field
+    escaped = re.compile(rb"%b([%b%b])" % tuple(map(re.escape, (form.escape, form.quote, form.escape))))
+    return escaped.sub(rb"\1", field[1:-1])
+
+
+def _csv_field(value: bytes, form: CopyFormat) -> bytes:
+    """In quotes only if it needs them: whether the target quoted the value tells something of it."""
+    signs = (form.delimiter, form.quote, form.escape, b"\n", b"\r")
+    if value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
+        return value
+    special = re.compile(rb"[%b%b]" % (re.escape(form.quote), re.escape(form.escape)))
+    return form.quote + special.sub(lambda found: form.escape + found[0], value) + form.quote

@@ -1,0 +1,515 @@
+"""What the client sends, cut into batches that are judged together.
+
+                 ┌───────────── any of P B D E C ─────────────┐
+                 ▼                                            │
+    (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, too much held, or a pause ──▶ batch
+        │                               ▲
+        ├── d c f ──▶ pass on           └── skipping after a refusal of a part: drop until S
+        └── X ──────▶ pass on, and drop whatever comes behind it
+
+A batch ends at Sync, Query, FunctionCall or Flush. Parts of it are forwarded earlier, as if a Flush stood there:
+
+- at the end of each read, where no interceptor needs whole batches;
+- when the client pauses (`release`), because it may wait for an error before it sends its Sync (decision 0071);
+- when more than `max_batch` bytes are held.
+
+Cutting a batch at a pause changes neither what is recorded of an Execute nor what is sent to the
+backend: numbers of exchanges and the meaning of names go on as if the batch were whole.
+
+Messages larger than `max_message` are refused, because they cannot be judged and recorded whole, except
+COPY data and, where no rule looks at values, Bind: those stream.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import RUN, Operation, Phase
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Request, Wants
+from postern.protocols.framing import Intake, uint32
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_bind_values import parameters
+from postern.protocols.postgres.wire.postgres_name_references import LENGTH, MOST, may_run_by_name, names_in
+from postern.protocols.postgres.wire.postgres_response_queue import (
+    BIND,
+    CLOSE,
+    DESCRIBE,
+    EXECUTE,
+    FUNCTION,
+    MAX_NAMES,
+    PARSE,
+    QUERY,
+    SYNC,
+    Ledger,
+    Portal,
+    Slot,
+    Statement,
+)
+from postern.protocols.texts import text_of
+
+# What a message may be; bits, since every message is asked several times.
+_BATCHED: Final = 1  # a part of a batch
+_ENDS: Final = 2  # … and its end
+_EMPTY: Final = 4  # has no body
+_COPY: Final = 8  # passed on as it comes
+_DURING_COPY: Final = 16  # the backend understands it while it reads CopyData; it ignores a Sync and a Flush there
+_TRAITS = {
+    m.PARSE: _BATCHED,
+    m.BIND: _BATCHED,
+    m.DESCRIBE: _BATCHED,
+    m.EXECUTE: _BATCHED,
+    m.CLOSE: _BATCHED,
+    m.QUERY: _BATCHED | _ENDS,
+    m.FUNCTION_CALL: _BATCHED | _ENDS,
+    m.SYNC: _BATCHED | _ENDS | _EMPTY | _DURING_COPY,
+    m.FLUSH: _BATCHED | _ENDS | _EMPTY | _DURING_COPY,
+    m.COPY_DATA: _COPY | _DURING_COPY,
+    m.COPY_FAIL: _COPY | _DURING_COPY,
+    m.COPY_DONE: _COPY | _EMPTY | _DURING_COPY,
+    m.TERMINATE: _COPY | _EMPTY | _DURING_COPY,
+}
+_KNOWN: Final = bytes([_TRAITS.get(tag, 0) for tag in range(256)])
+
+# The longest message that the backend itself accepts (PQ_LARGE_MESSAGE_LIMIT).
+MAX_LENGTH: Final = 0x3FFFFFFF
+# The head of an oversized message: enough for its names, and kept as evidence when it is refused.
+HEAD = 64 * 1024
+
+
+class Batch(Request):
+    """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for a part that is forwarded
+    before its batch is complete. `flushes`: the client pauses, so the backend is asked for its answers."""
+
+    __slots__ = ("end", "flushes", "held", "inserts", "raw", "runs", "slots")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raw: list[bytes] = []
+        self.held = 0
+        self.end = m.FLUSH
+        self.slots: list[Slot] = []
+        self.runs = False  # an Execute is among them
+        self.flushes = False
+        # (offset in bytes, index into slots) of each Execute that no Describe of the client stands in front of
+        self.inserts: list[tuple[int, int]] = []
+
+
+class Frontend:
+    """The client's half of the wire. `poll` yields bytes to pass on, or a batch to judge."""
+
+    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, max_batch: int) -> None:
+        self.ledger = ledger
+        self.wants = wants
+        self.max_message = max_message
+        self.max_batch = max_batch
+        self.skipping = False
+        self.terminated = False
+        self._intake = Intake()
+        self._at: i64 = 0  # where the message begins in the intake that is read
+        self._batch: Batch | None = None
+        self._passing = 0
+        self._dropping = 0
+        # What the open batch has prepared and bound. Its names mean nothing else up to its end: if a Parse or a Bind
+        # fails, the backend skips what follows.
+        self._statements: dict[bytes, Statement] = {}
+        self._portals: dict[bytes, Portal] = {}
+        self._described: Slot | None = None  # the last message, if it was the Describe of a portal
+        self._rejected = b""  # what the target gets in place of the last message, so that it rejects that one itself
+        self._number = 0  # of the open batch
+        self._released = False  # the open batch has waited long enough
+        self._asked = 0  # the exchange of the last operation
+
+    @property
+    def midway(self) -> bool:
+        """Whether a message has been passed on in part."""
+        return self._passing > 0
+
+    @property
+    def position(self) -> str:
+        return m.position(self._intake, self._at)
+
+    @property
+    def open_batch(self) -> int:
+        """The number of the batch that is kept back until it is complete, or 0."""
+        return 0 if self._batch is None else self._number
+
+    def release(self) -> None:
+        """The open batch has waited long enough: `poll` returns what there is of it."""
+        self._released = self._batch is not None
+
+    def feed(self, data: bytes) -> None:
+        self._intake.feed(data)
+
+    def poll(self) -> bytes | Batch | None:
+        intake = self._intake
+        run: i64 = -1  # where messages of the open batch begin that it does not hold yet
+        while True:
+            buf, pos = intake.buf, intake.pos
+            available = len(buf) - pos
+            if self._dropping:
+                taken = min(self._dropping, available)
+                self._dropping -= taken
+                intake.pos = pos + taken
+                if self._dropping:
+                    return None
+                continue
+            if self._passing:
+                return self._pass() if available else None
+            if self.terminated:
+                intake.pos = len(buf)
+                return None
+            if available < 5:
+                return self._pause(buf, run, pos)
+            self._at = pos
+            tag = buf[pos]
+            traits: i64 = _KNOWN[tag]
+            length = uint32(buf, pos + 1)
+            self._check(tag, traits, length)
+            size = length + 1
+            if self.skipping and tag != m.SYNC and tag != m.TERMINATE:
+                self._dropping = size
+                continue
+            if traits & _COPY or (traits & _DURING_COPY and self.ledger.copy_in):
+                self._keep(buf, run, pos)
+                return self._aside(tag, size)
+            if size > self.max_message:
+                self._keep(buf, run, pos)
+                return self._oversized(tag, size)
+            if available < size:
+                part = self._pause(buf, run, pos)
+                intake.wait(size)
+                return part
+            intake.pos = pos + size
+            if tag == m.QUERY and self._batch is None:
+                return self._query(buf[pos : pos + size])
+            batch = self._batch
+            if batch is None:
+                batch = self._batch = Batch()
+                self._number += 1
+            if run < 0:
+                run = pos
+            self._take(batch, tag, buf, pos + 5, pos + size)
+            if self._rejected:
+                self._keep(buf, run, pos)
+                run = -1
+                batch.raw.append(self._rejected)
+                batch.held += len(self._rejected)
+                self._rejected = b""
+            else:
+                batch.held += size
+            if traits & _ENDS:
+                batch.end = tag
+                self._keep(buf, run, pos + size)
+                return self._finish()
+            if batch.held > self.max_batch:
+                self._keep(buf, run, pos + size)
+                return self._take_part(batch)
+
+    def _keep(self, buf: bytes, start: i64, end: i64) -> None:
+        """The open batch holds these messages from now on; none when `start` is negative."""
+        if start >= 0 and self._batch is not None:
+            self._batch.raw.append(buf[start:end])
+
+    def _pause(self, buf: bytes, start: i64, end: i64) -> Batch | None:
+        """Every complete message has been read: the part of the open batch that is forwarded already, if any."""
+        self._keep(buf, start, end)
+        batch = self._batch
+        if batch is None or (self.wants.batches and not self._released):
+            return None
+        return self._take_part(batch)
+
+    def _take_part(self, batch: Batch) -> Batch:
+        """What there is of the open batch, to be forwarded before its end."""
+        if len(self._statements) > MAX_NAMES or len(self._portals) > MAX_NAMES:
+            raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals in one batch")
+        batch.flushes = self._released
+        self._batch = None
+        self._released = False
+        return batch
+
+    def _check(self, tag: int, traits: i64, length: i64) -> None:
+        """Refuses what no client may send, or not now, before any of it is waited for."""
+        if not traits or length < 4 or length > MAX_LENGTH or (length != 4 and traits & _EMPTY):
+            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
+        if self.ledger.copy_in and (not traits & _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
+            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} in place of data to copy")
+
+    def _query(self, raw: bytes) -> Batch:
+        """A Query that stands alone, by far the most frequent batch."""
+        end = len(raw) - 1
+        if raw.find(b"\0", 5) != end:
+            raise ProtocolViolation("a Query message does not end where its text does")
+        ledger = self.ledger
+        exchange = ledger.next_exchange()
+        batch = Batch()
+        batch.end = m.QUERY
+        batch.raw.append(raw)
+        batch.slots.append(Slot(QUERY, exchange))
+        text = text_of(raw[5:end], ledger.encoding)
+        self._asks(batch, exchange, text)
+        if (ledger.portals or ledger.statements) and may_run_by_name(text):
+            self._run_by_name(batch, exchange, text)
+        self._forget_names()
+        return batch
+
+    def _asks(
+        self,
+        batch: Batch,
+        exchange: int,
+        text: str,
+        phase: Phase = RUN,
+        values: tuple[bytes | None, ...] = (),
+        truncated: bool = False,
+        unsure: tuple[int, ...] = (),
+        oids: tuple[int, ...] = (),
+    ) -> None:
+        ledger = self.ledger
+        self._asked = exchange
+        behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
+        batch.operations.append(
+            Operation(
+                exchange,
+                text,
+                phase,
+                values,
+                truncated,
+                ledger.unread,
+                behind=behind,
+                unsure=unsure,
+                types=oids,
+                encoding=ledger.encoding,
+            )
+        )
+
+    def _finish(self) -> Batch:
+        batch = self._batch
+        assert batch is not None
+        self._batch = None
+        self._released = False
+        self._end_batch()
+        return batch
+
+    def _end_batch(self) -> None:
+        """What follows is another batch, whatever was forwarded of the last one before."""
+        self._forget_names()
+        # A batch that only prepares is an exchange of its own.
+        self.ledger.exchange = max(self.ledger.exchange, self._asked)
+
+    def _forget_names(self) -> None:
+        if self._statements:
+            self._statements.clear()
+        if self._portals:
+            self._portals.clear()
+        self._described = None
+
+    def _aside(self, tag: int, size: int) -> bytes | Batch:
+        """Messages outside of batches: they are passed on as they come, in order."""
+        if self._batch is not None:
+            return self._finish()
+        self._end_batch()
+        if tag in (m.COPY_DONE, m.COPY_FAIL):
+            self.ledger.end_copy_in()
+        elif tag == m.TERMINATE:
+            self.terminated = True
+        self._passing = size
+        return self._pass()
+
+    def _pass(self) -> bytes:
+        """The part of a passing message that is here, and all of further CopyData behind it."""
+        intake = self._intake
+        buf, start = intake.buf, intake.pos
+        end = len(buf)
+        pos = start + self._passing
+        while end - pos >= 5 and buf[pos] == m.COPY_DATA:
+            length = uint32(buf, pos + 1)
+            if not 4 <= length <= MAX_LENGTH:
+                break  # the next poll says what is wrong with it
+            pos += 1 + length
+        stop = min(pos, end)
+        self._passing = pos - stop
+        intake.pos = stop
+        return buf[start:stop]
+
+    def _oversized(self, tag: int, size: int) -> bytes | Batch | None:
+        if self._batch is not None:
+            return self._finish()
+        self._end_batch()
+        intake = self._intake
+        needed = min(size, HEAD)
+        if len(intake.buf) - intake.pos < needed:
+            intake.wait(needed)
+            return None
+        head = intake.buf[intake.pos + 5 : intake.pos + needed]
+        if tag == m.BIND and not self.wants.operations:
+            self.ledger.add(self._streamed_bind(_bind_head(head)))
+            self.ledger.unsynced = True
+            self._passing = size
+            return self._pass()
+        batch = self._batch = Batch()
+        batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
+        text = text_of(head.replace(b"\0", b" "), self.ledger.encoding)
+        self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
+        batch.forced = Refuse(
+            rule="size",
+            message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be judged",
+            hint="Send less at once, use COPY, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+        )
+        self._dropping = size
+        return self._finish()
+
+    def _take(self, batch: Batch, tag: int, buf: bytes, pos: int, end: int) -> None:
+        """One complete message of a batch: its slot, and its operation where it has one."""
+        ledger = self.ledger
+        described = self._described
+        self._described = None
+        if tag == m.QUERY:
+            text = text_of(m.last_cstring(buf, pos, end), ledger.encoding)
+            slot = Slot(QUERY, ledger.next_exchange())
+            self._asks(batch, slot.exchange, text)
+            if may_run_by_name(text):
+                self._run_by_name(batch, slot.exchange, text)
+        elif tag == m.PARSE:
+            slot = self._parse(batch, buf, pos, end)
+        elif tag == m.BIND:
+            slot = self._bind_of(buf, pos, end)
+        elif tag == m.EXECUTE:
+            slot = self._execute(batch, buf, pos, end, described)
+        elif tag in (m.DESCRIBE, m.CLOSE):
+            slot = self._named(tag, buf, pos, end)
+        elif tag == m.SYNC:
+            slot = Slot(SYNC, ledger.exchange)
+        elif tag == m.FUNCTION_CALL:
+            slot = Slot(FUNCTION, ledger.next_exchange())
+            oid, values = m.parse_function_call(buf, pos, end)
+            self._asks(batch, slot.exchange, f"function call {oid}", RUN, values)
+        else:
+            return
+        batch.slots.append(slot)
+
+    def _parse(self, batch: Batch, buf: bytes, pos: int, end: int) -> Slot:
+        start = pos
+        name, pos = m.read_cstring(buf, pos, end)
+        text, pos = m.read_cstring(buf, pos, end)
+        try:
+            oids = m.parse_oids(buf, pos, end)
+        except ProtocolViolation:
+            self._rejected = m.rejected_parse(buf, start, end)
+            oids = ()
+        slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
+        slot.statement = Statement(text_of(text, self.ledger.encoding), oids)
+        self._statements[slot.name] = slot.statement
+        self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
+        return slot
+
+    def _bind_of(self, buf: bytes, pos: int, end: int) -> Slot:
+        try:
+            return self._bind(m.parse_bind(buf, pos, end))
+        except ProtocolViolation:
+            self._rejected, body = m.rejected_bind(buf, pos, end)
+        slot = self._bind(body)
+        assert slot.portal is not None
+        slot.portal.truncated = True  # whoever looks at values is told that these are not all
+        return slot
+
+    def _bind(self, body: m.BindBody) -> Slot:
+        slot = Slot(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
+        named = body.statement[:LENGTH]
+        own = self._statements.get(named)
+        statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
+        if not statements:
+            name = text_of(body.statement, self.ledger.encoding, "replace")
+            statements = [Statement(f"execute prepared statement {name!r}")]
+        values, unsure = parameters(body.values, body.formats, statements[-1].types)
+        slot.portal = Portal(statements, values, unsure, statements[-1].types)
+        self._portals[slot.name] = slot.portal
+        return slot
+
+    def _streamed_bind(self, body: m.BindBody) -> Slot:
+        """An oversized Bind that streams: its values are not kept."""
+        slot = self._bind(body)
+        assert slot.portal is not None
+        slot.portal.truncated = True
+        self._portals.clear()
+        return slot
+
+    def _execute(self, batch: Batch, buf: bytes, pos: int, end: int, described: Slot | None) -> Slot:
+        name, after = m.read_cstring(buf, pos, end)
+        if end - after != 4:
+            raise ProtocolViolation("an Execute message has the wrong length")
+        name = name[:LENGTH]
+        slot = Slot(EXECUTE, self.ledger.next_exchange(), name)
+        own = self._portals.get(name)
+        portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
+        if not portals:
+            portals = [Portal([Statement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])]
+        batch.runs = True
+        if described is not None and described.name == name:
+            if described.described is not None:  # it is answered already: they came in two parts
+                slot.described = described.described
+            described.informs = slot
+        else:
+            batch.inserts.append((batch.held, len(batch.slots)))
+        for portal in portals:
+            portal.began = portal.began or slot.exchange
+        slot.began = min(portal.began for portal in portals)
+        for portal in portals:
+            self._run(batch, slot.exchange, portal)
+            for statement in portal.statements:
+                if may_run_by_name(statement.text):
+                    self._run_by_name(batch, slot.exchange, statement.text)
+        return slot
+
+    def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
+        for statement in portal.statements:
+            self._asks(
+                batch, exchange, statement.text, RUN, portal.values, portal.truncated, portal.unsure, portal.types
+            )
+
+    def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
+        """What the text may run of what messages have prepared and bound, each as if it were executed here."""
+        ledger = self.ledger
+        known = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
+        texts = [text]
+        while texts and known:
+            names = names_in(texts.pop(), known, ledger.encoding)
+            known.difference_update(names)
+            if len(names) > MOST:
+                why = f"this may run any of {len(names)} prepared statements, too many to be judged"
+                batch.forced = Refuse("size", why, "Close some, or name them by letters, digits and underscores.")
+                return
+            first = len(batch.operations)
+            for name in names:
+                for portal in ledger.portals.meant(name, self._portals):
+                    self._run(batch, exchange, portal)
+                for statement in ledger.statements.meant(name, self._statements):
+                    self._asks(batch, exchange, statement.text)
+            texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
+
+    def _named(self, tag: int, buf: bytes, pos: int, end: int) -> Slot:
+        """Describe or Close of a statement ('S') or portal ('P')."""
+        if pos >= end or buf[pos] not in b"SP":
+            raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
+        name = m.last_cstring(buf, pos + 1, end)[:LENGTH]
+        slot = Slot(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
+        if buf[pos] == ord("S"):
+            own = self._statements.get(name)
+            statements = [own] if own is not None else self.ledger.statements.candidates(name)
+            slot.statement = statements[0] if len(statements) == 1 else None
+        elif tag == m.DESCRIBE:
+            self._described = slot
+        else:
+            mine = self._portals.get(name)
+            portals = [mine] if mine is not None else self.ledger.portals.candidates(name)
+            slot.portal = portals[0] if len(portals) == 1 else None
+        return slot
+
+
+def _bind_head(head: bytes) -> m.BindBody:
+    """Names of a Bind of which only the head is there. Its result formats stand at the far end: unknown."""
+    portal, pos = m.read_cstring(head, 0, len(head))
+    statement, _ = m.read_cstring(head, pos, len(head))
+    return m.BindBody(portal, statement, (), (), ())

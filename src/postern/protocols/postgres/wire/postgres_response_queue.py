@@ -1,0 +1,354 @@
+"""What the target still owes, in order, and what the names of statements and portals stand for.
+
+Theory. The backend answers in the order of requests, so every request that expects an answer takes a
+slot in a queue, and every answer belongs to the slot at its head. A refused request takes a slot as
+well: its error comes out when it has reached the head, never before answers that are owed earlier.
+
+An error in the extended protocol makes the backend skip everything up to the next Sync, simple queries
+and our own refusals among it: those slots go, and the client is told of the first error only. Where no
+Sync is there yet, what arrives until then takes no slot either.
+
+    slots:   Parse  Bind  Execute  Sync │ Query │ REFUSED │ Parse …
+    answers:   1     2     D…D C    Z   │ …C Z  │ E Z     │
+
+Names. A client may reuse a statement or portal name while earlier messages are in flight, and the
+backend refuses some reuses. Until it has confirmed a name, a Bind or Execute may mean the old object
+or any proposed one; `Names` keeps all of them, and whoever judges an Execute judges every candidate.
+What a name's rows look like is never remembered: SQL can give a name another meaning (DEALLOCATE and
+PREPARE, CLOSE and DECLARE), so each Execute whose rows are looked at is described anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from postern.errors import ProtocolViolation
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.texts import SQL_ASCII
+
+# Requests that wait for their answers. The target hears nothing of refused ones, so it does not slow their client down.
+MAX_OWED: Final = 65_536
+
+# Kinds of slots
+QUERY: Final = 0
+PARSE: Final = 1
+BIND: Final = 2
+DESCRIBE: Final = 3
+EXECUTE: Final = 4
+CLOSE: Final = 5
+SYNC: Final = 6
+FUNCTION: Final = 7
+REFUSED: Final = 8
+POISON: Final = 9
+
+_NAMES: Final = (
+    "Query",
+    "Parse",
+    "Bind",
+    "Describe",
+    "Execute",
+    "Close",
+    "Sync",
+    "FunctionCall",
+    "refusal",
+    "rollback",
+)
+
+# Slots whose last answer is a ReadyForQuery.
+_BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
+
+MAX_NAMES = 100_000
+
+# Settings on which what a statement means hangs, and whose changes the target tells whoever makes them.
+REPORTED: Final = frozenset({"DateStyle", "IntervalStyle", "TimeZone", "is_superuser", "session_authorization"})
+
+
+def _masks(answers: dict[int, tuple[int, ...]]) -> list[int]:
+    """For each tag, a bit for each kind of request: asked for every message, so that nothing is hashed."""
+    masks = [0] * 256
+    for tag, kinds in answers.items():
+        for kind in kinds:
+            masks[tag] |= 1 << kind
+    return masks
+
+
+# Which requests each answer without text belongs to; NoData answers no simple query.
+ANSWERS: Final = _masks(
+    {
+        m.PARSE_COMPLETE: (PARSE,),
+        m.BIND_COMPLETE: (BIND,),
+        m.CLOSE_COMPLETE: (CLOSE,),
+        m.PORTAL_SUSPENDED: (EXECUTE,),
+        m.COMMAND_COMPLETE: (QUERY, EXECUTE),
+        m.EMPTY_QUERY_RESPONSE: (QUERY, EXECUTE),
+        m.ROW_DESCRIPTION: (QUERY, DESCRIBE),
+        m.NO_DATA: (DESCRIBE,),
+        m.PARAMETER_DESCRIPTION: (DESCRIBE,),
+        m.COPY_IN_RESPONSE: (QUERY, EXECUTE),
+        m.COPY_OUT_RESPONSE: (QUERY, EXECUTE),
+        m.COPY_DONE: (QUERY, EXECUTE),
+    }
+)
+
+
+class Statement:
+    """A prepared statement. `types` are the OIDs of its parameters, as far as they are known."""
+
+    __slots__ = ("text", "types")
+
+    def __init__(self, text: str, types: tuple[int, ...] = ()) -> None:
+        self.text = text
+        self.types = types
+
+
+class Portal:
+    """A bound statement: all that its name may have meant, and the values bound. `unsure` and `types`: see
+    Operation."""
+
+    __slots__ = ("began", "statements", "truncated", "types", "unsure", "values")
+
+    def __init__(
+        self,
+        statements: list[Statement],
+        values: tuple[bytes | None, ...] = (),
+        unsure: tuple[int, ...] = (),
+        types: tuple[int, ...] = (),
+    ) -> None:
+        self.statements = statements
+        self.values = values
+        self.truncated = False
+        self.unsure = unsure
+        self.types = types
+        self.began = 0  # the exchange of its first Execute
+
+
+T = TypeVar("T")
+
+
+class Names(Generic[T]):
+    """What a name may stand for: the confirmed object, then the proposed ones in order."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[bytes, list[T]] = {}
+
+    def propose(self, name: bytes, thing: T) -> None:
+        known = self._found.get(name)
+        if known is not None:
+            known.append(thing)
+            return
+        if len(self._found) >= MAX_NAMES:
+            raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals on one connection")
+        self._found[name] = [thing]
+
+    def confirm(self, name: bytes, thing: T) -> None:
+        known = self._found.get(name)
+        if known is not None and len(known) > 1 and thing in known:
+            del known[: known.index(thing)]
+
+    def fail(self, name: bytes, thing: T) -> None:
+        known = self._found.get(name)
+        if known is not None and thing in known:
+            known.remove(thing)
+            if not known:
+                del self._found[name]
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def names(self) -> list[bytes]:
+        return list(self._found)
+
+    def candidates(self, name: bytes) -> list[T]:
+        return self._found.get(name, [])
+
+    def meant(self, name: bytes, own: dict[bytes, T]) -> list[T]:
+        """All that the name may stand for, with what an open batch gives it."""
+        return [*self.candidates(name), *((own[name],) if name in own else ())]
+
+    def forget(self, name: bytes) -> None:
+        self._found.pop(name, None)
+
+    def clear(self) -> None:
+        self._found.clear()
+
+
+class Slot:
+    """One owed answer. `hidden` answers are ours: the client never sees them."""
+
+    __slots__ = (
+        "began",
+        "copies_ended",
+        "data",
+        "described",
+        "exchange",
+        "hidden",
+        "informs",
+        "kind",
+        "name",
+        "portal",
+        "ready",
+        "statement",
+    )
+
+    def __init__(self, kind: int, exchange: int = 0, name: bytes = b"") -> None:
+        self.kind = kind
+        self.exchange = exchange
+        self.name = name
+        self.statement: Statement | None = None
+        self.portal: Portal | None = None
+        self.hidden = False
+        self.began = 0  # EXECUTE: the exchange of the first one of its portal
+        self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
+        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription; DESCRIBE: of its answer
+        self.copies_ended = 0  # copies that the client has ended, before it was told that they began
+        self.data = b""  # REFUSED: what the client is told; a warning is told in the same way
+        self.ready = False  # REFUSED: a ReadyForQuery of ours follows
+
+
+class Ledger:
+    """State that both directions of one link share."""
+
+    __slots__ = (
+        "copy_in",
+        "doubtful_syncs",
+        "encoding",
+        "exchange",
+        "portals",
+        "ran",
+        "reported",
+        "skipping",
+        "slots",
+        "statements",
+        "status",
+        "unread",
+        "unsynced",
+    )
+
+    def __init__(self) -> None:
+        self.slots: deque[Slot] = deque()
+        self.statements: Names[Statement] = Names()
+        self.portals: Names[Portal] = Names()
+        self.status = b"I"  # of the last ReadyForQuery
+        self.copy_in = False  # the backend is reading CopyData
+        # Read as a part of a copy, as far as one can tell: a copy that fails at once leaves its Sync to be answered.
+        self.doubtful_syncs = 0
+        self.skipping = False  # after an error, the backend skips to a Sync that was not sent yet
+        self.unsynced = False  # the backend has messages since the last Sync
+        self.ran = False  # … and an Execute is among them
+        self.encoding = "utf-8"  # Python's codec, or SQL_ASCII
+        self.unread = ""  # the client encoding, where rules cannot rely on how it is read here
+        self.exchange = 0
+        self.reported: dict[str, str] = {}  # of REPORTED, as the target last told it
+
+    def next_exchange(self) -> int:
+        self.exchange += 1
+        return self.exchange
+
+    def encode(self, client_encoding: str) -> None:
+        """What is asked and answered from now on is in that encoding, as the target names it."""
+        name = client_encoding.upper()
+        found = _CODECS.get(name)
+        self.encoding = _UNREAD.get(name, "latin-1") if found is None else found
+        self.unread = name if found is None else ""
+
+    @property
+    def state(self) -> str:
+        """What the target does now, for the log."""
+        if self.copy_in:
+            return "while data is copied in"
+        if not self.slots:
+            return "while nothing is owed"
+        return f"while the answer to {_NAMES[self.slots[0].kind]} is owed"
+
+    def add(self, slot: Slot) -> None:
+        """An answer is owed, unless the backend skips what asks for it. Raises ProtocolViolation."""
+        if slot.kind == REFUSED and len(self.slots) >= MAX_OWED:
+            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their answers, refused ones among them")
+        if self.skipping:
+            if slot.kind != SYNC:
+                return
+            self.skipping = False
+        if slot.kind == PARSE and slot.statement is not None:
+            self.statements.propose(slot.name, slot.statement)
+        elif slot.kind == BIND and slot.portal is not None:
+            self.portals.propose(slot.name, slot.portal)
+        self.slots.append(slot)
+
+    def fail(self) -> None:
+        """An error has answered the head. In the extended protocol, the backend now skips to the next Sync."""
+        slots = self.slots
+        if not slots or slots[0].kind in _BOUNDARIES:
+            return
+        while slots:
+            if slots[0].kind == SYNC:
+                return
+            slot = slots.popleft()
+            if slot.kind == PARSE and slot.statement is not None:
+                self.statements.fail(slot.name, slot.statement)
+            elif slot.kind == BIND and slot.portal is not None:
+                self.portals.fail(slot.name, slot.portal)
+        self.skipping = True
+
+    def begin_copy_in(self, head: Slot) -> None:
+        """The backend reads CopyData now. A Sync that waits behind the copy is read as a part of it, and ignored."""
+        slots = self.slots
+        self.doubtful_syncs = 0
+        while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
+            head.copies_ended = slots[1].copies_ended
+            del slots[1]
+            self.doubtful_syncs += 1
+        if head.kind == EXECUTE and len(slots) == 1:
+            self.unsynced = self.ran = True
+        if head.copies_ended:
+            head.copies_ended -= 1
+        else:
+            self.copy_in = True
+
+    def end_copy_in(self) -> None:
+        """The client has sent CopyDone or CopyFail; outside of a copy the backend ignores them."""
+        if self.copy_in:
+            self.copy_in = False
+        elif self.slots:
+            self.slots[-1].copies_ended += 1
+
+    def complete(self, slot: Slot) -> None:
+        """The backend has done what the slot asked: names mean from now on what they should."""
+        if slot.kind == PARSE and slot.statement is not None:
+            self.statements.confirm(slot.name, slot.statement)
+        elif slot.kind == BIND and slot.portal is not None:
+            self.portals.confirm(slot.name, slot.portal)
+        elif slot.kind == CLOSE and slot.statement is not None:
+            self.statements.fail(slot.name, slot.statement)
+        elif slot.kind == CLOSE and slot.portal is not None:
+            self.portals.fail(slot.name, slot.portal)
+
+
+# By what the target calls them: all those of one byte a character, in which ASCII is ASCII, and UTF-8.
+_CODECS: Final = {
+    "UTF8": "utf-8",
+    "SQL_ASCII": SQL_ASCII,
+    "KOI8R": "koi8-r",
+    "KOI8U": "koi8-u",
+    **{f"LATIN{n}": f"iso8859-{part}" for n, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
+    **{f"ISO_8859_{n}": f"iso8859-{n}" for n in (5, 6, 7, 8)},
+    **{f"WIN{n}": f"cp{n}" for n in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)},
+}
+
+# For recordings: in most of these a byte of ASCII may be the second half of a character, and Python's codecs are not
+# the target's. What is in none of the tables is read byte by byte.
+_UNREAD: Final = {
+    "BIG5": "big5",
+    "EUC_CN": "gb2312",
+    "EUC_JIS_2004": "euc_jis_2004",
+    "EUC_JP": "euc_jp",
+    "EUC_KR": "euc_kr",
+    "GB18030": "gb18030",
+    "GBK": "gbk",
+    "JOHAB": "johab",
+    "SHIFT_JIS_2004": "shift_jis_2004",
+    "SJIS": "cp932",
+    "UHC": "cp949",
+}

@@ -1,0 +1,256 @@
+"""The steady state of a PostgreSQL link: the client's half, the target's half, and refusals between them.
+
+A refusal never just cuts in. It is a slot in the ledger, and it must leave the backend's transaction
+as an error would have:
+
+    refused batch ends with    backend has unsynced messages   what happens
+    Sync, Query, FunctionCall  no                              error + our own ReadyForQuery; the backend
+                                                               sees nothing of the batch
+    Sync                       yes                             error; the backend gets a Sync, and its
+                                                               ReadyForQuery reaches the client
+    Query, FunctionCall        yes                             error; the backend gets a query that fails,
+                                                               and its ReadyForQuery reaches the client
+    Flush, or a part           any                             error; the client's messages are dropped
+                                                               up to its Sync, then as above
+
+Where an Execute of the same batch has run already, the Sync would commit it. Then the backend gets a
+statement that cannot be parsed: it rolls back as after any error, and the answer to that statement is
+swallowed. The statement goes in front of the Sync, or at once where the Sync is still to come. A query
+that fails does the same in one message, and where the backend skips to the next Sync it is skipped, as
+the refused one would have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from postern.interception.events import Output, Rows
+from postern.interception.verdicts import Refuse, Warn
+from postern.protocols.base import Piece, Request, Side, Standing, Wants, Wire
+from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_backend import Backend
+from postern.protocols.postgres.wire.postgres_frontend import Batch, Frontend
+from postern.protocols.postgres.wire.postgres_output import (
+    INSUFFICIENT_PRIVILEGE,
+    CopiedLines,
+    Text,
+    refusal_response,
+    warning_response,
+)
+from postern.protocols.postgres.wire.postgres_response_queue import (
+    DESCRIBE,
+    POISON,
+    QUERY,
+    REFUSED,
+    REPORTED,
+    SYNC,
+    Ledger,
+    Slot,
+)
+from postern.protocols.postgres.wire.postgres_rows import DataRows
+
+_POISON_TEXT = b"refused by the gateway"
+_POISON_PARSE = m.parse(b"", _POISON_TEXT)
+_POISON_QUERY = m.query(_POISON_TEXT)
+
+
+class PostgresWire(Wire):
+    """Sizes in bytes. `parameters` as the target told them at login; they may change on the way."""
+
+    def __init__(
+        self,
+        *,
+        max_message: int = 32 << 20,
+        max_batch: int = 16 << 20,
+        client_encoding: str = "UTF8",
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:
+        self.wants = Wants()
+        self._ledger = Ledger()
+        self._ledger.encode(client_encoding)
+        self._ledger.reported = {name: value for name, value in (parameters or {}).items() if name in REPORTED}
+        self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
+        self._backend = Backend(self._ledger, self.wants, max_message)
+
+    def feed_client(self, data: bytes) -> None:
+        self._frontend.feed(data)
+
+    def poll_client(self) -> bytes | Request | None:
+        return self._frontend.poll()
+
+    def feed_target(self, data: bytes) -> None:
+        self._backend.feed(data)
+
+    def poll_target(self) -> list[Piece]:
+        return self._backend.poll()
+
+    def admit(self, request: Request) -> bytes:
+        assert isinstance(request, Batch)
+        ledger = self._ledger
+        if self._frontend.skipping:
+            # The Sync that ends a batch which was refused in front of its Flush.
+            self._frontend.skipping = False
+            return self._resync(m.SYNC)
+        raw = request.raw
+        slots = request.slots
+        if self.wants.rows and request.inserts:
+            raw, slots = _with_describes(request)
+        for slot in slots:
+            ledger.add(slot)
+        if request.end == m.FLUSH:
+            ledger.unsynced = True
+            ledger.ran = ledger.ran or request.runs
+        else:
+            ledger.unsynced = ledger.ran = False
+        if request.flushes:
+            raw = [*raw, m.FLUSH_MESSAGE]
+        return raw[0] if len(raw) == 1 else b"".join(raw)
+
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        assert isinstance(request, Batch)
+        slot = Slot(REFUSED, request.operations[0].exchange if request.operations else 0)
+        slot.data = refusal_response(refusal)
+        if request.end != m.FLUSH:
+            self._ledger.add(slot)
+            return self._resync(request.end)
+        self._frontend.skipping = True
+        return self._fail_part(slot)
+
+    def _fail_part(self, slot: Slot) -> bytes:
+        """Refuses a part of a batch whose end is still to come. The backend fails what it has run of the batch now, as
+        at an error of its own, and does not keep it open until the client sends its Sync. The client gets the refusal
+        now, too: answers that the backend has not flushed come out in front of it."""
+        ledger = self._ledger
+        answers_due = bool(ledger.slots)
+        ledger.add(slot)
+        if ledger.skipping:
+            ledger.ran = False  # it has failed already
+            return b""
+        if not ledger.ran:
+            return m.FLUSH_MESSAGE if answers_due else b""
+        ledger.add(Slot(POISON))
+        ledger.ran = False
+        return _POISON_PARSE
+
+    def _resync(self, end: int) -> bytes:
+        """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
+        ledger = self._ledger
+        if not (ledger.unsynced or ledger.skipping):
+            slot = Slot(REFUSED)
+            slot.ready = True
+            ledger.add(slot)
+            return b""
+        if end != m.SYNC:
+            ledger.add(Slot(POISON))
+            ledger.add(Slot(QUERY, ledger.exchange))
+            raw = _POISON_QUERY
+        elif ledger.ran:
+            ledger.add(Slot(POISON))
+            ledger.add(Slot(SYNC, ledger.exchange))
+            raw = _POISON_PARSE + m.SYNC_MESSAGE
+        else:
+            ledger.add(Slot(SYNC, ledger.exchange))
+            raw = m.SYNC_MESSAGE
+        ledger.unsynced = ledger.ran = False
+        return raw
+
+    def notice(self, warning: Warn) -> bytes:
+        return warning_response(warning)
+
+    def tell(self, warning: Warn) -> None:
+        """A slot in the order of answers: an error that skips what was warned of skips the warning."""
+        slot = Slot(REFUSED, self._ledger.exchange)
+        slot.data = warning_response(warning)
+        self._ledger.add(slot)
+
+    @property
+    def answers_waiting(self) -> bool:
+        slots = self._ledger.slots
+        return bool(slots) and slots[0].kind == REFUSED
+
+    def render(self, event: Rows | Output) -> bytes:
+        assert isinstance(event, DataRows | Text | CopiedLines)
+        return event.encode()
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        if isinstance(event, Text) and event.aside:
+            # Not an answer: only this message is withheld.
+            return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
+        self._backend.cutting = True
+        if isinstance(event, Text):
+            event.become(refusal)
+            return event.encode()
+        return refusal_response(refusal)
+
+    @property
+    def open_batch(self) -> int:
+        return self._frontend.open_batch
+
+    @property
+    def batch_has_run(self) -> bool:
+        """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
+        return self._ledger.ran or self._ledger.skipping
+
+    def release(self) -> None:
+        self._frontend.release()
+
+    @property
+    def swallows(self) -> bool:
+        slots = self._ledger.slots
+        return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
+
+    @property
+    def standing(self) -> Standing:
+        ledger = self._ledger
+        owed = any(slot.kind != REFUSED for slot in ledger.slots)
+        return Standing(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
+
+    def position(self, side: Side) -> str:
+        where = self._frontend.position if side is Side.CLIENT else self._backend.position
+        return f"{where}, {self._ledger.state}"
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._ledger.slots)
+
+    def client_finished(self) -> bytes:
+        if self._frontend.terminated:
+            return b""
+        self._frontend.terminated = True
+        # In the middle of a message, the goodbye would be read as a part of it.
+        return b"" if self._frontend.midway else m.TERMINATE_MESSAGE
+
+    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+        return m.error_response(code, message, severity="FATAL", hint=hint)
+
+    @property
+    def goodbye(self) -> bool:
+        return self._frontend.terminated
+
+    @property
+    def unfinished(self) -> int:
+        return self._backend.unfinished
+
+    @property
+    def needs_farewell(self) -> bool:
+        return not (self._frontend.terminated or self._backend.fatal)
+
+
+def _with_describes(batch: Batch) -> tuple[list[bytes], list[Slot]]:
+    """Asks the backend for the columns of each Execute whose rows could not be read without."""
+    whole = b"".join(batch.raw)
+    raw: list[bytes] = []
+    slots: list[Slot] = []
+    bytes_done = slots_done = 0
+    for offset, place in batch.inserts:
+        execute = batch.slots[place]
+        hidden = Slot(DESCRIBE, execute.exchange, execute.name)
+        hidden.informs = execute
+        hidden.hidden = True
+        raw.append(whole[bytes_done:offset])
+        raw.append(m.describe_portal(execute.name))
+        slots += batch.slots[slots_done:place]
+        slots.append(hidden)
+        bytes_done, slots_done = offset, place
+    raw.append(whole[bytes_done:])
+    return raw, slots + batch.slots[slots_done:]

@@ -1,0 +1,135 @@
+"""What a protocol is to the rest of Postern: one value of facts and functions, made by `protocols/NAME/spec.py`.
+
+    domain, store, services, api, cli ──▶ facts (names, ports, keys)        read at import, plain values
+    gateway ──▶ GatewaySpec and WireSpec (gateway/protocols.py)             ┐
+    agent   ──▶ AgentSpec (agent/protocols.py)                              ┴ one ProtocolSpec is all three
+    wiring  ──▶ the rest: parsers, lineage, and readers of recordings
+
+This module, the registry and the specs stand below all rooms, so that even the domain can read facts. They therefore
+import nothing at run time. The functions of a spec import what they return when they are called: a process loads only
+the protocols, parsers and libraries that it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from postern.agent.policy import LocalPolicy
+    from postern.agent.protocols import Targets
+    from postern.domain.target_schema import TargetSchema
+    from postern.gateway.agents import Agent
+    from postern.gateway.protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.gateway.row_counts import RowCounts
+    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.sql.parser import Parser, SessionParser
+    from postern.interception.pipeline import Interceptor
+    from postern.protocols.asking import Catalogue, Script
+    from postern.protocols.clients import NativeClient
+    from postern.protocols.database_uri import DatabaseUri
+    from postern.recording.library import Reader
+    from postern.recording.rendering import Renderer
+    from postern.recording.steps import AnswerReader
+    from postern.relay.target import Dialer
+    from postern.services.bundle import Services
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKeys:
+    """The keys of a connection's secret. `readable` ones are shown to administrators; every other value is write-only.
+    `port` is where a target listens when the key PORT is left out."""
+
+    port: int
+    required: tuple[str, ...]
+    readable: tuple[str, ...]
+    private: tuple[str, ...]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return self.readable + self.private
+
+
+def database_keys(port: int) -> TargetKeys:
+    """Return the keys of a database that is reached over TCP."""
+    return TargetKeys(
+        port,
+        required=("HOST", "USER"),
+        readable=("HOST", "PORT", "USER", "DB", "SSLMODE"),
+        private=("PASS", "SSLROOTCERT"),
+    )
+
+
+def no_parameters(name: str) -> Mapping[str, str]:
+    """Return the login parameters of a protocol that has none."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectSpec:
+    """A query language that rules can judge. `parser` makes one for each process, `names` follows what one session has
+    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from."""
+
+    name: str
+    parser: Callable[[], Parser]
+    names: Callable[[Parser], SessionParser] | None = None
+    encodings: Callable[[Parser], Interceptor] | None = None
+    lineage: Callable[[], Callable[[Callable[[], TargetSchema | None]], SessionOrigins]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolSpec:
+    """`name` is what recordings and the API call it. `title` and `servers` are what people call the protocol and the
+    servers that speak it.
+
+    Facts:
+    - `type` is the connection type that its subtype belongs to, empty where it has no subtype of its own.
+    - `aliases` are other spellings of the subtype.
+    - `port_setting` names the setting with the port of its listener, empty where native clients have none.
+    - `is_textual`: it shows text without rows, and a shell may read what is sent.
+    - `has_cancel`: a running request is stopped by a request of its own; else by the end of its stream.
+    - `needs_secret_files`: secrets of the kind `filesystem` are written to files for it.
+    - `keys` are those of its targets, None where a command takes any.
+    - `variables` are the environment variables of its own clients, by the key that they stand for.
+    - `password_variable` is the one that holds the password for a command.
+    - `unsafe_variables` begin the names of variables that users must not set for commands.
+    - `file_functions` are functions of the server that reach its files and programs.
+
+    Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
+    - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
+    - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
+    - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
+    - `row_counts` counts the rows that held statements would touch; `checked_agent` checks what an agent dials.
+    - `client` is the program that users start.
+    """
+
+    name: str
+    title: str
+    servers: str
+    type: str
+    wires: Callable[[WireParts], OpenWire]
+    targets: Callable[[LocalPolicy, Mapping[str, str]], Targets]
+    script: Callable[[str], Script]
+    renderer: Callable[[], Renderer]
+    aliases: tuple[str, ...] = ()
+    port_setting: str = ""
+    is_textual: bool = False
+    has_cancel: bool = True
+    needs_secret_files: bool = True
+    tested_by_login: bool = False
+    keys: TargetKeys | None = None
+    variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    password_variable: str = ""
+    unsafe_variables: tuple[str, ...] = ()
+    file_functions: tuple[str, ...] = ()
+    gate: Callable[[GateParts], Gate] | None = None
+    parameters: Callable[[str], Mapping[str, str]] = no_parameters
+    catalogue: Callable[[], Catalogue | None] = lambda: None
+    row_counts: Callable[[Dialer], RowCounts] | None = None
+    checked_agent: Callable[[Agent, Services], Agent] | None = None
+    results: Callable[[], Reader] | None = None
+    answers: Callable[[], AnswerReader] | None = None
+    dialect: DialectSpec | None = None
+    uri: Callable[[], DatabaseUri] | None = None
+    client: Callable[[], NativeClient] | None = None

@@ -1,0 +1,125 @@
+"""Who an SSH client is, and what it may: first its connection, then each of its channels.
+
+what it shows ─▶ a Person ─▶ admitted: their right to one connection ─▶ permitted, for each channel ─▶ begin: fronts.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from postern.domain.credential import Grant
+from postern.domain.permit import Permit
+from postern.domain.ssh_certificate import SshCertificate
+from postern.errors import Denied, PosternError, Unauthenticated
+from postern.gateway.fronts import Client, Fronts
+from postern.gateway.listener import Logins
+from postern.gateway.wanted import Wanted
+from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient
+from postern.protocols.ssh.listener.ssh_permit_cache import Right
+from postern.protocols.ssh.listener.ssh_users import Person, Proofs, Proved, by_certificate, by_key
+from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.relay.handshake import StreamHandshake
+from postern.services.access import REFUSED_LOGIN
+from postern.services.identity.ssh_logins import Wanted as WantedInBrowser
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """`decoy_secret` makes unknown user names look like wrong passwords."""
+
+    def __init__(self, fronts: Fronts, logins: Logins, proofs: Proofs, *, decoy_secret: bytes) -> None:
+        self.fronts = fronts
+        self.decoy_secret = decoy_secret
+        self.browsers = Browsers(proofs.logins)
+        self._logins = logins
+        self._proofs = proofs
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def person_by_key(self, user: str, fingerprint: str) -> Person:
+        return await by_key(self._proofs.keys, user, fingerprint)
+
+    async def person_by_certificate(self, user: str, certificate: SshCertificate, address: str) -> Person:
+        return await by_certificate(self._proofs.authorities, user, certificate, address)
+
+    async def invite(self, visit: Visit, abort: Callable[[], None], wanted: WantedInBrowser) -> Invitation:
+        """It is no login of seconds any more, and waits in a place for such. Raises TooMany, Unavailable."""
+        assert visit.stream is not None
+        self.browsers.enter(visit.peer)
+        visit.over = asyncio.get_running_loop().call_later(LONGEST, abort)
+        visit.stream.on_known()
+        visit.stream.on_held()
+        return await self.browsers.invite(visit.peer, wanted)
+
+    def admitted(self, visit: Visit, proved: Proved) -> None:
+        """It is known who it is; what they may is asked for with their first channel."""
+        admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
+        visit.right = Right(self.fronts.engine.links, admit, visit.since)
+        if isinstance(proved, Person) and visit.known is None:
+            self._later(self.quietly(proved.used()))
+
+    async def _admit_grant(self, grant: Grant, client: Client, *, again: bool) -> Permit:
+        if again:
+            now = await self.fronts.find_grant(grant.username)
+            if now is None or now.credential_id != grant.credential_id:
+                raise Unauthenticated(REFUSED_LOGIN)
+            grant = now
+        return await self.fronts.permit_of(client, grant)
+
+    async def _admit(self, visit: Visit, person: Person, client: Client, *, again: bool) -> Permit:
+        if not visit.target:
+            raise Denied("say which connection: ssh USER#CONNECTION@GATEWAY, or ssh -J USER@GATEWAY CONNECTION")
+        if person.expires_at is not None:
+            again = True  # no signal tells that its time is over
+        principal = await person.standing() if again else person.principal
+        wanted = Wanted(
+            principal, person.means, visit.target, visit.since, person.standing, expires_at=person.expires_at
+        )
+        return await self.fronts.permit_for(client, wanted)
+
+    async def permitted(self, visit: Visit, client: ChannelClient) -> Permit:
+        assert visit.right is not None
+        permit = await visit.right.permit(client)
+        client.fits(permit.connection)
+        extra, person = client.extra, visit.person
+        if extra is not None and person is not None and not person.allows(extra):
+            raise Denied("the SSH certificate of this login does not permit that; ask who signs them for one that does")
+        return self.fronts.narrow(permit, client.modes, extra)
+
+    def stream(self, transport: ChannelTransport, stream: StreamHandshake | None = None) -> StreamHandshake:
+        """The client's end of a link to be, with its first frame in it."""
+        stream = stream or StreamHandshake()
+        transport.set_protocol(stream)
+        stream.connection_made(transport)
+        transport.start()
+        return stream
+
+    def begin(self, client: ChannelClient, permitted: Coroutine[Any, Any, Permit]) -> None:
+        async def let_in(stream: StreamHandshake) -> Awaitable[None] | None:
+            stream.on_known()  # it has logged in; its connection has a bound of its own
+            stream.on_held()
+            return await self.fronts.let_in(client, permitted)
+
+        async def reject(_stream: StreamHandshake, error: PosternError) -> None:
+            permitted.close()
+            self.fronts.turned_away(client, error)
+
+        self._logins.start(client.stream, let_in, reject)
+
+    async def quietly(self, work: Coroutine[Any, Any, None]) -> None:
+        """What is noted beside a login ends none."""
+        try:
+            await work
+        except PosternError as error:
+            log.warning("what an SSH client logged in with could not be noted: %s", error.message)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,212 @@
+"""Channels of a client: what each wants, and how it becomes a session of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncssh
+
+from postern.domain.command import is_variable
+from postern.domain.connection import SSH, Extra
+from postern.domain.permit import Permit
+from postern.errors import PosternError
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
+from postern.protocols.ssh.listener.ssh_limits import end_in_time
+from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Channel, ChannelKind, Terminal
+from postern.transport.ssh_windows import bound
+
+log = logging.getLogger(__name__)
+
+SFTP = "sftp"
+NOTHING_ASKED = 60.0  # seconds that a session may be open before it is said what for
+_MOST_COLUMNS = 10_000
+_MOST_VARIABLES, _LONGEST_VALUE = 100, 1_000  # characters
+
+
+class Session(asyncssh.SSHServerSession[bytes]):
+    """A shell, a command or a subsystem. `client` is what its program calls itself; `lends` asks whether its agent may
+    be lent."""
+
+    def __init__(
+        self, admission: Admission, visit: Visit, channel: Any, client: str, lends: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self._admission = admission
+        self._visit = visit
+        self._channel = channel
+        self._client = client
+        self._terminal: Terminal | None = None
+        self._wanted: Channel | None = None
+        self._transport = ChannelTransport(channel, visit.peer)
+        visit.opens(self._transport)
+        self._began = False
+        self._lends = lends
+        self._asks_agent = False
+
+    def connection_made(self, chan: Any) -> None:
+        bound(chan)
+        end_in_time(chan)
+        self._late = asyncio.get_running_loop().call_later(NOTHING_ASKED, self._give_up)
+
+    def _give_up(self) -> None:
+        log.info("client %s opened a channel and asked for nothing within %g seconds", self._visit.peer, NOTHING_ASKED)
+        self._channel.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._late.cancel()
+        self._visit.channels.discard(self._transport)
+        self._transport.closed(error=exc)
+
+    def pty_requested(self, term_type: str, term_size: tuple[int, int, int, int], term_modes: Any) -> bool:
+        person = self._visit.person
+        if person is not None and not person.terminal:
+            return False  # their certificate says so
+        self._terminal = _terminal(term_type, term_size[0], term_size[1])
+        return True
+
+    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
+        if self._terminal is None:
+            return
+        self._terminal = _terminal(self._terminal.name, width, height)
+        if self._began:
+            self._transport.resized(self._terminal.columns, self._terminal.rows)
+
+    def agent_requested(self) -> bool:
+        """Whether it is granted comes out once its program may begin, which people may have to agree to; only what a
+        certificate says is known before."""
+        self._asks_agent = True
+        person = self._visit.person
+        return person is None or person.allows(Extra.FORWARD_AGENT)
+
+    def shell_requested(self) -> bool:
+        return self._want(ChannelKind.SHELL, "")
+
+    def exec_requested(self, command: str) -> bool:
+        return bool(command) and "\0" not in command and self._want(ChannelKind.EXEC, command)
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        return subsystem == SFTP and self._want(ChannelKind.SUBSYSTEM, subsystem)
+
+    def _want(self, kind: ChannelKind, what: str) -> bool:
+        self._wanted = Channel(kind, what, self._visit.login)
+        return True
+
+    def session_started(self) -> None:
+        assert self._wanted is not None
+        self._began = True
+        self._late.cancel()
+        stream = self._admission.stream(self._transport)
+        client = ChannelClient(stream, self._wanted, self._terminal, _environment(self._channel), self._client)
+        self._admission.begin(client, self._permitted(client))
+
+    async def _permitted(self, client: ChannelClient) -> Permit:
+        permit = await self._admission.permitted(self._visit, client)
+        if self._asks_agent and permit.connection.protocol == SSH and await self._lends():
+            client.by(self._visit.lending)
+        return permit
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        self._transport.received(data)
+
+    def eof_received(self) -> bool:
+        self._transport.ended()
+        return True  # the other direction goes on
+
+    def signal_received(self, signal: str) -> None:
+        self._transport.signalled(signal)
+
+    def break_received(self, msec: int) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._transport.filled(True)
+
+    def resume_writing(self) -> None:
+        self._transport.filled(False)
+
+
+class Forwarded(asyncssh.SSHTCPSession[bytes]):
+    """A TCP connection: of the client's to the target's side, or the other way round."""
+
+    def __init__(self, admission: Admission, visit: Visit, wanted: Channel, client: str) -> None:
+        self._admission = admission
+        self._visit = visit
+        self._transport = ChannelTransport(None, visit.peer, forward=True)
+        visit.opens(self._transport)
+        self._stream = StreamHandshake()
+        self._stream.peer = visit.peer
+        self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
+        self._permit: Permit | None = None
+
+    async def admitted(self) -> Forwarded:
+        """Before the channel is there, so that its client hears why it is not."""
+        try:
+            self._permit = await self._admission.permitted(self._visit, self._wanted)
+        except PosternError as error:
+            self._admission.fronts.engine.turned_away(error)
+            log.info("client %s was not let through: %s", self._visit.peer, error.message)
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, error.message) from None
+        finally:
+            if self._permit is None:
+                self.gone()
+        return self
+
+    def connection_made(self, chan: Any) -> None:
+        bound(chan)
+        end_in_time(chan)
+        self._transport.made(chan)
+
+    def session_started(self) -> None:
+        assert self._permit is not None
+        self._admission.stream(self._transport, self._stream)
+        self._admission.begin(self._wanted, known(self._permit))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport.closed(self.gone, exc)
+
+    def gone(self) -> None:
+        self._visit.channels.discard(self._transport)
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        self._transport.received(data)
+
+    def eof_received(self) -> bool:
+        self._transport.ended()
+        return True
+
+    def pause_writing(self) -> None:
+        self._transport.filled(True)
+
+    def resume_writing(self) -> None:
+        self._transport.filled(False)
+
+
+async def known(permit: Permit) -> Permit:
+    return permit
+
+
+def _terminal(name: str, columns: int, rows: int) -> Terminal:
+    """A client that does not know its size says 0."""
+    known = Terminal()
+    return Terminal(
+        min(columns, _MOST_COLUMNS) or known.columns, min(rows, _MOST_COLUMNS) or known.rows, name[:64] or known.name
+    )
+
+
+def _environment(channel: Any) -> dict[str, str]:
+    """What can be passed on of what the client sent."""
+    found = {}
+    for name, value in list(channel.get_environment_bytes().items())[:_MOST_VARIABLES]:
+        try:
+            text = value.decode()
+            if len(text) <= _LONGEST_VALUE and "\0" not in text and is_variable(name.decode()):
+                found[name.decode()] = text
+        except UnicodeDecodeError:
+            continue
+    return found

@@ -1,0 +1,222 @@
+"""Ports of the target that are listened at for a client (`ssh -R`, RFC 4254 section 7.1).
+
+tcpip-forward ─▶ may they? ─▶ a session of kind LISTEN, whose client this is ─▶ `listens PORT` ─▶ the client hears it
+                                `came N …` ─▶ may they? ─▶ a channel to the client ─▶ it takes them: a session of kind
+                                                           ACCEPT, which is dialled by N, over the same login
+                                                        └▶ it does not, or may not: `refuse N`
+cancel-tcpip-forward, its connection ends ─▶ the session ends, and with it the listener; who was taken stays
+the session ends: killed, revoked, idle, lost ─▶ the log says so. SSH has no word for it, so the client hears nothing
+
+An agent that is lent (`ssh -A`, auth-agent-req@openssh.com) goes the same way: a program of the client asks for it, the
+session is of the kind LISTEN at `ssh-agent`, and who comes is taken by a channel to the client's agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import asyncssh
+
+from postern.domain.text import one_line
+from postern.errors import PosternError, ProtocolViolation
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, known
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ChannelTransport
+from postern.protocols.ssh.listener.ssh_clients import ForwardClient
+from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.terminal import listening as told
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Channel, ChannelKind
+
+log = logging.getLogger(__name__)
+
+MOST_LISTENERS = 20  # of one connection
+
+
+class Accepted(Forwarded):
+    """Who came to a listener; once it is over, nobody waits to be taken."""
+
+    def __init__(self, listener: Listener, number: str, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._listener = listener
+        self._number = number
+
+    def gone(self) -> None:
+        super().gone()
+        self._listener.refuse(self._number)
+
+
+class Listener(asyncssh.SSHListener):
+    """What asyncssh closes for its client, and what a `ChannelTransport` takes for its channel: what is written here
+    is what the agent says."""
+
+    _wish = "listen at the target"
+
+    def __init__(self, admission: Admission, visit: Visit, conn: Bounded, host: str, port: int, client: str) -> None:
+        super().__init__()
+        self._admission = admission
+        self._visit = visit
+        self._conn = conn
+        self._place = (host, port)
+        self._client = client
+        self._transport = ChannelTransport(self, visit.peer)
+        self._stream = StreamHandshake()
+        self._stream.peer = visit.peer
+        wanted = Channel(ChannelKind.LISTEN, self._what, self._login)
+        self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
+        self._listens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._words = b""
+        self._taking: set[asyncio.Task[None]] = set()
+        self._over = False
+        visit.listeners.add(self)
+
+    @property
+    def _what(self) -> str:
+        return told.place(*self._place)
+
+    @property
+    def _login(self) -> str:
+        return self._visit.login
+
+    async def granted(self) -> Listener | bool:
+        """Itself once it listens; False when it does not, which the log has."""
+        try:
+            told.read_what(self._what)
+            permit = await self._admission.permitted(self._visit, self._wanted)
+        except PosternError as error:
+            self._admission.fronts.engine.turned_away(error)
+            log.info("client %s may not %s: %s", self._visit.peer, self._wish, error.message)
+            self.close()
+            return False
+        except ValueError:
+            self.close()
+            return False
+        if self._over:
+            return False
+        self._admission.stream(self._transport, self._stream)
+        self._admission.begin(self._wanted, known(permit))
+        return self if await self._listens else False
+
+    # asyncssh.SSHListener
+
+    def get_port(self) -> int:
+        return self._place[1]
+
+    def close(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._visit.listeners.discard(self)
+        self._settle(False)
+        self._transport.closed()
+
+    async def wait_closed(self) -> None:
+        """Nothing waits."""
+
+    # The channel of a transport
+
+    def write(self, data: bytes, datatype: int | None = None) -> None:
+        if datatype is not None:
+            self._words = (self._words + data)[:1_000]
+            return
+        try:
+            said = told.read_told(data)
+        except ProtocolViolation as error:
+            log.error("%s", error.message)
+            self.close()
+            return
+        if isinstance(said, told.Listens):
+            self._place = (self._place[0], said.port)
+            self._settle(True)  # whose answer goes to the client in the next step, before anybody who comes behind this
+        else:
+            task = asyncio.get_running_loop().create_task(self._take(said))
+            self._taking.add(task)
+            task.add_done_callback(self._taking.discard)
+
+    def exit(self, status: int) -> None:
+        if self._over:
+            return
+        words = one_line(self._words.decode("utf-8", "replace").removeprefix("postern: ").strip())[:500]
+        log.info("client %s listens no more at %s of the target: %s", self._visit.peer, self._what, words)
+        self.close()
+
+    def exit_with_signal(self, name: str) -> None:
+        self.exit(1)
+
+    def is_closing(self) -> bool:
+        return self._over
+
+    def abort(self) -> None:
+        self.close()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        """What is said to the agent is a few words for each who came."""
+
+    def resume_reading(self) -> None:
+        """The same."""
+
+    # Who comes
+
+    async def _take(self, came: told.Came) -> None:
+        """The client has as long to answer as its connection stays; that it counts as a channel is the bound."""
+        place, origin = self._what, told.place(came.host, came.port)
+        wanted = Channel(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
+        if self._over or not self._visit.has_room:
+            self.refuse(came.number)
+            return
+        session = Accepted(self, came.number, self._admission, self._visit, wanted, self._client)
+        try:
+            await session.admitted()
+            await self._open(session, came)
+        except (asyncssh.Error, OSError) as error:
+            reason = one_line(getattr(error, "reason", "") or "it does not answer")[:200]
+            log.info("client %s did not take who came from %s to %s: %s", self._visit.peer, origin, place, reason)
+            session.gone()
+
+    async def _open(self, session: Any, came: told.Came) -> None:
+        channel = self._conn.create_tcp_channel(window=WINDOW)
+        await channel.accept(lambda: session, *self._place, came.host, came.port)
+
+    def refuse(self, number: str) -> None:
+        """Who was taken already is not refused any more."""
+        self._transport.received(told.refuse(number))
+
+    def _settle(self, listens: bool) -> None:
+        if not self._listens.done():
+            self._listens.set_result(listens)
+
+
+class Lender(Listener):
+    """The client's agent, lent to those of its programs that asked for it: they share a login of their own, since a
+    server may show an agent to all that runs by one login."""
+
+    _wish = "lend its agent"
+
+    def __init__(self, admission: Admission, visit: Visit, conn: Bounded, client: str) -> None:
+        super().__init__(admission, visit, conn, "", 0, client)
+
+    @property
+    def _what(self) -> str:
+        return told.AGENT
+
+    @property
+    def _login(self) -> str:
+        return self._visit.lending
+
+    @property
+    def is_over(self) -> bool:
+        return self._over
+
+    async def lends(self) -> bool:
+        """For those who come while it is asked for; whoever asked may have gone meanwhile."""
+        await asyncio.wait((self._listens,))
+        return not self._listens.cancelled() and self._listens.result()
+
+    async def _open(self, session: Any, came: told.Came) -> None:
+        await self._conn.create_agent_channel(window=WINDOW).open(lambda: session)

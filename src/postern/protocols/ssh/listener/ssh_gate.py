@@ -1,0 +1,170 @@
+"""SSH clients at their port: one connection each, with as many sessions as it has channels.
+
+TCP ─▶ a login with its deadline and bounds (gateway/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
+each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/fronts.py ─▶ link
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable
+from functools import partial
+from uuid import UUID
+
+import asyncssh
+from asyncssh.kex import get_kex_algs
+
+from postern.domain.secret import Secret
+from postern.domain.ssh_key import SIGNATURES
+from postern.errors import PosternError, TooMany, Unauthenticated
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
+from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
+from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.relay.handshake import StreamHandshake
+from postern.services.access import REFUSED_LOGIN
+from postern.transport.ssh_algorithms import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
+
+log = logging.getLogger(__name__)
+asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
+
+MOST_CONNECTIONS = 100  # of one person, at this worker; the same of those inside others
+KEEPALIVE, KEEPALIVES = 30, 4  # seconds, and how many go unanswered before the client is given up
+
+
+class SshGate:
+    """`host_key` is the gateway's own, private."""
+
+    def __init__(self, admission: Admission, host_key: Secret, *, login_timeout: float) -> None:
+        self.admission = admission
+        self._engine = admission.fronts.engine
+        self._people: Counter[UUID] = Counter()
+        self._insiders: Counter[UUID] = Counter()
+        self._connections: set[Connection] = set()
+        options = partial(
+            asyncssh.SSHServerConnectionOptions,
+            config=None,
+            server_factory=partial(SshServer, admission, self.inside),
+            server_version="Postern",
+            server_host_keys=[asyncssh.import_private_key(host_key.reveal())],
+            authorized_client_keys=None,
+            gss_host=None,
+            host_based_auth=False,
+            kex_algs=[*_available(HYBRID_KEX), *(name for name in KEX if name not in COSTLY_KEX)],
+            encryption_algs=CIPHERS,
+            mac_algs=MACS,
+            signature_algs=SIGNATURES,
+            compression_algs=["none"],  # a bomb would be unpacked before it is judged
+            keepalive_interval=KEEPALIVE,
+            keepalive_count_max=KEEPALIVES,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            line_editor=False,
+            encoding=None,
+            window=WINDOW,
+        )
+        self._outer = options(login_timeout=0)  # gateway/listener.py has the deadline, which a browser lifts
+        self._inside = options(login_timeout=login_timeout)
+
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
+        """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
+        visit = Visit(stream.peer, self._engine.links.changes, stream)
+        connection = self.connection(visit)
+        wire = Wire(connection, visit.below_filled)
+        assert stream.transport is not None
+        early = stream.hand_over(wire)
+        wire.connection_made(stream.transport)
+        if early:
+            wire.data_received(early)
+        try:
+            await asyncio.wait((visit.authenticated, wire.lost), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waited(visit, connection)
+        if not visit.authenticated.done():
+            self._engine.turned_away(Unauthenticated(REFUSED_LOGIN))
+            is_probe = not connection.get_extra_info("client_version")  # it said nothing, as health checks do
+            level = logging.DEBUG if is_probe else logging.INFO
+            log.log(level, "client %s was turned away: it did not log in", stream.peer)
+            return None
+        return self._stays(connection, wire, visit.authenticated.result())
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client on the SSH port why it cannot log in. A disconnect may come before keys are exchanged, in the
+        clear (RFC 4253, section 11.1), and costs no cryptography. The listener has told the log."""
+        self._engine.turned_away(error)
+        log.debug("client %s was turned away: %s", stream.peer, error.message)
+        stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
+
+    async def _stays(self, connection: Connection, wire: Wire, proved: Proved) -> None:
+        person = proved.principal.id
+        self._people[person] += 1
+        self._connections.add(connection)
+        try:
+            if self._people[person] > MOST_CONNECTIONS:
+                raise TooMany(f"you have {MOST_CONNECTIONS} SSH connections here already")
+            await asyncio.wait((wire.lost,))
+        except TooMany as error:
+            self._engine.turned_away(error)
+            connection.disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message)
+        finally:
+            self._connections.discard(connection)
+            self._people[person] -= 1
+            _forget_none(self._people, person)
+            connection.abort()
+            if isinstance(proved, Person):
+                await self.admission.quietly(proved.left())
+
+    def _waited(self, visit: Visit, connection: Connection) -> None:
+        if visit.over is not None:
+            visit.over.cancel()
+            self.admission.browsers.leave(visit.peer)
+        if not visit.authenticated.done():
+            connection.abort()
+
+    def close(self, reason: str) -> None:
+        """Sessions have been ended before."""
+        for connection in list(self._connections):
+            connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
+
+    def connection(self, visit: Visit) -> Connection:
+        return Connection(self._outer if visit.known is None else self._inside, visit)
+
+    def inside(self, visit: Visit) -> Wire:
+        """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""
+        assert visit.known is not None
+        person = visit.known.principal.id
+        if self._insiders[person] >= MOST_CONNECTIONS:
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_RESOURCE_SHORTAGE, f"you have {MOST_CONNECTIONS} SSH connections through others already"
+            )
+        self._insiders[person] += 1
+        wire = Wire(self.connection(visit), visit.below_filled)
+        wire.lost.add_done_callback(lambda _: self._left_inside(person))
+        return wire
+
+    def _left_inside(self, person: UUID) -> None:
+        self._insiders[person] -= 1
+        _forget_none(self._insiders, person)
+
+
+def _disconnect(code: int, text: str) -> bytes:
+    """SSH_MSG_DISCONNECT as an unencrypted packet (RFC 4253, sections 6 and 11.1)."""
+    words = text.encode()
+    payload = bytes((1,)) + code.to_bytes(4, "big") + len(words).to_bytes(4, "big") + words + bytes(4)
+    padding = 4 + -(len(payload) + 9) % 8
+    return (1 + len(payload) + padding).to_bytes(4, "big") + bytes((padding,)) + payload + bytes(padding)
+
+
+def _available(algorithms: tuple[str, ...]) -> list[str]:
+    """Not every installation of `cryptography` has all of them."""
+    known = {name.decode() for name in get_kex_algs()}
+    return [name for name in algorithms if name in known]
+
+
+def _forget_none(counted: Counter[UUID], person: UUID) -> None:
+    if not counted[person]:
+        del counted[person]

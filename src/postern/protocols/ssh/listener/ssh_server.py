@@ -1,0 +1,311 @@
+"""One SSH connection of a client: what asyncssh asks about it, from its first byte to its last channel.
+
+                 ┌ validate_password ────────┐
+begin_auth ─────▶│ validate_public_key       ├─▶ auth_completed ─▶ session_requested ─▶ a session of its own for each
+(forgets all)    │   asked: nothing is kept  │                     connection_requested ─┬ a target: a forwarded one
+                 │   signed: this key counts │                                           └ none: the SSH server of one
+                 └ get_kbdint_challenge ─────┘                                             inside (ProxyJump)
+                     validate_kbdint_response: let in at a browser
+
+asyncssh lets nothing but authentication in before that has ended. What was proved belongs to the request that proved
+it: each new request forgets it, before it is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import asyncssh
+from asyncssh.constants import MSG_IGNORE
+from asyncssh.public_key import decode_ssh_certificate
+
+from postern.domain.credential import Grant
+from postern.domain.secret import Secret
+from postern.domain.ssh_certificate import read_certificate
+from postern.domain.ssh_key import SIGNATURES
+from postern.domain.ssh_wire import Reader
+from postern.domain.text import one_line
+from postern.errors import Invalid, PosternError, Unauthenticated
+from postern.protocols.ssh.listener.ssh_admission import Admission
+from postern.protocols.ssh.listener.ssh_browser_login import Invitation
+from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, Session
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
+from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, Lender, Listener
+from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_limits import Bounded
+from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_credential, may_be_person, split
+from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
+from postern.protocols.terminal.listening import place
+from postern.protocols.verifiers import decoy, fits
+from postern.relay.target import Channel, ChannelKind
+from postern.services.identity.ssh_logins import Wanted
+
+log = logging.getLogger(__name__)
+
+MOST_PASSWORDS = 6  # that are tried on one connection
+MOST_KEYS = 30  # the same of keys: an ssh-agent offers all that it has
+
+
+class Connection(Bounded):
+    """Tells its server which key has signed, which asyncssh does not, and what stands in a certificate, which is
+    judged by nobody else."""
+
+    def __init__(self, options: asyncssh.SSHServerConnectionOptions, visit: Visit) -> None:
+        super().__init__(asyncio.get_running_loop(), options, visit.exchanging)
+        self.visit = visit
+
+    def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
+        """asyncssh sends an empty packet before each one, which is for CBC: nobody speaks that here."""
+        if pkttype != MSG_IGNORE:
+            super().send_packet(pkttype, *args, handler=handler)
+
+    async def validate_public_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        server = cast(SshServer, self.get_owner())
+        server.offered()
+        if msg and not _is_sound(signature):
+            return False
+        is_good = await super().validate_public_key(username, key_data, msg, signature)
+        if is_good and msg:
+            server.signed()
+        else:
+            server.forget()
+        return is_good
+
+    async def _validate_client_certificate(self, username: str, key_data: bytes) -> asyncssh.SSHKey | None:
+        """The key that has to sign. Of asyncssh's own, which this stands for, nothing would be let in without."""
+        return await cast(SshServer, self.get_owner()).certified(username, key_data)
+
+
+class SshServer(asyncssh.SSHServer):
+    """`connect` makes what is below the connection of a visit inside this one. Raises ChannelOpenError."""
+
+    def __init__(self, admission: Admission, connect: Callable[[Visit], Wire]) -> None:
+        self._admission = admission
+        self._connect = connect
+        self._lender: Lender | None = None
+        self._candidate: Person | None = None  # of the key that is looked at now
+        self._invitation: Invitation | None = None  # of the browser that is waited for now
+        self.proved: Proved | None = None
+        self._passwords = self._keys = 0
+        self._username = ""
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        assert isinstance(conn, Connection)
+        self._conn = conn
+        self.visit = conn.visit
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._withdraw()
+        for channel in list(self.visit.channels):
+            channel.closed(error=exc)
+        for listener in list(self.visit.listeners):
+            listener.close()
+
+    # Who?
+
+    def begin_auth(self, username: str) -> bool:
+        self.forget()
+        self._username = username
+        self.proved = self.visit.known  # who stands behind it has proved it outside
+        return self.proved is None
+
+    def forget(self) -> None:
+        self._candidate = self.proved = None
+        self._withdraw()
+
+    def password_auth_supported(self) -> bool:
+        return self.visit.known is None and may_be_credential(self._username)
+
+    def public_key_auth_supported(self) -> bool:
+        return self.visit.known is None
+
+    def kbdint_auth_supported(self) -> bool:
+        return self.visit.known is None and may_be_person(self._username)
+
+    async def validate_password(self, username: str, password: str) -> bool:
+        self.forget()
+        self._passwords += 1
+        _require(self._passwords <= MOST_PASSWORDS)
+        try:
+            grant = await self._admission.fronts.find_grant(username)
+        except PosternError as error:
+            raise _unavailable(error) from None
+        verifier = grant.verifier if grant else decoy(username, self._admission.decoy_secret)
+        is_right = await asyncio.to_thread(fits, Secret(password), verifier)
+        self.proved = grant if is_right else None
+        return self.proved is not None
+
+    def offered(self) -> None:
+        """A key or a certificate, with a signature or without."""
+        self.forget()
+        self._keys += 1
+        _require(self._keys <= MOST_KEYS)
+
+    async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        """Whether it may be tried. It has not signed yet."""
+        try:
+            self._candidate = await self._admission.person_by_key(split(username)[0], key.get_fingerprint())
+        except Unauthenticated:
+            return False
+        except PosternError as error:
+            raise _unavailable(error) from None
+        return True
+
+    async def certified(self, username: str, data: bytes) -> asyncssh.SSHKey | None:
+        """The key of a certificate that would let its owner in. asyncssh checks who has signed it, and nothing else."""
+        try:
+            certificate = read_certificate(data)
+        except Invalid:
+            return None  # most are keys
+        try:
+            decoded = decode_ssh_certificate(data)
+            if decoded.key.get_fingerprint() != certificate.key.fingerprint:
+                raise asyncssh.KeyImportError("it is read in two ways")
+            user = split(username)[0]
+            self._candidate = await self._admission.person_by_certificate(user, certificate, self.visit.peer)
+        except asyncssh.KeyImportError as error:
+            log.info("an SSH certificate of a client from %s is refused: %s", self.visit.peer, error)
+            return None
+        except Unauthenticated:
+            return None
+        except PosternError as error:
+            raise _unavailable(error) from None
+        decoded.key.set_touch_required(True)  # where it lives in a security key
+        return decoded.key
+
+    def signed(self) -> None:
+        self.proved, self._candidate = self._candidate, None
+
+    async def get_kbdint_challenge(
+        self, username: str, lang: str, submethods: str
+    ) -> tuple[str, str, str, tuple[tuple[str, bool], ...]]:
+        """Where somebody lets this client in. Nothing is asked for, so that it waits by itself."""
+        self.forget()
+        _require(self.visit.over is None)  # once for a connection
+        wanted = Wanted(*split(username), self._client)
+        try:
+            self._invitation = await self._admission.invite(self.visit, self._conn.abort, wanted)
+        except PosternError as error:
+            raise _turned_away(error) from None
+        return "", self._invitation.text, "en", ()
+
+    async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> bool:
+        invitation = self._invitation
+        if invitation is None or responses:
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nothing was asked for")
+        try:
+            person = await invitation.person()
+        except PosternError as error:
+            raise _turned_away(error) from None
+        self._invitation = None
+        self.proved = person
+        return True
+
+    def _withdraw(self) -> None:
+        invitation, self._invitation = self._invitation, None
+        if invitation is not None:
+            self._admission.browsers.withdraw(invitation)
+
+    def auth_completed(self) -> None:
+        proved = self.proved
+        if proved is None:  # asyncssh would have had to lie to us
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nobody was authenticated")
+        if isinstance(proved, Person) and self.visit.known is None:
+            self.visit.target = split(self._username)[1]
+        self._admission.admitted(self.visit, proved)
+        if not self.visit.authenticated.done():
+            self.visit.authenticated.set_result(proved)
+
+    # What do they want?
+
+    @property
+    def _has_target(self) -> bool:
+        return isinstance(self.proved, Grant) or bool(self.visit.target)
+
+    def session_requested(self) -> Any:
+        self._check_room()
+        channel = self._conn.create_bounded_channel(WINDOW)
+        return channel, Session(self._admission, self.visit, channel, self._client, self._lends)
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
+        self._check_room()
+        channel = self._conn.create_tcp_channel(window=WINDOW)
+        if self._has_target:
+            wanted = Channel(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
+            forwarded = Forwarded(self._admission, self.visit, wanted, self._client)
+            return channel, forwarded.admitted()
+        return channel, self._inside(dest_host)
+
+    def _inside(self, target: str) -> Wire:
+        """The SSH server of one connection: who comes through here is known."""
+        if not target or not target.isprintable():
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
+        wire = self._connect(Visit(self.visit.peer, self.visit.since, known=self.proved, target=target))
+        self.visit.inside.add(wire)
+        wire.lost.add_done_callback(lambda _: self.visit.inside.discard(wire))
+        return wire
+
+    @property
+    def _client(self) -> str:
+        return one_line(str(self._conn.get_extra_info("client_version", "")))
+
+    def _check_room(self) -> None:
+        if not self.visit.has_room:
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_RESOURCE_SHORTAGE, f"at most {MOST_CHANNELS} channels of one connection"
+            )
+
+    def server_requested(self, listen_host: str, listen_port: int) -> Any:
+        """False, which its client hears without words."""
+        if not self._has_target:
+            log.info("client %s asks to listen at no target; it must name the connection", self.visit.peer)
+            return False
+        if len(self.visit.listeners) >= MOST_LISTENERS:
+            log.info("client %s asks for more than %d listeners", self.visit.peer, MOST_LISTENERS)
+            return False
+        return Listener(self._admission, self.visit, self._conn, listen_host, listen_port, self._client).granted()
+
+    async def _lends(self) -> bool:
+        """Its agent; asked once for all of its programs, as long as that stands."""
+        lender = self._lender
+        if lender is not None and not lender.is_over:
+            return await lender.lends()
+        self._lender = lender = Lender(self._admission, self.visit, self._conn, self._client)
+        try:
+            return await lender.granted() is not False
+        except BaseException:
+            lender.close()
+            raise
+
+    def unix_connection_requested(self, dest_path: str) -> bool:
+        return False
+
+    def unix_server_requested(self, listen_path: str) -> bool:
+        return False
+
+
+def _is_sound(signature: bytes) -> bool:
+    """Whether it is of a kind that is taken: asyncssh takes SHA-1."""
+    try:
+        return Reader(signature).string().decode() in SIGNATURES
+    except ValueError:
+        return False
+
+
+def _require(few: bool) -> None:
+    if not few:
+        raise asyncssh.DisconnectError(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "too many authentication failures")
+
+
+def _turned_away(error: PosternError) -> asyncssh.DisconnectError:
+    """Who waits for a browser has nothing else to try."""
+    log.info("an SSH client was not let in by a browser: %s", error.message)
+    return asyncssh.DisconnectError(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, error.message)
+
+
+def _unavailable(error: PosternError) -> asyncssh.DisconnectError:
+    log.warning("an SSH client could not be authenticated: %s", error.message)
+    return asyncssh.DisconnectError(asyncssh.DISC_SERVICE_NOT_AVAILABLE, "nobody can be authenticated now; try again")

@@ -1,0 +1,96 @@
+"""SSH servers, as the registry has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from postern.protocols.spec import ProtocolSpec, TargetKeys
+
+if TYPE_CHECKING:
+    from postern.agent.policy import LocalPolicy
+    from postern.agent.protocols import Targets
+    from postern.gateway.agents import Agent
+    from postern.gateway.protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.protocols.asking import Script
+    from postern.protocols.clients import NativeClient
+    from postern.recording.rendering import Renderer
+    from postern.services.bundle import Services
+
+
+def _wires(parts: WireParts) -> OpenWire:
+    from postern.gateway.programs import wires
+
+    return wires(parts)
+
+
+def _gate(parts: GateParts) -> Gate:
+    """Raises Misconfigured when the gateway's host key cannot be used."""
+    from postern.protocols.ssh.listener.ssh_admission import Admission
+    from postern.protocols.ssh.listener.ssh_gate import SshGate
+    from postern.protocols.ssh.listener.ssh_users import Proofs
+
+    services = parts.services
+    proofs = Proofs(services.ssh_keys, services.ssh_authorities, services.ssh_logins)
+    admission = Admission(parts.fronts, parts.logins, proofs, decoy_secret=parts.decoy_secret)
+    return SshGate(admission, parts.host_key(), login_timeout=parts.settings.handshake_timeout)
+
+
+def _checked_agent(agent: Agent, services: Services) -> Agent:
+    from postern.protocols.ssh.listener.ssh_host_key_pinning import Believing
+
+    return Believing(agent, services.host_keys)
+
+
+def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
+    from postern.protocols.ssh.target.ssh_targets import SshTargets
+
+    return SshTargets(policy)
+
+
+def _script(text: str) -> Script:
+    from postern.protocols.terminal.script import Script
+
+    return Script(text)
+
+
+def _renderer() -> Renderer:
+    from postern.protocols.terminal.lens import TerminalLens
+
+    return TerminalLens()
+
+
+def _client() -> NativeClient:
+    from postern.protocols.ssh.ssh_client import CLIENT
+
+    return CLIENT
+
+
+SSH = ProtocolSpec(
+    name="ssh",
+    title="SSH",
+    servers="SSH",
+    type="application",
+    port_setting="ssh_port",
+    is_textual=True,
+    has_cancel=False,
+    needs_secret_files=False,  # its private keys are better on no disk
+    tested_by_login=True,
+    keys=TargetKeys(
+        port=22,
+        required=("HOST", "USER"),
+        readable=("HOST", "PORT", "USER"),
+        private=(
+            *("PASS", "PRIVATE_KEY", "AUTHORIZED_SERVER_KEYS", "PRIVATE_KEY_PASS", "SSH_AUTH_SOCK", "PUBLIC_KEY"),
+            "HOST_KEYS",
+        ),
+    ),
+    variables={"PRIVATE_KEY": ("SSH_KEY",)},
+    wires=_wires,
+    targets=_targets,
+    gate=_gate,
+    checked_agent=_checked_agent,
+    script=_script,
+    renderer=_renderer,
+    client=_client,
+)

@@ -1,0 +1,343 @@
+"""A channel of SSH as an asyncio transport: frames of `protocols.terminal` are written to it and come from it.
+
+write(START) ─▶ the channel is opened      data       ─▶ protocol.data_received(STDOUT, STDERR), while nobody paused
+write(STDIN) ─▶ its data                   its EOF    ─▶ OUTPUT_END
+                (full: pause_writing)      it ends    ─▶ EXIT, connection_lost
+write(STDIN_END) ─▶ EOF                    close()    ─▶ a program that runs is hung up on, connection_lost
+
+Pausing is the channel's window: what has come by then waits in asyncssh, at most a window. asyncssh tells of an end
+at once, paused or not, and throws away what waits when the connection is lost; so ends wait here, behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import signal
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncssh
+
+from postern.agent.framed import FramedTransport
+from postern.domain.text import one_line
+from postern.errors import PosternError, ProtocolViolation
+from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
+from postern.protocols.terminal import messages as m
+from postern.relay.target import Channel, Terminal
+from postern.transport.ssh_windows import bound
+
+log = logging.getLogger(__name__)
+
+_FLUSH = 30.0  # seconds that what was written may take once the channel is closed
+_STDERR = asyncssh.EXTENDED_DATA_STDERR
+_NAME = re.compile(r"[A-Za-z0-9@._-]{1,20}")
+
+
+class ChannelTransport(FramedTransport, Throttled):
+    """`timeout`: seconds that the server has to open the channel. `another` answers the next connection of the same
+    login, for where the server takes no more sessions of one; None where there is none."""
+
+    def __init__(
+        self,
+        login: Login,
+        another: Callable[[], Awaitable[Login | None]],
+        channel: Channel,
+        terminal: Terminal | None,
+        environment: Environment,
+        timeout: float,
+    ) -> None:
+        super().__init__("a channel of SSH")
+        self._login = login
+        self._another = another
+        self._wanted = channel
+        self.is_program = channel.kind.is_program
+        self._terminal = terminal
+        self._environment = environment
+        self._timeout = timeout
+        self._opening: asyncio.Task[None] | None = None
+        self._session = _Session(self)
+        self._channel: Any = None
+        self._is_open = False
+        self._early: list[tuple[int, bytes]] = []  # frames that came before it was open
+        self._ends: deque[bytes] = deque()  # frames that wait for whoever paused
+        self._channel_full = False
+        self._throttled = False
+        self._input_ended = False
+        self._output_ended = False
+        self._over = False  # EXIT was given, or waits
+        self._gone = False  # the protocol has been told that it is closed
+        self._exit: m.Exit | None = None
+        login.channels.add(self)
+
+    # asyncio.Transport
+
+    def get_write_buffer_size(self) -> int:
+        return 0 if self._channel is None else int(self._channel.get_write_buffer_size())
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        if self._channel is not None:
+            self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._loop.call_soon(self._go_on)
+
+    def close(self) -> None:
+        """What was written is yet sent."""
+        if self._closing:
+            return
+        self._closing = True
+        self._login.leave(self)
+        if self._is_open and not self._over:
+            self._leave()
+        self._loop.call_soon(self._lost)
+
+    def abort(self) -> None:
+        self.close()
+        if self._channel is not None:
+            self._channel.abort()
+
+    def _leave(self) -> None:
+        """A program that still runs is told that nobody is there any more; who forwards has a peer that hears it."""
+        channel = self._channel
+        if self.is_program and not channel.is_closing():
+            channel.send_signal("HUP")
+        channel.close()
+        self._loop.call_later(_FLUSH, channel.abort)
+
+    def _lost(self) -> None:
+        if not self._gone and self._protocol is not None:
+            self._gone = True
+            self._protocol.connection_lost(None)
+
+    # Frames
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        if kind == m.START:
+            if self._opening is not None:
+                raise ProtocolViolation("a channel was started a second time")
+            self._opening = self._loop.create_task(self._open())
+            self.throttle()
+        elif self._opening is None:
+            raise ProtocolViolation("input for a channel that was not started")
+        elif not self._is_open:
+            self._early.append((kind, payload))
+        else:
+            self._pass(kind, payload)
+
+    def _pass(self, kind: int, payload: bytes) -> None:
+        channel = self._channel
+        if kind == m.STDIN:
+            if not self._input_ended and not channel.is_closing():
+                channel.write(payload)
+        elif kind == m.STDIN_END:
+            self._input_ended = True
+            channel.write_eof()
+            self._end_forward()
+        elif kind == m.RESIZE:
+            columns, rows = m.read_resize(payload)
+            if self._terminal is not None and not self._over:
+                channel.change_terminal_size(columns, rows)
+        elif kind == m.SIGNAL:
+            name = m.read_signal(payload)
+            if self.is_program and not self._over:
+                channel.send_signal(name)
+        else:
+            raise ProtocolViolation(f"a frame of kind {kind} for a channel")
+
+    async def _open(self) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                while not await self._is_taken():
+                    pass
+        except PosternError as error:
+            self._fail(error.message)
+        except TimeoutError:
+            self._fail(f"the target did not open this channel within {self._timeout:g} seconds")
+        except asyncssh.Error as error:
+            self._fail(f"the target did not open this channel: {one_line(error.reason)[:200]}")
+        except Exception as error:
+            log.warning("a channel of SSH could not be opened: %s", type(error).__name__)
+            self._fail("the connection to the target was lost")
+        else:
+            self._opened()
+
+    async def _is_taken(self) -> bool:
+        """False when there is another connection now, which may take it. Raises what opening and logging in raise."""
+        login = self._login
+        try:
+            await login.open(self._wanted, self._terminal, self._environment, self._session)
+        except asyncssh.ChannelOpenError as error:
+            another = await self._another() if self.is_program and login.refused(self, error) else None
+            if another is None:
+                raise
+            login.channels.discard(self)
+            self._login = another
+            if not self._closing:
+                another.channels.add(self)
+            return False
+        return True
+
+    def _opened(self) -> None:
+        self._is_open = True
+        if self._closing:
+            self._leave()
+            return
+        if self._paused:  # asyncssh resumes a channel by itself once it is open
+            self._channel.pause_reading()
+        early, self._early = self._early, []
+        try:
+            for kind, payload in early:
+                self._pass(kind, payload)
+        except ProtocolViolation as error:
+            log.warning("a channel of SSH was ended: %s", error.message)
+            self.close()
+        self.throttle()
+
+    def _fail(self, why: str) -> None:
+        self._early.clear()
+        if self._channel is not None:
+            self._channel.close()
+        if not self._over:
+            self._end(why, m.Exit(m.NOT_RUN, ""))
+
+    # Input: the channel or the connection may be full
+
+    def throttle(self) -> None:
+        full = not self._over and (self._channel_full or self._login.is_full or not self._is_open)
+        if full == self._throttled or self._protocol is None or self._closing or self._opening is None:
+            return
+        self._throttled = full
+        if full:
+            self._protocol.pause_writing()
+        else:
+            self._protocol.resume_writing()
+
+    # What the session tells
+
+    def made(self, channel: Any) -> None:
+        """A program asks for the client's agent before all else, as `ssh -A` does, where it is lent by its login."""
+        bound(channel)
+        self._channel = channel
+        if self.is_program and self._login.lending.came is not None:
+            channel._send_request(b"auth-agent-req@openssh.com")
+        if self._paused:
+            channel.pause_reading()
+
+    def filled(self, full: bool) -> None:
+        self._channel_full = full
+        self.throttle()
+
+    def received(self, data: bytes, datatype: int | None) -> None:
+        if not self._closing:
+            self._hand_over(m.frames(m.STDERR if datatype == _STDERR else m.STDOUT, data))
+
+    def ended(self) -> None:
+        self._output_ended = True
+        self._give(m.OUTPUT_END_FRAME)
+        self._end_forward()
+
+    def exited(self, status: m.Exit) -> None:
+        self._exit = status
+
+    def closed(self, error: Exception | None) -> None:
+        if self._over:
+            return
+        # What is private to asyncssh: it throws this away now, and with it what a server sent that hung up right
+        # behind the end of a program, as those of switches and routers do.
+        for data, datatype in self._channel._recv_buf:
+            self._ends.append(m.frames(m.STDERR if datatype == _STDERR else m.STDOUT, bytes(data)))
+        state = self._channel._recv_state
+        if state in ("closed", "close_pending") or (state != "open" and self._exit is not None):
+            ended = m.Exit(m.ENDED if self.is_program else 0, "")
+            self._end("", self._exit or ended)
+            return
+        reason = one_line(getattr(error, "reason", "") or "the server hung up")[:200]
+        self._end(f"the connection to the target was lost: {reason}", m.Exit(m.ENDED, ""))
+
+    def _end_forward(self) -> None:
+        """Once both directions have ended there is nothing left of it."""
+        if not self.is_program and self._input_ended and self._output_ended:
+            self._channel.close()
+
+    def _end(self, words: str, ended: m.Exit) -> None:
+        self._over = True
+        self.throttle()
+        if words:
+            self._ends.append(m.frame(m.STDERR, f"postern: {words}\n".encode("utf-8", "replace")))
+        self._ends.append(m.exit_frame(ended.code, ended.signal))
+        self._give()
+
+    # Output
+
+    def _give(self, *frames: bytes) -> None:
+        """Ends, behind all data, once nobody has paused."""
+        self._ends.extend(frames)
+        while self._ends and not self._paused and not self._closing:
+            self._hand_over(self._ends.popleft())
+        if self._over and not self._ends:
+            self.close()
+
+    def _hand_over(self, frames: bytes) -> None:
+        """What the protocol raises must not reach asyncssh, which would end the connection that others share."""
+        assert self._protocol is not None
+        try:
+            self._protocol.data_received(frames)
+        except Exception:
+            log.exception("a channel of SSH was ended")
+            self.abort()
+
+    def _go_on(self) -> None:
+        if self._paused or self._closing:
+            return
+        if self._channel is not None:
+            self._channel.resume_reading()
+        self._give()
+
+
+class _Session(asyncssh.SSHClientSession[bytes]):
+    """What asyncssh calls, of a program as of a forwarded connection."""
+
+    def __init__(self, transport: ChannelTransport) -> None:
+        self._transport = transport
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, chan: Any) -> None:
+        self._transport.made(chan)
+
+    def session_started(self) -> None:
+        if not self.started.done():
+            self.started.set_result(None)
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:
+        self._transport.received(data, datatype)
+
+    def eof_received(self) -> bool:
+        self._transport.ended()
+        return True  # the other direction goes on
+
+    def exit_status_received(self, status: int) -> None:
+        self._transport.exited(m.Exit(status, ""))
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+        self._transport.exited(m.Exit(_code(signal), signal if _NAME.fullmatch(signal) else "unknown"))
+
+    def pause_writing(self) -> None:
+        self._transport.filled(True)
+
+    def resume_writing(self) -> None:
+        self._transport.filled(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport.closed(exc)
+
+
+def _code(name: str) -> int:
+    """What a shell says of a program that this signal ended."""
+    found = signal.Signals.__members__.get(f"SIG{name}")
+    return m.ENDED if found is None else m.SIGNALLED + found

@@ -1,0 +1,137 @@
+"""Which server is believed: it has a configured key, or the pinned one, or it is met for the first time.
+
+HOST_KEYS is set           only those, or certificates of its @cert-authority lines
+Start.host_keys not empty  only those, which were pinned
+Start.host_keys empty      whatever is met, which is told, so that it is pinned
+Start.host_keys None       nothing: nobody would remember it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import asyncssh
+
+from postern.errors import Unavailable
+from postern.protocols.ssh.target.ssh_access import Access
+
+PLAIN = (
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+)
+_CERTIFIED = tuple(f"{name}-cert-v01@openssh.com" for name in PLAIN)
+_KEY_TYPES = frozenset({"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"})
+_AUTHORITY = "@cert-authority"
+_DEFAULT_PORT = 22
+
+
+@dataclass(frozen=True, slots=True)
+class HostKeys:
+    """`first_use`: whichever key is met is taken."""
+
+    keys: tuple[asyncssh.SSHKey, ...] = ()
+    authorities: tuple[asyncssh.SSHKey, ...] = ()
+    revoked: tuple[asyncssh.SSHKey, ...] = ()
+    first_use: bool = False
+    configured: bool = False
+
+    def takes(self, key: asyncssh.SSHKey) -> bool:
+        """Whether a server that has shown this key may go on being used. What a certificate said was judged when it
+        was shown."""
+        return key not in self.revoked and (self.first_use or bool(self.authorities) or key in self.keys)
+
+    def behind(self, key: asyncssh.SSHKey) -> HostKeys:
+        """For a further connection to a server that has shown this one."""
+        return replace(self, keys=(key,), first_use=False) if self.first_use else self
+
+    @property
+    def algorithms(self) -> list[str]:
+        """Those of the keys that are known first, so that a server with several shows one of them; then all others, so
+        that it can be said which one it shows."""
+        known = {name.decode() for key in self.keys for name in key.sig_algorithms}
+        plain = sorted(PLAIN, key=lambda name: name not in known)
+        return [*(_CERTIFIED if self.authorities else ()), *plain]
+
+    def refusal(self, access: Access, met: asyncssh.SSHKey) -> Unavailable:
+        known = ", ".join(map(fingerprint, (*self.keys, *self.authorities)))
+        if met in self.revoked:
+            why, then = "which HOST_KEYS says is revoked", "The server needs a new key"
+        elif self.configured:
+            why = f"but its secret HOST_KEYS has {known or 'none for that address'}"
+            then = "If the server was given a new key on purpose, an administrator must put it into HOST_KEYS"
+        else:
+            why = f"but {known} was pinned when it was met first"
+            forget = f"postern connections host-keys {access.connection} --forget"
+            then = f"If the server was given a new key on purpose, an administrator runs: {forget}"
+        return Unavailable(
+            f"connection {access.connection!r}: the server at {access.place} shows the host key {fingerprint(met)}, "
+            f"{why}. It was not logged in to. {then}. If not, somebody may have put another server in its place"
+        )
+
+
+def fingerprint(key: asyncssh.SSHKey) -> str:
+    """As `ssh-keygen -l` says it, with the key's kind."""
+    return f"{key.get_fingerprint()} ({key.algorithm.decode()})"
+
+
+def one_line(key: asyncssh.SSHKey) -> str:
+    """OpenSSH's form, without a comment."""
+    return " ".join(key.export_public_key().decode().split()[:2])
+
+
+def believed(access: Access, pinned: Sequence[str] | None) -> HostKeys:
+    """Raises Unavailable."""
+    if access.host_keys.strip():
+        return _configured(access)
+    if pinned is None:
+        raise Unavailable(
+            f"connection {access.connection!r}: nothing is known of the host key of its server, and this gateway "
+            "remembers none; an administrator must set the secret HOST_KEYS"
+        )
+    try:
+        keys = tuple(map(asyncssh.import_public_key, pinned))
+    except (asyncssh.KeyImportError, ValueError):
+        raise Unavailable(f"connection {access.connection!r}: its pinned host key cannot be read") from None
+    return HostKeys(keys=keys, first_use=not keys)
+
+
+def _configured(access: Access) -> HostKeys:
+    lines = []
+    for number, line in enumerate(access.host_keys.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            lines.append(_checked(words))
+        except (asyncssh.KeyImportError, ValueError):
+            raise Unavailable(
+                f"connection {access.connection!r}: line {number} of its secret HOST_KEYS is neither a public key nor "
+                "a line of known_hosts"
+            ) from None
+    try:
+        port = None if access.port == _DEFAULT_PORT else access.port
+        keys, authorities, revoked, *_ = asyncssh.import_known_hosts("\n".join(lines)).match(access.host, "", port)
+    except ValueError:
+        raise Unavailable(f"connection {access.connection!r}: its secret HOST_KEYS cannot be read") from None
+    if not keys and not authorities:
+        raise Unavailable(
+            f"connection {access.connection!r}: its secret HOST_KEYS has no key for {access.place}; an administrator "
+            "must add it"
+        )
+    return HostKeys(tuple(keys), tuple(authorities), tuple(revoked), configured=True)
+
+
+def _checked(words: list[str]) -> str:
+    """The line as known_hosts has it: a bare key is one of any host. Raises KeyImportError, ValueError."""
+    marker = [words.pop(0)] if words[0].startswith("@") else []
+    if words and words[0] in _KEY_TYPES:
+        words.insert(0, "*")
+    if marker not in ([], [_AUTHORITY], ["@revoked"]) or len(words) < 3:
+        raise ValueError("no line of known_hosts")
+    asyncssh.import_public_key(" ".join(words[1:3]))
+    return " ".join([*marker, *words[:3]])

@@ -1,0 +1,293 @@
+"""One connection to a server, logged in to.
+
+Nothing secret is sent before the server's host key is believed: asyncssh begins with authentication when the key
+exchange is done, and that ends with the check of the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import asyncssh
+from asyncssh.listener import SSHTCPClientListener
+
+from postern.agent.command import kind_of
+from postern.domain.text import one_line
+from postern.errors import Unavailable
+from postern.protocols.asking import TargetRefused
+from postern.protocols.ssh.target import ssh_access as settings
+from postern.protocols.ssh.target.ssh_access import Access
+from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, HostKeys
+from postern.protocols.ssh.target.ssh_target_stream import Dialling
+from postern.protocols.terminal.listening import read_place
+from postern.relay.target import Channel, ChannelKind, Terminal
+from postern.transport.ssh_algorithms import CIPHERS, KEX, MACS
+
+asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
+
+SIGNATURES = (*PLAIN, "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com")
+KEEPALIVE, KEEPALIVES = 15, 3  # seconds, and how many go unanswered before the connection is given up
+WINDOW = 2 << 20  # bytes of a channel that nobody reads
+PACKET = 32 * 1024  # bytes: what OpenSSH sends at the most
+_TOO_MANY = (asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)  # OpenSSH says the first of them
+
+Environment = dict[bytes | str, bytes | str]
+
+
+class _Client(asyncssh.SSHClient):
+    """Asked about host keys that are not among the known ones."""
+
+    def __init__(self, host_keys: HostKeys, on_lost: Callable[[Exception | None], None]) -> None:
+        self._host_keys = host_keys
+        self._on_lost = on_lost
+        self.refused: asyncssh.SSHKey | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_lost(exc)
+
+    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        if self._host_keys.first_use:
+            return True
+        self.refused = key
+        return False
+
+    def validate_host_ca_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
+        self.refused = key
+        return False
+
+
+@dataclass(eq=False)
+class Lending:
+    """Whether the client's agent is lent to what runs by its connections to the server. `came` is called for each that
+    asks it there, and answers its session; None: nobody may."""
+
+    came: Callable[[str, int], Any] | None = None
+
+
+class Login:
+    """Its channels are throttled when the connection takes no more, until it does again. `lending` is that of the
+    client's connection before this one."""
+
+    def __init__(self, access: Access, host_keys: HostKeys, lending: Lending | None = None) -> None:
+        self.access = access
+        self.lending = lending or Lending()
+        self._host_keys = host_keys
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self.is_full = False
+        self.is_crowded = False  # it was refused a session, and none has ended since
+        self.channels: set[Throttled] = set()
+        self.newcomers: dict[str, asyncio.Future[Any]] = {}  # who came to a listener, and waits for a session
+        self._newest = 0
+
+    async def connect(self) -> None:
+        """Raises Unavailable, TargetRefused."""
+        access, client = self.access, _Client(self._host_keys, self._lost)
+        key = await settings.private_key(access)
+        agent = None
+        try:
+            if access.agent:
+                agent = await _agent(access)
+            keys: list[Any] = [key] if key is not None else []
+            if agent is not None:
+                keys += await settings.agent_keys(access, agent)
+            self._connection = await self._connect(client, keys)
+            cast("Any", self._connection)._process_auth_agent_at_openssh_dot_com_open = self._agent_asked
+        except asyncssh.HostKeyNotVerifiable as error:
+            if client.refused is not None:
+                raise self._host_keys.refusal(access, client.refused) from None
+            raise self._failed(error) from None
+        except asyncssh.PermissionDenied:
+            raise TargetRefused(
+                f"the target at {access.place} did not accept the login of connection {access.connection!r}",
+                "28000",
+                "An administrator must check USER and PASS, PRIVATE_KEY or SSH_AUTH_SOCK of its secrets.",
+            ) from None
+        except asyncssh.Error as error:
+            raise self._failed(error) from None
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise Unavailable(f"the target at {access.place} cannot be reached: {reason}") from error
+        except ValueError as error:  # a name or a password that cannot be sent, of which it may quote a part
+            raise Unavailable(f"connection {access.connection!r}: its login cannot be sent as SSH wants it") from error
+        finally:
+            if agent is not None:
+                agent.close()
+
+    def _failed(self, error: asyncssh.Error) -> Unavailable:
+        reason = one_line(error.reason)[:200]
+        return Unavailable(f"the target at {self.access.place} could not be logged in to by SSH: {reason}")
+
+    async def _connect(self, client: _Client, keys: list[Any]) -> asyncssh.SSHClientConnection:
+        access, known = self.access, self._host_keys
+        _need_a_name()
+        return await asyncssh.connect(
+            access.host,
+            access.port,
+            tunnel=Dialling(self._told_full),
+            client_factory=lambda: client,
+            config=None,
+            known_hosts=([*known.keys], [*known.authorities], [*known.revoked]),
+            server_host_key_algs=known.algorithms,
+            x509_trusted_certs=None,
+            x509_trusted_cert_paths=[],
+            username=access.user,
+            password=access.password.reveal() or None,
+            client_keys=keys or None,
+            client_host_keys=None,
+            agent_path=None,
+            agent_forwarding=False,
+            gss_kex=False,
+            gss_auth=False,
+            host_based_auth=False,
+            kex_algs=KEX,
+            encryption_algs=CIPHERS,
+            mac_algs=MACS,
+            compression_algs=["none"],
+            signature_algs=SIGNATURES,
+            login_timeout=0,
+            keepalive_interval=KEEPALIVE,
+            keepalive_count_max=KEEPALIVES,
+        )
+
+    @property
+    def host_key(self) -> asyncssh.SSHKey:
+        assert self._connection is not None
+        key = self._connection.get_server_host_key()
+        assert key is not None
+        return key
+
+    @property
+    def is_over(self) -> bool:
+        return self._connection is None or self._connection.is_closed()
+
+    async def open(self, channel: Channel, terminal: Terminal | None, environment: Environment, session: Any) -> None:
+        """Raises asyncssh.Error, OSError."""
+        connection = self._connection
+        assert connection is not None
+        how: dict[str, Any] = {"encoding": None, "window": WINDOW, "max_pktsize": PACKET}
+        if channel.kind is ChannelKind.FORWARD:
+            host, port = address(channel.what)
+            await connection.create_connection(lambda: session, host, port, **how)
+            return
+        if channel.kind is ChannelKind.ACCEPT:
+            taken = self.newcomers.pop(channel.what.partition(" ")[0], None)
+            if taken is None or taken.done():
+                raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "who had come is gone")
+            taken.set_result(session)
+            await session.started
+            return
+        what = cast("Any", channel.what.encode("utf-8", "surrogateescape"))
+        await connection.create_session(
+            lambda: session,
+            what if channel.kind is ChannelKind.EXEC else None,
+            subsystem=what if channel.kind is ChannelKind.SUBSYSTEM else None,
+            env=environment,
+            send_env=None,
+            request_pty="force" if terminal else False,
+            term_type=kind_of(terminal) if terminal else None,
+            term_size=(terminal.columns, terminal.rows) if terminal else None,
+            x11_forwarding=False,
+            **how,
+        )
+
+    async def listen(self, came: Callable[[str, int], Any], host: str, port: int) -> asyncssh.SSHListener:
+        """`came` is called with whence each connection comes, and answers its session. Raises asyncssh.Error."""
+        connection, key = self._connection, (host.lower(), port)
+        assert connection is not None
+        # What is private to asyncssh: it knows its listener a step behind the server's answer, and refuses who comes
+        # together with that.
+        known: dict[Any, Any] = connection._remote_listeners
+        is_new = port != 0 and key not in known
+        if is_new:
+            known[key] = SSHTCPClientListener(connection, came, *key, None, "strict", WINDOW, PACKET)
+        try:
+            return await connection.create_server(came, *key, encoding=None, window=WINDOW, max_pktsize=PACKET)
+        except BaseException:
+            if is_new:
+                known.pop(key, None)
+            raise
+
+    def _agent_asked(self, packet: Any) -> Any:
+        """Something at the server opens the client's agent. It stands in the place of asyncssh's own, which would open
+        one of this machine. Raises ChannelOpenError."""
+        packet.check_end()
+        if self._connection is None or self.lending.came is None:
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "no agent is lent here")
+        channel = self._connection.create_unix_channel(window=WINDOW, max_pktsize=PACKET)
+        return channel, self.lending.came("", 0)
+
+    def newcomer(self) -> tuple[str, asyncio.Future[Any]]:
+        """The number of one who came, and the session that takes them."""
+        self._newest += 1
+        number = str(self._newest)
+        self.newcomers[number] = asyncio.get_running_loop().create_future()
+        return number, self.newcomers[number]
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def refused(self, channel: Throttled, error: asyncssh.ChannelOpenError) -> bool:
+        """Whether that may be since it has too many already."""
+        has_more = any(other.is_program for other in self.channels if other is not channel)
+        if has_more and not self.is_over and error.code in _TOO_MANY:
+            self.is_crowded = True
+        return self.is_crowded
+
+    def leave(self, channel: Throttled) -> None:
+        self.channels.discard(channel)
+        self.is_crowded = False
+
+    def _told_full(self, full: bool) -> None:
+        self.is_full = full
+        for channel in list(self.channels):
+            channel.throttle()
+
+    def _lost(self, error: Exception | None) -> None:
+        for channel in list(self.channels):
+            channel.lost(error)
+
+
+class Throttled:
+    """Who writes to a login's channels: `throttle` is called when `Login.is_full` has changed, `lost` when its
+    connection has ended. `is_program`: it is one of the server's sessions."""
+
+    is_program = False
+
+    def throttle(self) -> None:
+        raise NotImplementedError
+
+    def lost(self, error: Exception | None) -> None:
+        """What is a channel of asyncssh hears it as one."""
+
+
+def address(what: str) -> tuple[str, int]:
+    """`host:port`, the host in brackets where it has colons of its own. Raises ValueError."""
+    host, port = read_place(what)
+    if not host or not port:
+        raise ValueError("no host:port")
+    return host, port
+
+
+async def _agent(access: Access) -> asyncssh.SSHAgentClient:
+    try:
+        return await asyncssh.connect_agent(access.agent)
+    except OSError as error:
+        raise Unavailable(
+            f"connection {access.connection!r}: the ssh-agent of its secret SSH_AUTH_SOCK cannot be reached: "
+            f"{error.strerror or error}"
+        ) from None
+
+
+def _need_a_name() -> None:
+    """asyncssh asks for the name of this process's user, and fails where it has none, as in some containers."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = "postern"

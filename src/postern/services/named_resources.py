@@ -1,0 +1,162 @@
+"""What administrators do with named resources: list, show, create, update, replace and delete them.
+
+A service of one kind says what its resources are made of and checks them; who may do what, versions, the audit log and
+news of changes are here, once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+from uuid import UUID, uuid4
+
+from postern.domain.lists import Listed, Page
+from postern.domain.named_resource import NamedResource, plural
+from postern.domain.principal import Principal
+from postern.domain.resource_names import check_resource_name
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
+from postern.errors import Invalid, NotFound, PreconditionFailed
+from postern.services.identity.users import require_admin, require_reader
+from postern.services.server.trail import changed
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.named_resources import ResourceStore
+
+MAX_DESCRIPTION = 10_000
+
+R = TypeVar("R", bound=NamedResource)
+
+
+class ResourceService(Generic[R]):
+    """`noun` is how errors call a resource. Fields of a request have the names of the resource's fields, but for what
+    `resolve` turns into them. A replacement sets the fields that it does not give to what they are at first, but for
+    those in `kept`, which are changed from elsewhere, too."""
+
+    noun: str
+    kept: frozenset[str] = frozenset()
+
+    def __init__(self, store: ResourceStore[R], signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+
+    # What a kind of resource says of itself
+
+    def blank(self, key: UUID, org_id: UUID) -> R:
+        """Return a resource as it is before anything is set."""
+        raise NotImplementedError
+
+    async def resolve(self, current: R, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Turn what a request gives into the resource's own fields. Raises Invalid."""
+        return fields
+
+    async def check(self, resource: R) -> None:
+        """Raises Invalid for what could not take effect."""
+
+    def audited(self, resource: R) -> object:
+        """Return what the audit log has of a resource."""
+        return resource
+
+    async def announce(self, before: R | None, after: R | None) -> None:
+        """Tell the workers. Of what may cover any connection, all of the organisation's sessions are checked again."""
+        for one in (after, before):
+            if one is not None:
+                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(one.org_id))
+                return
+
+    # What administrators do
+
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
+        """Return a page of them by name. Raises Denied."""
+        require_reader(principal, plural(self.noun))
+        return await self._store.find(principal.org_id, page, where)
+
+    async def get(self, principal: Principal, name_or_id: str) -> R:
+        """Raises Denied, NotFound."""
+        require_reader(principal, plural(self.noun))
+        return await self.existing(principal, name_or_id)
+
+    async def create(self, principal: Principal, fields: Mapping[str, Any]) -> R:
+        """Raises Denied, Invalid, Conflict."""
+        self.require_admin(principal)
+        blank = replace_fields(self.blank(uuid4(), principal.org_id), created_at=self._now())
+        made = await self.merge(blank, blank, fields)
+        await self._store.add(made)
+        return await self._saved(None, made)
+
+    async def update(
+        self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
+    ) -> R:
+        """Change the given fields alone. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
+        self.require_admin(principal)
+        current = await self._current(principal, name_or_id, version)
+        await self._store.update(await self.merge(current, current, fields))
+        return await self._saved(current, current)
+
+    async def replace(
+        self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
+    ) -> R:
+        """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
+        self.require_admin(principal)
+        current = await self._current(principal, name_or_id, version)
+        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
+        blank = replace_fields(self.blank(current.id, current.org_id), **kept)
+        await self._store.update(await self.merge(current, blank, fields))
+        return await self._saved(current, current)
+
+    async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
+        """Raises Denied, NotFound, Conflict, PreconditionFailed."""
+        self.require_remover(principal)
+        current = await self._current(principal, name_or_id, version)
+        await self._store.remove(current)
+        changed(self.audited(current), None)
+        await self.announce(current, None)
+
+    async def existing(self, principal: Principal, name_or_id: str) -> R:
+        """Raises NotFound."""
+        found = await self._store.get(principal.org_id, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no {self.noun} {name_or_id!r}")
+        return found
+
+    def require_admin(self, principal: Principal) -> None:
+        """Raises Denied."""
+        require_admin(principal, f"change {plural(self.noun)}")
+
+    def require_remover(self, principal: Principal) -> None:
+        """Raises Denied for who may not delete them."""
+        self.require_admin(principal)
+
+    async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
+        current = await self.existing(principal, name_or_id)
+        if version is not None and current.version != version:
+            raise PreconditionFailed(
+                f"{self.noun} {current.name!r} has version {current.version} by now, not {version}; read it again, and "
+                "repeat the change"
+            )
+        return current
+
+    async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
+        """Return `base` with what the fields say, given to the resource that is there now."""
+        if "name" in fields:
+            check_resource_name(fields["name"])
+        if len(fields.get("description", "")) > MAX_DESCRIPTION:
+            raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
+        merged = replace_fields(base, **await self.resolve(current, fields), updated_at=self._now())
+        if not merged.name:
+            raise Invalid("name: is required", field="name")
+        await self.check(merged)
+        return merged
+
+    async def _saved(self, before: R | None, after: R) -> R:
+        """Return what the store has now, names of linked resources included."""
+        found = await self._store.get(after.org_id, str(after.id))
+        if found is None:
+            raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")
+        changed(None if before is None else self.audited(before), self.audited(found))
+        await self.announce(before, found)
+        return found
+
+
+def replace_fields(resource: R, **fields: Any) -> R:
+    return replace(resource, **fields)  # type: ignore[type-var]

@@ -1,0 +1,248 @@
+"""Named resources of an organisation, one table each: what every store of such resources does in the same way.
+
+A store says how a row and a resource become each other, and which links its resources have. Everything else is here:
+lists by name, look-up by name or identifier, names that are taken once, and the version by which a change is refused
+that was made to something older than what is there (an optimistic lock).
+
+Locks are taken in one order: the room for one more, the groups that a resource names, its own row, its links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Label,
+    Select,
+    String,
+    Table,
+    case,
+    cast,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Listed, Page
+from postern.domain.named_resource import NamedResource, plural
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
+from postern.errors import Conflict, Invalid, NotFound
+from postern.store.database import Database
+from postern.store.prepared import Row
+from postern.store.schema.targets import connections
+from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.rows import SEPARATOR, as_uuid, count_of, split
+from postern.store.threaded import Executor
+
+R = TypeVar("R", bound=NamedResource)
+L = TypeVar("L", bound=NamedResource, contravariant=True)
+
+
+class Link(Protocol[L]):
+    """Rows of another table that belong to a resource: connections that it lists, groups that it names."""
+
+    def columns(self, table: Table) -> Sequence[Label[str]]:
+        """Return what a resource's row shows of them, each as one text."""
+
+    async def hold(self, transaction: Executor, resource: L) -> None:
+        """Lock what the resource is going to refer to. Raises Conflict where that is gone."""
+
+    async def replace(self, transaction: Executor, resource: L) -> None:
+        """Write the resource's links, and delete all others that it had."""
+
+
+@dataclass(frozen=True)
+class ConnectionLinks:
+    """The connections that a resource lists in its field `connection_ids`, with their names. `own` is the column of
+    `pairs` that has the resource's identifier."""
+
+    pairs: Table
+    own: str = "rule_id"
+
+    def columns(self, table: Table) -> Sequence[Label[str]]:
+        mine = self.pairs.c[self.own] == table.c.id
+        ids = select(func.aggregate_strings(cast(self.pairs.c.connection_id, String), SEPARATOR)).where(mine)
+        names = select(func.aggregate_strings(connections.c.name, SEPARATOR)).join(
+            self.pairs, self.pairs.c.connection_id == connections.c.id
+        )
+        return [
+            ids.correlate(table).scalar_subquery().label("connection_ids"),
+            names.where(mine).correlate(table).scalar_subquery().label("connection_names"),
+        ]
+
+    async def hold(self, transaction: Executor, resource: Any) -> None:
+        """Foreign keys hold connections."""
+
+    async def replace(self, transaction: Executor, resource: Any) -> None:
+        rows = [{"connection_id": key} for key in sorted(resource.connection_ids)]
+        await replace_rows(transaction, self.pairs.c[self.own], resource.id, rows)
+
+    def lists(self, table: Table, name_or_id: str) -> ColumnElement[bool]:
+        """Whether a resource of `table` lists this connection."""
+        key = as_uuid(name_or_id)
+        named = connections.c.name == name_or_id
+        same = named if key is None else or_(named, connections.c.id == key)
+        found = select(self.pairs.c.connection_id).join(connections, connections.c.id == self.pairs.c.connection_id)
+        return found.where(self.pairs.c[self.own] == table.c.id, same).correlate(table).exists()
+
+
+def listed_ids(row: Row) -> frozenset[UUID]:
+    return frozenset(UUID(key) for key in split(row["connection_ids"]))
+
+
+def listed_names(row: Row) -> tuple[str, ...]:
+    return tuple(sorted(split(row["connection_names"])))
+
+
+async def replace_rows(
+    transaction: Executor, own: ColumnElement[Any], key: UUID, rows: Sequence[Mapping[str, object]]
+) -> None:
+    """Write these rows of the resource `key`, whose identifier is in the column `own`, and delete its others."""
+    table = own.table
+    await transaction.execute(delete(table).where(own == key))
+    if rows:
+        await transaction.execute(insert(table), [{own.key: key, **row} for row in rows])
+
+
+def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> Select[Any]:
+    """Return what selects the row that is meant: a name wins over an identifier of the same spelling."""
+    key, named = as_uuid(name_or_id), table.c.name == name_or_id
+    meant = named if key is None else or_(named, table.c.id == key)
+    return wanted.where(table.c.org_id == org_id, meant).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
+
+
+class ResourceTable(Generic[R]):
+    """`noun` is how errors call a resource; `most` how many an organisation may have, None without bound."""
+
+    table: Table
+    noun: str
+    most: int | None = None
+    links: Sequence[Link[R]] = ()
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        shown = [column for link in self.links for column in link.columns(self.table)]
+        self._all: Select[Any] = select(*self.table.c, *shown).order_by(self.table.c.name)
+
+    async def read(self, row: Row) -> R:
+        """Return a row's resource. Raises ValueError, TypeError or KeyError for what this version does not know."""
+        raise NotImplementedError
+
+    async def values(self, resource: R) -> dict[str, Any]:
+        """Return the columns that a change may set."""
+        raise NotImplementedError
+
+    async def all(self, org_id: UUID) -> list[R]:
+        """Return all of them by name, as they are at one moment."""
+        return await self.select(self.table.c.org_id == org_id)
+
+    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
+        """Return one page of them by name."""
+        own = [self.table.c.org_id == org_id, *self._conditions(where)]
+        async with self._database.statement() as statement:
+            wanted = self._all.where(*own).limit(page.limit).offset(page.offset)
+            rows = (await statement.execute(wanted)).mappings().all()
+            total = (await statement.execute(count_of(self.table, *own))).scalar_one()
+        return Listed([await self.read(row) for row in rows], total)
+
+    async def get(self, org_id: UUID, name_or_id: str) -> R | None:
+        """Return the one that is meant: a name wins over an identifier of the same spelling."""
+        async with self._database.statement() as statement:
+            found = await statement.execute(one_of(self.table, self._all, org_id, name_or_id))
+            row = found.mappings().one_or_none()
+        return None if row is None else await self.read(row)
+
+    async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+        """Return which of these there are."""
+        wanted = select(self.table.c.id).where(self.table.c.org_id == org_id, self.table.c.id.in_(ids))
+        async with self._database.statement() as statement:
+            return set((await statement.execute(wanted)).scalars())
+
+    async def add(self, resource: R) -> None:
+        """Raises Conflict where the name is taken, Invalid where there are as many as there may be."""
+        fixed = {"id": resource.id, "org_id": resource.org_id, "created_at": resource.created_at, "version": 1}
+        values = await self.values(resource) | fixed
+        async with self._writing(resource, is_new=True) as transaction:
+            await transaction.execute(insert(self.table).values(values))
+            for link in self.links:
+                await link.replace(transaction, resource)
+
+    async def update(self, resource: R) -> R:
+        """Replace the row that has the resource's version, and return the resource with the next one. Raises NotFound
+        where it is gone, Conflict where it was changed since it was read, or its name is taken."""
+        values = await self.values(resource) | {"version": resource.version + 1}
+        async with self._writing(resource) as transaction:
+            same = update(self.table).where(self.table.c.id == resource.id, self.table.c.version == resource.version)
+            if (await transaction.execute(same.values(values))).rowcount != 1:
+                raise await self._lost(transaction, resource)
+            for link in self.links:
+                await link.replace(transaction, resource)
+        return replace(resource, version=resource.version + 1)  # type: ignore[type-var]
+
+    async def remove(self, resource: R) -> None:
+        """Delete the row that has the resource's version. Raises Conflict where it was changed since it was read."""
+        same = delete(self.table).where(self.table.c.id == resource.id, self.table.c.version == resource.version)
+        async with self._database.transaction() as transaction:
+            await self.before_removal(transaction, resource)
+            if (await transaction.execute(same)).rowcount != 1:
+                raise await self._lost(transaction, resource)
+
+    async def before_removal(self, transaction: Executor, resource: R) -> None:
+        """What must happen first, in the same transaction."""
+
+    def taken(self, resource: R) -> str:
+        """Return why the resource could not be written. Services check what it refers to first, so only a change at the
+        same moment leads to the second reason."""
+        also = ", or something that it refers to was just removed" if self.links else ""
+        return f"name: {self.noun} {resource.name!r} exists already{also}; choose another name"
+
+    async def select(self, *conditions: ColumnElement[bool]) -> list[R]:
+        async with self._database.statement() as statement:
+            rows = (await statement.execute(self._all.where(*conditions))).mappings().all()
+        return [await self.read(row) for row in rows]
+
+    def _conditions(self, where: RuleFilter) -> list[ColumnElement[bool]]:
+        found = [] if where.name is None else [self.table.c.name == where.name]
+        if where.connection is not None:
+            lists = [link for link in self.links if isinstance(link, ConnectionLinks)]
+            found += [link.lists(self.table, where.connection) for link in lists] or [false()]
+        return found
+
+    @asynccontextmanager
+    async def _writing(self, resource: R, *, is_new: bool = False) -> AsyncIterator[Executor]:
+        try:
+            async with self._database.transaction() as transaction:
+                if is_new:
+                    await self._check_room(transaction, resource.org_id)
+                for link in self.links:
+                    await link.hold(transaction, resource)
+                yield transaction
+        except IntegrityError:
+            raise Conflict(self.taken(resource), field="name") from None
+
+    async def _check_room(self, transaction: Executor, org_id: UUID) -> None:
+        if self.most is None:
+            return
+        await one_at_a_time(transaction)
+        there = (await transaction.execute(count_of(self.table, self.table.c.org_id == org_id))).scalar_one()
+        if there >= self.most:
+            raise Invalid(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
+
+    async def _lost(self, transaction: Executor, resource: R) -> Conflict | NotFound:
+        there = select(self.table.c.id).where(self.table.c.id == resource.id)
+        if (await transaction.execute(there)).one_or_none() is None:
+            return NotFound(f"there is no {self.noun} {resource.name!r} any more")
+        return Conflict(
+            f"{self.noun} {resource.name!r} was changed by somebody else meanwhile; read it again, and repeat the "
+            "change"
+        )

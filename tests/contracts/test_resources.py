@@ -1,0 +1,198 @@
+"""What holds for every named resource: a table of kinds × names, versions, lists and simultaneous changes, through the
+API, on both engines. A new kind of resource is a new row."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from tests.api.conftest import Api, make_api, message
+from tests.support.public_keys import ed25519_line
+
+from postern.services.bundle import Services
+from postern.services.named_resources import ResourceService
+from postern.store.database import Database
+
+IDENTIFIER = "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11"
+TEXT = {"rules": [{"type": "deny_words_list", "words": ["drop"]}]}
+EMAILS = [{"name": "PEOPLE", "entity_types": ["EMAIL_ADDRESS"]}]
+BOOKS = [{"repository": "git.example.com/acme/ops", "name": "deploy/"}]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
+    fields are not as they are at first; `change` is one of a single field."""
+
+    path: str
+    service: Callable[[Services], ResourceService[Any]]
+    required: Mapping[str, Any]
+    optional: Mapping[str, Any]
+    unique: Callable[[], Mapping[str, Any]] = dict
+    change: Mapping[str, Any] = field(default_factory=lambda: {"description": "other"})
+
+    def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Return the body of a PUT that gives what is required."""
+        return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
+
+
+KINDS = {
+    "guard rail": Kind("/guardrails", lambda made: made.guardrails, {}, {"input": TEXT, "description": "why"}),
+    "masking rule": Kind(
+        "/datamasking-rules",
+        lambda made: made.masking_rules,
+        {"supported_entity_types": EMAILS},
+        {"columns": ["email"], "description": "why"},
+    ),
+    "access rule": Kind(
+        "/access-rules",
+        lambda made: made.access_rules,
+        {"groups": ["dev"]},
+        {"connection_tags": {"team": "data"}, "description": "why"},
+    ),
+    "review rule": Kind(
+        "/access-requests/rules",
+        lambda made: made.review_rules,
+        {"access_type": "jit", "reviewers_groups": ["dba"], "connection_tags": {"team": "data"}},
+        {"access_max_duration": 60, "description": "why"},
+    ),
+    "runbook rule": Kind(
+        "/runbooks/rules",
+        lambda made: made.runbook_rules,
+        {"runbooks": BOOKS, "connections": [], "user_groups": ["dev"]},
+        {"description": "why"},
+    ),
+    "SSH authority": Kind(
+        "/sshauthorities",
+        lambda made: made.ssh_authorities,
+        {},
+        {},
+        unique=lambda: {"public_key": ed25519_line()},
+        change={"name": "other"},
+    ),
+}
+
+
+@pytest.fixture
+async def api(database: Database) -> Api:
+    return await make_api(database)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+def refused(answer: httpx.Response, status: int, text: str) -> None:
+    assert text in message(answer, status)
+
+
+async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
+    return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **kind.unique(), **more})
+
+
+async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
+    answer = await create(api, kind, name, **more)
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
+    shown = await made(api, kind, **kind.optional)
+    for key in ("first one", shown["id"]):
+        for client in (api.as_admin, api.as_auditor):
+            answer = await client.get(f"{kind.path}/{key}")
+            assert (answer.status_code, answer.json()) == (200, shown)
+    for name, value in kind.optional.items():
+        assert shown[name] == value or name == "input"
+    message(await api.as_admin.get(f"{kind.path}/{uuid4()}"), 404)
+
+
+async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, kind: Kind) -> None:
+    for name in ("bbb", "aaa", "ccc"):
+        await made(api, kind, name)
+    page = (await api.as_auditor.get(kind.path, params={"limit": 2, "offset": 1})).json()
+    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == (["bbb", "ccc"], 3, False)
+    one = (await api.as_auditor.get(kind.path, params={"name": "aaa"})).json()
+    assert ([found["name"] for found in one["data"]], one["total"]) == (["aaa"], 1)
+
+
+async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
+    first, second = await made(api, kind, "first one"), await made(api, kind, "second one")
+    refused(await create(api, kind, "first one"), 409, "exists already")
+    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
+    refused(changed, 409, "exists already")
+    assert (await api.as_admin.get(f"{kind.path}/first one")).json() == first
+
+
+@pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
+async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name: str) -> None:
+    refused(await create(api, kind, name), 422, "name")
+
+
+async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
+    shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
+    path = f"{kind.path}/{shown['id']}"
+    patched = (await api.as_admin.patch(path, json={"name": "renamed"})).json()
+    assert patched == shown | {"name": "renamed", "updated_at": patched["updated_at"]}
+    put = await api.as_admin.put(path, json=kind.replacement(shown, "renamed"))
+    fixed = {name: shown[name] for name in shown if name not in kind.optional}
+    assert put.json() == bare | fixed | {"name": "renamed", "updated_at": put.json()["updated_at"]}
+
+
+async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
+    shown = await made(api, kind)
+    path, change = f"{kind.path}/{shown['id']}", kind.change
+    first = (await api.as_admin.get(path)).headers["ETag"]
+    second = await api.as_admin.patch(path, json=change, headers={"If-Match": first})
+    assert (second.status_code, second.headers["ETag"] != first) == (200, True)
+    whole = kind.replacement(shown, "first one")
+    for answer in (
+        await api.as_admin.patch(path, json=change, headers={"If-Match": first}),
+        await api.as_admin.put(path, json=whole, headers={"If-Match": first}),
+        await api.as_admin.delete(path, headers={"If-Match": first}),
+    ):
+        refused(answer, 412, "read it again")
+    assert (await api.as_admin.get(path)).json() == second.json()
+    refused(await api.as_admin.patch(path, json=change, headers={"If-Match": "x"}), 422, "If-Match")
+    assert (await api.as_admin.delete(path, headers={"If-Match": second.headers["ETag"]})).status_code == 204
+    message(await api.as_admin.get(path), 404)
+
+
+async def test_of_two_simultaneous_changes_one_is_refused(
+    api: Api, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have read the resource before either is written."""
+    shown, service, both = await made(api, kind), kind.service(api.services), asyncio.Barrier(2)
+    check = service.check
+
+    async def meet(resource: Any) -> None:
+        await check(resource)
+        await both.wait()
+
+    monkeypatch.setattr(service, "check", meet)
+    path = f"{kind.path}/{shown['id']}"
+    one, two = await asyncio.gather(
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json={"name": "two"})
+    )
+    winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
+    assert winner.status_code == 200
+    refused(loser, 409, "changed by somebody else")
+    assert (await api.as_admin.get(path)).json() == winner.json()
+
+
+async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind) -> None:
+    shown = await made(api, kind)
+    path = f"{kind.path}/{shown['id']}"
+    for client in (api.as_auditor, api.as_ann):
+        message(await client.post(kind.path, json={"name": "other", **kind.required, **kind.unique()}), 403)
+        message(await client.patch(path, json={"name": "other"}), 403)
+        message(await client.delete(path), 403)
+    message(await api.as_ann.get(path), 403)
+    message(await api.as_ann.get(kind.path), 403)
