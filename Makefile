@@ -25,8 +25,8 @@ help: ## this list
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
-test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests
-	@$(PYTEST) -m "$(FAST)" $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
+test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests (ROOM=protocols: those of one room)
+	@$(PYTEST) -m "$(FAST)" $(addprefix tests/,$(ROOM)) $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
 test-all: lint services drivers $(VENV)/.installed ## everything, the slow and the huge tests too
@@ -76,11 +76,13 @@ $(VENV)/.made: scripts/make-venv
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES)
+	@rm -rf build  # modules that were removed since would be installed again
 	@echo "Installing into $(VENV); with a C compiler the hot path is compiled, which takes minutes (POSTERN_COMPILE=0 leaves it out)."
 	@$(PIP) .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml setup.py constraints.txt
+	@rm -rf build
 	@echo "Installing what tests need into $(VENV); with a C compiler the hot path is compiled, which takes minutes."
 	@$(PIP) '.[dev]'
 	@touch $(VENV)/.installed $@

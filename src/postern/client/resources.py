@@ -299,23 +299,20 @@ class Change(StrEnum):
     READ_AND_PUT = "read and PUT"  # the route replaces the whole item
 
 
+# Of the collections that have no PATCH.
 _CHANGES: Mapping[tuple[str, ...], Change] = {
-    ("connections",): Change.PATCH,
-    ("sinks",): Change.PATCH,
-    ("access-requests", "rules"): Change.PATCH,
-    ("access-rules",): Change.PATCH,
-    ("sshauthorities",): Change.PATCH,
-    ("datamasking-rules",): Change.PATCH,
-    ("guardrails",): Change.PATCH,
-    ("runbooks", "rules"): Change.PATCH,
+    ("api-keys",): Change.PUT,
+    ("feature-flags",): Change.PUT,
+    ("machineidentities",): Change.PUT,
+    ("orgs",): Change.PUT,
+    ("runbooks", "schedules"): Change.PUT,
+    ("serverconfig",): Change.PUT,
+    ("serviceaccounts",): Change.PUT,
+    ("users",): Change.PUT,
+    ("users", "groups"): Change.PUT,
     ("integrations", "tracker", "issuetemplates"): Change.READ_AND_PUT,
     ("runbooks", "configurations"): Change.READ_AND_PUT,
 }
-
-
-def _change_of(parts: tuple[str, ...]) -> Change:
-    """Return how to change an item of the collection at this path. Return PATCH for all once every route merges."""
-    return _CHANGES.get(parts, Change.PUT)
 
 
 class Collection:
@@ -348,7 +345,7 @@ class Collection:
 
     def update(self, key: str, changes: Row) -> Row:
         """Change these fields; what is left out stays as it is."""
-        match _change_of(self._parts):
+        match _CHANGES.get(self._parts, Change.PATCH):
             case Change.PATCH:
                 return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
             case Change.PUT:
