@@ -1,5 +1,5 @@
-"""docs/how-to/add-a-resource.md is true: what it says is done to a copy of the source, and the tests of all resources
-pass there, on both engines and through the command line."""
+"""Follows docs/how-to/add-a-resource.md on a copy of the source, where the tests of all resources must pass:
+through the API on both engines, and through the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
 
 
 def added(text: str, diff: list[str]) -> str:
-    """Return the text with each line that begins with a plus behind the line that the diff has before it."""
+    """Return the text with each added line of the diff below the line that precedes it there."""
     lines = text.splitlines()
     place = -1
     for line in diff:
@@ -35,7 +35,7 @@ def added(text: str, diff: list[str]) -> str:
 
 
 def apply(tree: Path) -> None:
-    """Do what the page says."""
+    """Write the files of the page, and register the resource."""
     for code in blocks("python"):
         path = code.splitlines()[0].removeprefix("# ")
         assert not (tree / path).exists(), path
@@ -65,9 +65,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["contract", "commands", "walls"],
 )
-def test_a_resource_that_is_added_as_the_page_says_passes_what_all_resources_pass(
-    tree: Path, tests: tuple[str, ...]
-) -> None:
+def test_resource_added_as_documented_passes_the_tests_of_all_resources(tree: Path, tests: tuple[str, ...]) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "PYTEST_"))}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "300", *tests],

@@ -1,9 +1,8 @@
 """Routes of named resources: list, create, show, replace, update and delete, in the same way for each kind.
 
-Every answer carries the version of the resource as `ETag`. A write with `If-Match` is done to that version or answered
-with 412; without it, a change of what somebody else changed meanwhile is a 409.
+Every answer carries the version of the resource as `ETag`. A write with `If-Match` changes that version, or is answered
+with 412. Without `If-Match`, a write is answered with 409 where somebody else changed the resource since it was read.
 """
-
 
 # No `from __future__ import annotations`: the types of bodies are values here, which FastAPI reads from the functions.
 
@@ -38,9 +37,7 @@ def etag_of(version: int) -> str:
 async def version_of(
     if_match: Annotated[
         str | None,
-        Header(
-            alias="If-Match", description="The ETag of the version that is to be changed; 412 where it is another one"
-        ),
+        Header(alias="If-Match", description="The ETag of the version to change; 412 if the resource has another one"),
     ] = None,
 ) -> int | None:
     """Return the version that the request is about; None where it does not say. Raises Invalid."""
@@ -150,8 +147,8 @@ def _fields(body: ResourceBody) -> dict[str, Any]:
     return body.fields()
 
 
-_REPLACES = "Sets all fields: those that are left out to what they are at first."
-_UPDATES = "Sets the given fields; those that are left out or null stay as they are."
+_REPLACES = "Replaces the resource: fields that are left out get their defaults."
+_UPDATES = "Changes the given fields; fields that are left out or null keep their values."
 _NO_BODY: Mapping[str, Any] = {"response_model": None, "status_code": 204}
 _FAILURES: Mapping[str, Sequence[int]] = {
     "GET": (403, 404),

@@ -11,7 +11,7 @@ _MEANING = {
     401: "No valid token",
     403: "Known, and may not; or a write by a browser's session that its own page did not send",
     404: "Does not exist, or is hidden from the caller",
-    409: "Exists already",
+    409: "Exists already, or somebody else changed it at the same time",
     410: "The recording was purged",
     412: "`If-Match` names another version than the one there is",
     413: "The body is too large",

@@ -299,7 +299,7 @@ class Change(StrEnum):
     READ_AND_PUT = "read and PUT"  # the route replaces the whole item
 
 
-# Of the collections that have no PATCH.
+# Collections whose items have no PATCH.
 _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("api-keys",): Change.PUT,
     ("feature-flags",): Change.PUT,
