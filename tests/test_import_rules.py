@@ -160,25 +160,20 @@ def test_protocols_do_not_know_each_other() -> None:
 # docs/how-to/add-a-protocol.md.
 _NAMES = "postgres|mysql|ssh|command"
 OWN = re.compile(
-    rf"(protocols|gateway|agent|testing)/({_NAMES})(/|\.py$)"
+    rf"(protocols|testing)/({_NAMES})(/|\.py$)"
     r"|inspection/(sql|masking)/(postgres|mysql)[a-z_]*(/|\.py$)"
     r"|protocols/registry\.py$|settings\.py$"
 )
 # The folders and modules of one protocol, as imports name them.
-OF_ONE = re.compile(rf"(protocols|gateway|agent|testing)/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
+OF_ONE = re.compile(rf"(protocols|testing)/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
 
 # Modules that import what belongs to one protocol, each with its reason.
 IMPORTS_ONE = {
-    "agent/hooks.py": "hooks are programs, too, and get the environment of commands",
-    "gateway/door.py": "commands are started by a message of their own, which other carriers do not have",
-    "gateway/programs.py": "the wires of commands and SSH, which moves into protocols/terminal",
     "inspection/masking/copies.py": "asks what a COPY of PostgreSQL shows",
     "inspection/masking/interceptor.py": "asks what MySQL's statements tell about their answers",
     "inspection/masking/messages.py": "asks what MySQL's statements tell about their answers",
     "inspection/masking/named_only.py": "asks what MySQL's statements tell about their answers",
-    "wiring/declared.py": "looks for the command where the agent will",
     "wiring/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
-    "wiring/worker.py": "commands are started by a message of their own, which other carriers do not have",
 }
 # Modules that name a protocol in a string, each with its reason.
 SAYS_ONE = {

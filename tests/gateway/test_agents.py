@@ -35,9 +35,10 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agents import RemoteAgents
-from postern.gateway.door import Runner, TunnelDoor
+from postern.gateway.door import TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
+from postern.gateway.protocols import Runner
 from postern.gateway.tunnels import Tunnels
 from postern.protocols.asking import TargetRefused
 from postern.relay.target import Start, Target

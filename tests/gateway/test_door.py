@@ -17,10 +17,10 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
 from postern.gateway import door as doors
-from postern.gateway.door import Enrolment, Runner, TunnelDoor
+from postern.gateway.door import Enrolment, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
-from postern.gateway.protocols import Carrier
+from postern.gateway.protocols import Carrier, Runner
 from postern.gateway.tunnels import Tunnels
 from postern.services.identity.authentication import MUST_ENROL, Authentication, Caller
 from postern.transport import certificates, websocket

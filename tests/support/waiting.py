@@ -28,11 +28,11 @@ from postern.domain.review import (
 from postern.domain.session import Verb
 from postern.domain.tracing import NO_TRACER
 from postern.errors import Invalid, NotFound, PosternError
-from postern.gateway.command import CommandGate
 from postern.gateway.engine import Engine
 from postern.gateway.fronts import Fronts
 from postern.gateway.held_logins import HeldLogins
 from postern.gateway.wanted import Wanted
+from postern.protocols.command.command_listener import CommandGate
 from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start, Terminal

@@ -10,9 +10,8 @@ import asyncio
 import shutil
 from collections.abc import Mapping
 
-from postern.agent.command import base_environment
 from postern.agent.policy import LocalPolicy
-from postern.agent.process import CommandTransport, Program
+from postern.agent.process import CommandTransport, Program, base_environment
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Unavailable
 from postern.protocols.terminal import messages as m

@@ -33,10 +33,19 @@ from postern.relay.target import Terminal
 
 log = logging.getLogger(__name__)
 
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_DEFAULTS = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
+
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _END_OF_TYPING = b"\x04"
 _MOST_IN_PIPE = 1 << 20  # bytes: more than a program can have printed that nobody has read
 _HIGH_WATER, _LOW_WATER = 64 * 1024, 16 * 1024  # bytes of input that the program has not read
+
+
+def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the agent's own environment that every program needs."""
+    return _DEFAULTS | {name: environ[name] for name in _PASSED_ON if environ.get(name)}
 
 
 @dataclass(frozen=True, slots=True)

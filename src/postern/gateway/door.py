@@ -3,7 +3,7 @@
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
                          and "protocol", what its client speaks there (DEFAULT_PROTOCOL where it is left out); with
-                         "terminal" for each run of a command (gateway/command.py); with "reason" and
+                         "terminal" for each run of a command (start_of in gateway/wanted.py); with "reason" and
                          "duration", in seconds, for those who have to agree (gateway/held_logins.py), and with
                          "tracker_fields", texts by name, for the issue that the session opens
 
@@ -24,15 +24,13 @@ from postern.descriptors import no_room
 from postern.domain.agent import SECRET_PREFIX, Agent
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, TooMany
-from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
-from postern.gateway.protocols import Carrier
+from postern.gateway.protocols import Carrier, Runner
 from postern.gateway.tunnels import Tunnels
-from postern.gateway.wanted import Wanted, asked_for, fields_of
+from postern.gateway.wanted import Wanted, asked_for, fields_of, start_of
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
 from postern.transport.mux import Incoming, Message, Mux
 from postern.transport.websocket import WebSocketTransport
@@ -47,15 +45,6 @@ MOST_TUNNELS = 100  # of one person, at this worker
 class Enrolment(Protocol):
     async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
         """Raises Unauthenticated."""
-
-
-class Runner(Protocol):
-    """Takes clients to a connection's command."""
-
-    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None: ...
-
-    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
-        """Tell a client why its command cannot be started now."""
 
 
 class TunnelDoor:

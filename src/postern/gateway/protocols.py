@@ -73,6 +73,15 @@ class Carrier(Gate, Protocol):
     async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None: ...
 
 
+class Runner(Protocol):
+    """Takes clients from a tunnel to a program that is started for them."""
+
+    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
+        """Tell a client why its program cannot be started now."""
+
+
 @runtime_checkable
 class Closing(Protocol):
     """A gate whose clients keep connections that outlive their links."""
@@ -86,6 +95,9 @@ class GatewaySpec(Protocol):
 
     @property
     def gate(self) -> Callable[[GateParts], Gate] | None: ...
+
+    @property
+    def runner(self) -> Callable[[Fronts], Runner] | None: ...
 
     @property
     def row_counts(self) -> Callable[[Dialer], RowCounts] | None: ...

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeGuard
 
+from postern.domain.command import check_arguments, check_variables
 from postern.domain.principal import Principal
 from postern.domain.review import MAX_REASON
 from postern.errors import Invalid, ProtocolViolation
+from postern.relay.target import Start, Terminal
 from postern.transport.mux import Message
 
 MOST_FIELDS = 200  # of an issue; what each may say its template knows
+MAX_TERMINAL_SIZE = 10_000  # columns, and rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +57,34 @@ def fields_of(request: Message) -> Mapping[str, str]:
     if len(given) > MOST_FIELDS:
         raise Invalid(f"tracker_fields: at most {MOST_FIELDS}", field="tracker_fields")
     return given
+
+
+def start_of(request: Message) -> Start | None:
+    """Return what an OPEN wants of a command, or None if it wants no command. Raises ProtocolViolation, Invalid."""
+    if "terminal" not in request:
+        return None
+    arguments, environment = request.get("arguments", []), request.get("environment", {})
+    if not isinstance(arguments, list) or not all(isinstance(text, str) for text in arguments):
+        raise ProtocolViolation("the arguments of a command are a list of texts")
+    if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
+        raise ProtocolViolation("the environment of a command is an object of texts")
+    variables = check_variables(environment, "environment")
+    return Start(
+        arguments=check_arguments(arguments, "arguments"),
+        environment={name: value.reveal() for name, value in variables.items()},
+        terminal=_terminal(request["terminal"]),
+    )
+
+
+def _terminal(given: object) -> Terminal | None:
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        columns, rows, name = given.get("columns"), given.get("rows"), given.get("name")
+        if _is_size(columns) and _is_size(rows) and isinstance(name, str):
+            return Terminal(columns, rows, name[:64])
+    raise ProtocolViolation("a terminal is its columns, rows and name")
+
+
+def _is_size(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and 0 < number <= MAX_TERMINAL_SIZE

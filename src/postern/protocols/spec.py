@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from postern.agent.protocols import Targets
     from postern.domain.target_schema import TargetSchema
     from postern.gateway.agents import Agent
-    from postern.gateway.protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.gateway.fronts import Fronts
+    from postern.gateway.protocols import Gate, GateParts, OpenWire, Runner, WireParts
     from postern.gateway.row_counts import RowCounts
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.sql.parser import Parser, SessionParser
@@ -98,6 +99,7 @@ class ProtocolSpec:
 
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
+    - `runner` serves command lines that start a program at the target.
     - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
     - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
     - `row_counts` counts the rows that held statements would touch; `checked_agent` checks what an agent dials.
@@ -124,6 +126,7 @@ class ProtocolSpec:
     unsafe_variables: tuple[str, ...] = ()
     file_functions: tuple[str, ...] = ()
     gate: Callable[[GateParts], Gate] | None = None
+    runner: Callable[[Fronts], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
     row_counts: Callable[[Dialer], RowCounts] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,14 +13,21 @@ from postern.domain.permit import Permit
 from postern.domain.target_schema import TargetSchema
 from postern.relay.handshake import StreamHandshake
 
+_TERMINAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A terminal that somebody sits at. `name` is its type, as in TERM."""
+    """A terminal that somebody sits at. `name` is its type, as its client says."""
 
     columns: int = 80
     rows: int = 24
     name: str = "xterm-256color"
+
+    @property
+    def kind(self) -> str:
+        """The value of TERM at the target: the name, if it can be the name of a terminal."""
+        return self.name if _TERMINAL_NAME.fullmatch(self.name) else "dumb"
 
 
 class ChannelKind(StrEnum):

@@ -6,12 +6,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from postern.agent.command import DEFAULT_PATH
 from postern.agent.database_uri import read
 from postern.agent.declared import Declared
 from postern.agent.exports import exported
 from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
+from postern.agent.process import DEFAULT_PATH
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
 from postern.domain.agent import AgentKey, AgentMode

@@ -23,7 +23,6 @@ from postern.domain.session import EndReason
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
 from postern.gateway.agents import Agent, Dialers, RemoteAgents
-from postern.gateway.command import CommandGate
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
@@ -42,6 +41,7 @@ from postern.gateway.protocols import (
     Gate,
     GateParts,
     OpenWire,
+    Runner,
     WireParts,
 )
 from postern.gateway.tunnels import Tunnels
@@ -54,6 +54,7 @@ from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.protocols.base import Side, Wire
+from postern.protocols.registry import COMMAND_PROTOCOL
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
 from postern.recording.leftovers import Leftovers
@@ -214,7 +215,7 @@ def build_worker(
         agents=made.agents,
         tunnels=tunnels,
         carriers=carriers,
-        commands=CommandGate(fronts),
+        commands=_runner(fronts),
         links=links,
         logins=logins,
     )
@@ -256,6 +257,13 @@ def _host_key(settings: Settings) -> Callable[[], Secret]:
 def _gates(parts: GateParts) -> dict[str, Gate]:
     """Raises Misconfigured when the gateway's host key cannot be used."""
     return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
+
+
+def _runner(fronts: Fronts) -> Runner:
+    """Return what starts the commands that command lines ask for."""
+    runner = GATEWAY_SPECS[COMMAND_PROTOCOL].runner
+    assert runner is not None
+    return runner(fronts)
 
 
 def _engine(settings: Settings, name: str, made: Services, agent: Agent, links: LiveLinks, parts: Parts) -> Engine:

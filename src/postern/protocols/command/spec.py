@@ -10,19 +10,26 @@ from postern.protocols.spec import ProtocolSpec
 if TYPE_CHECKING:
     from postern.agent.policy import LocalPolicy
     from postern.agent.protocols import Targets
-    from postern.gateway.protocols import OpenWire, WireParts
+    from postern.gateway.fronts import Fronts
+    from postern.gateway.protocols import OpenWire, Runner, WireParts
     from postern.protocols.asking import Script
     from postern.recording.rendering import Renderer
 
 
 def _wires(parts: WireParts) -> OpenWire:
-    from postern.gateway.programs import wires
+    from postern.protocols.terminal.terminal_listener import program_wire
 
-    return wires(parts)
+    return lambda permit, start, parameters: program_wire(parts.settings, permit, start, start.arguments)
+
+
+def _runner(fronts: Fronts) -> Runner:
+    from postern.protocols.command.command_listener import CommandGate
+
+    return CommandGate(fronts)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
-    from postern.agent.command import CommandTargets
+    from postern.protocols.command.command_target import CommandTargets
 
     return CommandTargets(policy, environ)
 
@@ -48,6 +55,7 @@ COMMAND = ProtocolSpec(
     has_cancel=False,
     wires=_wires,
     targets=_targets,
+    runner=_runner,
     script=_script,
     renderer=_renderer,
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _wires(parts: WireParts) -> OpenWire:
-    from postern.gateway.programs import wires
+    from postern.protocols.ssh.listener.ssh_wires import wires
 
     return wires(parts)
 

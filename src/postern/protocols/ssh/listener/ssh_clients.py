@@ -10,15 +10,15 @@ from postern.domain.command import check_arguments, is_variable
 from postern.domain.connection import SSH, TERMINAL, Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied, Invalid
-from postern.gateway.command import CommandClient
 from postern.protocols.ssh.listener.ssh_rule_text import extra_of, modes_of
+from postern.protocols.terminal.terminal_listener import ProgramClient
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.@:-]{0,64}")
 
 
-class ChannelClient(CommandClient):
+class ChannelClient(ProgramClient):
     """One channel. `terminal` is None where nobody sits at one; `environment` is what its client sent."""
 
     def __init__(

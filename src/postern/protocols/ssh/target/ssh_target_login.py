@@ -17,7 +17,6 @@ from typing import Any, cast
 import asyncssh
 from asyncssh.listener import SSHTCPClientListener
 
-from postern.agent.command import kind_of
 from postern.domain.text import one_line
 from postern.errors import Unavailable
 from postern.protocols.asking import TargetRefused
@@ -190,7 +189,7 @@ class Login:
             env=environment,
             send_env=None,
             request_pty="force" if terminal else False,
-            term_type=kind_of(terminal) if terminal else None,
+            term_type=terminal.kind if terminal else None,
             term_size=(terminal.columns, terminal.rows) if terminal else None,
             x11_forwarding=False,
             **how,

@@ -7,29 +7,19 @@ is to be run with.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping
 
 from postern.agent.policy import LocalPolicy
-from postern.agent.process import CommandTransport, Program
+from postern.agent.process import CommandTransport, Program, base_environment
 from postern.agent.secrets import Resolved
 from postern.domain.command import is_variable
 from postern.errors import Unavailable
 from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Target, Terminal
+from postern.relay.target import Target
 
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_DEFAULTS = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
-_TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _MARK = "POSTERN_SESSION_ID"
-
-
-def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What every program needs of the agent's own environment."""
-    return _DEFAULTS | {name: environ[name] for name in _PASSED_ON if environ.get(name)}
 
 
 class CommandTargets:
@@ -63,15 +53,5 @@ class CommandTargets:
         """What the client sets wins over nothing but the defaults."""
         given = {name: value for name, value in order.start.environment.items() if is_variable(name)}
         own = {_MARK: str(order.session_id)}
-        return self._base | _terminal(order.start.terminal) | given | secrets.environment() | own
-
-
-def _terminal(terminal: Terminal | None) -> dict[str, str]:
-    if terminal is None:
-        return {}
-    return {"TERM": kind_of(terminal)}
-
-
-def kind_of(terminal: Terminal) -> str:
-    """Its name, where it is one."""
-    return terminal.name if _TERM.fullmatch(terminal.name) else "dumb"
+        terminal = {} if order.start.terminal is None else {"TERM": order.start.terminal.kind}
+        return self._base | terminal | given | secrets.environment() | own

@@ -1,0 +1,40 @@
+"""Clients of commands: from the stream that a command line opened to a running link.
+
+OPEN {"connect": name, "terminal": {"columns", "rows", "name"} or null, "arguments": […], "environment": {…}}
+      ─▶ who? the tunnel's token ─▶ may they? services.access → Permit, at once or once colleagues agreed
+      ─▶ session row, recording ─▶ link
+From there on frames of protocols.terminal; also a client that is turned away is told so in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from postern.domain.connection import TERMINAL, Connection
+from postern.errors import Denied, PosternError
+from postern.gateway.fronts import Fronts
+from postern.gateway.wanted import Wanted
+from postern.protocols.terminal.terminal_listener import ProgramClient
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start
+
+
+class CommandGate:
+    """Takes clients that a tunnel brings to a connection's command."""
+
+    def __init__(self, fronts: Fronts) -> None:
+        self._fronts = fronts
+
+    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None:
+        """Admit a client whose principal is known, and start its command."""
+        return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
+
+    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
+        """Tell a client why its command cannot be started now."""
+        self._fronts.turned_away(CommandClient(stream, 0, start), error)
+
+
+class CommandClient(ProgramClient):
+    def fits(self, connection: Connection) -> None:
+        if connection.protocol != TERMINAL:
+            raise Denied(f"connection {connection.name!r} has no command; reach it with its own client")

@@ -1,0 +1,76 @@
+"""What the gateway does for clients of programs: of commands, and of the channels of SSH."""
+
+from __future__ import annotations
+
+from postern.domain.permit import Permit
+from postern.domain.session import Verb
+from postern.errors import Denied, PosternError
+from postern.gateway.fronts import Client, told
+from postern.gateway.wanted import Wanted
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.output import said
+from postern.protocols.terminal.wire import TerminalWire
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start, Target
+from postern.settings import Settings
+
+# Keys and signals that end what does not run yet.
+_KEYS = b"\x03\x04\x1c"  # Ctrl-C, Ctrl-D, Ctrl-\
+_SIGNALS = frozenset({"HUP", "INT", "QUIT", "TERM"})
+
+
+def program_wire(
+    settings: Settings, permit: Permit, start: Start, arguments: tuple[str, ...], *, files: bool = True
+) -> TerminalWire:
+    """Make the wire of a program; a script is all of its input at once."""
+    is_script = permit.verb is Verb.EXEC
+    return TerminalWire(
+        arguments=arguments,
+        whole=is_script,
+        terminal=start.terminal is not None,
+        size=None if start.terminal is None else (start.terminal.columns, start.terminal.rows),
+        max_message=settings.max_statement,
+        most_output=settings.script_output_limit if is_script else 0,
+        opaque=start.channel is not None and not start.channel.kind.is_program,
+        files=files,
+    )
+
+
+class ProgramClient(Client):
+    """A client that may wait for its program to be started. What it sends meanwhile is kept for the program. It is also
+    searched for the keys and signals that end the wait."""
+
+    def __init__(
+        self, stream: StreamHandshake, since: int, start: Start, wanted: Wanted | None = None, **metadata: str
+    ) -> None:
+        metadata |= {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
+        super().__init__(stream, since, metadata, wanted)
+        self._start = start
+        self._is_terminal = start.terminal is not None
+        self._waited = False
+        self._reader = m.FrameReader()
+        self._seen = 0  # bytes
+
+    def tell(self, text: str, hint: str) -> None:
+        self.stream.write(said(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
+        self._waited = True
+
+    def check(self) -> None:
+        data = self.stream.unread(self._seen)
+        self._seen += len(data)
+        for kind, payload in self._reader.feed(data):
+            typed = self._is_terminal and kind == m.STDIN and any(key in payload for key in _KEYS)
+            if typed or (kind == m.SIGNAL and m.read_signal(payload) in _SIGNALS):
+                raise Denied("you no longer wait; the review stays, and who connects again goes on with it")
+
+    def start(self, permit: Permit) -> Start:
+        if self._waited:
+            self.stream.write(m.waits(False))
+        return self._start
+
+    def welcome(self, target: Target) -> bytes:
+        return b""
+
+    def turn_away(self, error: PosternError) -> None:
+        text, hint = told(self.stream, error)
+        self.stream.write(said(f"{text}. {hint}" if hint else text, terminal=self._is_terminal) + m.exit_frame(m.ENDED))
