@@ -183,6 +183,7 @@ _NO_LOGINS = {
     # Of receivers of events.
     ("POST", "/sinks"),
     ("PATCH", "/sinks/{nameOrID}"),
+    ("PUT", "/sinks/{nameOrID}"),
     ("POST", "/sinks/{nameOrID}/secret"),
     # Names, signatures and exit codes, which are no secrets.
     ("GET", "/connection-tags"),

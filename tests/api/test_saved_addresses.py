@@ -14,7 +14,7 @@ ADDRESS = re.compile(r"(url|uri|address|host|endpoint|issuer|server|networks?)$"
 # addresses in their keys, and identity providers; tests/domain/test_addresses.py has repositories and trackers.
 CHECKED = {
     ("SinkRequest", "address"),
-    ("SinkChange", "address"),
+    ("SinkPatch", "address"),
     ("OidcRequest", "issuer_url"),
     ("SamlRequest", "idp_metadata_url"),
     ("RepositoryRequest", "git_url"),

@@ -19,6 +19,7 @@ from tests.support.gits import Bare
 from tests.support.planted import in_files, spellings
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT, wait_until
+from tests.support.sinks import sink_fields
 from tests.support.syslog import Syslog
 from tests.support.trackers.jira import DESK, REQUEST_TYPE, JiraServer
 from tests.support.trackers.serving import serving
@@ -38,7 +39,6 @@ from postern.services.issues.settings import TrackerFields
 from postern.services.issues.templates import IssueTemplateFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
-from postern.services.telling.sinks import SinkFields
 
 YEARLY = "0 0 1 1 *"  # so that it is due when a test says so, and at no other time
 FILES = {
@@ -78,7 +78,7 @@ class Site:
         fields = UserFields(email="sam@example.com", groups=("dev",), status=PrincipalStatus.ACTIVE)
         self.sam: Principal = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
-        sink = SinkFields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))
+        sink = sink_fields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))
         gateway.call(gateway.services.sinks.create(gateway.admin, sink))
         self.archivist = Archivist(gateway)
 

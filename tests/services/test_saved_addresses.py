@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from tests.support.sinks import sink_fields
 from tests.support.world import World
 
 from postern.domain.addresses import AllowedNetworks
@@ -21,7 +22,6 @@ from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.server.auth_settings import AuthFields, OidcFields
 from postern.services.server.machine import Machine
-from postern.services.telling.sinks import SinkFields
 
 SINK_NETWORKS, PROVIDER_NETWORKS = "POSTERN_SINK_NETWORKS", "POSTERN_PROVIDER_NETWORKS"
 EVERYTHING = (ip_network("0.0.0.0/0"), ip_network("::/0"))
@@ -42,25 +42,25 @@ SLACK_KEYS = {"bot_token": Secret("xoxb-0123456789"), "signing_secret": Secret("
 MAIL = {"from": "postern@example.com", "to": "ann@example.com"}
 
 
-def sink(kind: SinkKind, address: str, **more: Any) -> Callable[[str], SinkFields]:
-    return lambda host: SinkFields("it", kind, address.format(host=host), (EventKind.SESSION_OPEN,), **more)
+def sink(kind: SinkKind, address: str, **more: Any) -> Callable[[str], dict[str, Any]]:
+    return lambda host: sink_fields("it", kind, address.format(host=host), (EventKind.SESSION_OPEN,), **more)
 
 
-def secret_sink(kind: SinkKind, address: str) -> Callable[[str], SinkFields]:
-    return lambda host: SinkFields("it", kind, keys={"url": Secret(address.format(host=host))})
+def secret_sink(kind: SinkKind, address: str) -> Callable[[str], dict[str, Any]]:
+    return lambda host: sink_fields("it", kind, keys={"url": Secret(address.format(host=host))})
 
 
-def mail(address: str) -> Callable[[str], SinkFields]:
-    return lambda host: SinkFields("it", SinkKind.EMAIL, address.format(host=host), options=MAIL)
+def mail(address: str) -> Callable[[str], dict[str, Any]]:
+    return lambda host: sink_fields("it", SinkKind.EMAIL, address.format(host=host), options=MAIL)
 
 
-SINKS: dict[str, Callable[[str], SinkFields]] = {
+SINKS: dict[str, Callable[[str], dict[str, Any]]] = {
     "webhook": sink(SinkKind.WEBHOOK, "https://{host}/hook"),
     "otlp": sink(SinkKind.OTLP, "https://{host}/v1/logs"),
     "syslog by TLS": sink(SinkKind.SYSLOG, "syslog+tls://{host}:6514"),
     "syslog by TCP": sink(SinkKind.SYSLOG, "syslog+tcp://{host}:601"),
     "syslog by UDP": sink(SinkKind.SYSLOG, "syslog+udp://{host}:514"),
-    "Slack": lambda host: SinkFields(
+    "Slack": lambda host: sink_fields(
         "it", SinkKind.SLACK, f"https://{host}/api", options=SLACK_OPTIONS, keys=SLACK_KEYS
     ),
     "Teams": secret_sink(SinkKind.TEAMS, "https://{host}/workflows/1"),
@@ -72,7 +72,7 @@ SINKS: dict[str, Callable[[str], SinkFields]] = {
 NAMED_ONLY = {"syslog by TCP", "syslog by UDP", "Apprise"}
 
 
-async def save_sink(services: Services, admin: Principal, given: SinkFields) -> None:
+async def save_sink(services: Services, admin: Principal, given: dict[str, Any]) -> None:
     await services.sinks.create(admin, given)
     await services.sinks.remove(admin, "it")
 
@@ -97,7 +97,7 @@ class Place:
     named_only: bool = False
 
 
-def place_of(make: Callable[[str], SinkFields], named_only: bool) -> Place:
+def place_of(make: Callable[[str], dict[str, Any]], named_only: bool) -> Place:
     return Place(lambda services, admin, host: save_sink(services, admin, make(host)), SINK_NETWORKS, False, named_only)
 
 
@@ -160,13 +160,13 @@ async def test_sink_is_checked_again_when_its_address_changes(world: World, admi
     services = services_of(world, allowed=False)
     await services.sinks.create(admin, SINKS["webhook"]("siem.example.com"))
     with pytest.raises(Invalid, match=SINK_NETWORKS):
-        await services.sinks.update(admin, "it", SinkFields(address="https://10.1.2.3/"))
-    await services.sinks.create(admin, replace(SINKS["Teams"]("siem.example.com"), name="chat"))
+        await services.sinks.update(admin, "it", sink_fields(address="https://10.1.2.3/"))
+    await services.sinks.create(admin, {**SINKS["Teams"]("siem.example.com"), "name": "chat"})
     with pytest.raises(Invalid, match=SINK_NETWORKS):
-        await services.sinks.update(admin, "chat", SinkFields(keys={"url": Secret("https://10.1.2.3/")}))
+        await services.sinks.update(admin, "chat", sink_fields(keys={"url": Secret("https://10.1.2.3/")}))
 
 
 async def test_sink_that_was_saved_under_another_setting_can_be_paused(world: World, admin: Principal) -> None:
     await services_of(world, allowed=True).sinks.create(admin, SINKS["webhook"]("10.1.2.3"))
-    paused, _ = await services_of(world, allowed=False).sinks.update(admin, "it", SinkFields(paused=True))
+    paused = await services_of(world, allowed=False).sinks.update(admin, "it", sink_fields(paused=True))
     assert paused.address == "https://10.1.2.3/hook"

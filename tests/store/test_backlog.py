@@ -47,7 +47,7 @@ async def test_how_sinks_are(database: Database, world: World) -> None:
         for name, status in (("late", SinkStatus.ACTIVE), ("well", SinkStatus.ACTIVE), ("paused", SinkStatus.PAUSED))
     ]
     for sink in made:
-        await world.stores.sinks.add(sink, 20)
+        await world.stores.sinks.add(sink)
         new = NewDelivery(sink.id, org, uuid4(), EventKind.SESSION_CLOSE, now, "{}")
         number = await world.stores.deliveries.add(new)
         if sink.name != "well":

@@ -39,7 +39,7 @@ async def sink_of(world: World, name: str = "reviews") -> Sink:
         created_at=world.clock(),
         updated_at=world.clock(),
     )
-    await world.stores.sinks.add(made, 20)
+    await world.stores.sinks.add(made)
     return made
 
 
@@ -83,7 +83,7 @@ async def test_a_message_of_what_is_gone_is_not_kept(world: World) -> None:
     kept = message_of(world, sink, review)
     await chats.keep(kept)
     assert await chats.message(sink.id, review.id) == kept
-    await world.stores.sinks.remove(sink.id)
+    await world.stores.sinks.remove(sink)
     assert await chats.message(sink.id, review.id) is None
 
 

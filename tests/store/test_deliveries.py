@@ -17,7 +17,7 @@ from postern.store.schema.server import sinks
 async def waiting_sink(world: World, name: str) -> Sink:
     address, events, now = "https://siem.example.com/", (EventKind.SESSION_CLOSE,), world.clock()
     made = Sink(uuid4(), world.org_id, name, SinkKind.WEBHOOK, address, events, created_at=now, updated_at=now)
-    await world.stores.sinks.add(made, 20)
+    await world.stores.sinks.add(made)
     await world.stores.deliveries.add(tried(made, world.clock()))
     return made
 

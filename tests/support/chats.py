@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.support.receivers import server_context
+from tests.support.sinks import sink_fields
 
 from postern.domain.secret import Secret
 from postern.domain.sink import SinkKind
 from postern.integrations.chat.slack_window import signature
-from postern.services.telling.sinks import SinkFields
 
 BOT_TOKEN = "xoxb-1234567890-abcdefghij"
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
@@ -224,8 +224,8 @@ def signed(body: bytes, stamp: float, secret: str = SIGNING_SECRET) -> dict[str,
     }
 
 
-def slack_fields(url: str, authority: str, **changes: Any) -> SinkFields:
+def slack_fields(url: str, authority: str, **changes: Any) -> dict[str, Any]:
     keys = {"bot_token": Secret(BOT_TOKEN), "signing_secret": Secret(SIGNING_SECRET)}
     options = {"channel": CHANNEL, "app_id": APP, "team_id": TEAM}
     given: dict[str, Any] = {"address": url, "authority": authority, "options": options, "keys": keys}
-    return SinkFields("reviews", SinkKind.SLACK, **{**given, "with_script": True, **changes})
+    return sink_fields("reviews", SinkKind.SLACK, **{**given, "with_script": True, **changes})

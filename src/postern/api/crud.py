@@ -81,19 +81,23 @@ def add_crud(
     answer: type[ResourceAnswer],
     texts: Mapping[str, str],
     show: Show[R] | None = None,
+    written: type[ResourceAnswer] | None = None,
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (create, replace, update, delete) what it leads to; `remove` is the route that deletes, where it takes
-    more than a name. `lists_connections`: lists can be narrowed to those that are about a connection."""
+    more than a name. `written` is the answer of writes that show a secret once. `lists_connections`: lists can be
+    narrowed to those that are about a connection."""
     one, many = names
     patch = patch_of(request)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
-    async def shown(resource: R, services: Services, response: Response) -> Answer:
+    async def shown(
+        resource: R, services: Services, response: Response, form: type[ResourceAnswer] = written or answer
+    ) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
-        return answer.of(resource) if show is None else await show(resource, services)
+        return form.of(resource) if show is None else await show(resource, services)
 
     async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
@@ -103,7 +107,7 @@ def add_crud(
         return await shown(await service(services).create(caller, _fields(body)), services, response)
 
     async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
-        return await shown(await service(services).get(caller, key), services, response)
+        return await shown(await service(services).get(caller, key), services, response, answer)
 
     async def replace(
         key: Key,
@@ -139,7 +143,8 @@ def add_crud(
         (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
     )
     for place, method, endpoint, name, text, more in routes:
-        options = {"response_model": answer, "responses": errors(*_FAILURES[method]), **more}
+        form = answer if method == "GET" else written or answer
+        options = {"response_model": form, "responses": errors(*_FAILURES[method]), **more}
         router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)
 
 

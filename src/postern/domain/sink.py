@@ -89,7 +89,8 @@ class Sink:
     """`address` is a URL: https:, or syslog+tls:, syslog+tcp:, syslog+udp:, smtps:, smtp+starttls:, smtp:; where a
     chat's is a secret, what may be shown of it. `headers` go with each request. `authority` is the PEM of the CA that
     issued the receiver's certificate; empty when that is publicly trusted. `options` and `keys` are what a chat needs
-    besides, by the names that services/telling/chat_fields.py has; keys are secrets."""
+    besides, by the names that services/telling/chat_fields.py has; keys are secrets. `new_secret` is the signing secret
+    that a write has just created, which is shown once; a stored sink does not have it."""
 
     id: UUID
     org_id: UUID
@@ -109,6 +110,12 @@ class Sink:
     updated_at: datetime | None = None
     trouble: Trouble = NO_TROUBLE
     delivered_at: datetime | None = None
+    version: int = 1
+    new_secret: Secret | None = None
+
+    @property
+    def paused(self) -> bool:
+        return self.status is SinkStatus.PAUSED
 
 
 @dataclass(frozen=True, slots=True)

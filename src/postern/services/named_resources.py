@@ -50,6 +50,10 @@ class ResourceService(Generic[R]):
         """Turn what a request gives into the resource's own fields. Raises Invalid."""
         return fields
 
+    def check_name(self, name: str) -> None:
+        """Raises Invalid. Kinds that were named before there was one grammar take the names that they took."""
+        check_resource_name(name)
+
     async def check(self, resource: R) -> None:
         """Raises Invalid for what could not take effect."""
 
@@ -82,7 +86,7 @@ class ResourceService(Generic[R]):
         blank = replace_fields(self.blank(uuid4(), principal.org_id), created_at=self._now())
         made = await self.merge(blank, blank, fields)
         await self._store.add(made)
-        return await self._saved(None, made)
+        return await self.saved(None, made)
 
     async def update(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -90,8 +94,7 @@ class ResourceService(Generic[R]):
         """Change the given fields alone. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        await self._store.update(await self.merge(current, current, fields))
-        return await self._saved(current, current)
+        return await self.write(current, await self.merge(current, current, fields))
 
     async def replace(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -101,8 +104,7 @@ class ResourceService(Generic[R]):
         current = await self._current(principal, name_or_id, version)
         kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
         blank = replace_fields(self.blank(current.id, current.org_id), **kept)
-        await self._store.update(await self.merge(current, blank, fields))
-        return await self._saved(current, current)
+        return await self.write(current, await self.merge(current, blank, fields))
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
@@ -139,7 +141,7 @@ class ResourceService(Generic[R]):
     async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
         """Return `base` with what the fields say, given to the resource that is there now."""
         if "name" in fields:
-            check_resource_name(fields["name"])
+            self.check_name(fields["name"])
         if len(fields.get("description", "")) > MAX_DESCRIPTION:
             raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
         merged = replace_fields(base, **await self.resolve(current, fields), updated_at=self._now())
@@ -148,8 +150,14 @@ class ResourceService(Generic[R]):
         await self.check(merged)
         return merged
 
-    async def _saved(self, before: R | None, after: R) -> R:
-        """Return what the store has now, names of linked resources included."""
+    async def write(self, before: R, after: R) -> R:
+        """Store a change of what was read. Raises NotFound, Conflict."""
+        await self._store.update(after)
+        return await self.saved(before, after)
+
+    async def saved(self, before: R | None, after: R) -> R:
+        """Tell the audit log and the workers about a write, and return what the store has now, names of linked
+        resources included. `after` is what was written. Raises NotFound."""
         found = await self._store.get(after.org_id, str(after.id))
         if found is None:
             raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")

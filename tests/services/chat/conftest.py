@@ -94,7 +94,7 @@ async def office(world: World) -> AsyncIterator[Office]:
     await services.features.put(admin, Feature.REVIEWS, enabled=True)
     await world.add_connection("shop")
     async with slack_server() as slack:
-        sink, _ = await services.sinks.create(admin, slack_fields(slack.url, issued().authority))
+        sink = await services.sinks.create(admin, slack_fields(slack.url, issued().authority))
         world.clock.forward(seconds=1)
         sending, senders = sending_of(world, services)
         yield Office(world, services, sending, slack, sink, admin, ann, bob)

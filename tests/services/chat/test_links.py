@@ -66,7 +66,7 @@ async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Offic
     secret = "0123456789abcdef0123456789abcdef"
     keys = {"bot_token": Secret("xoxb-1234567890-abcdefghij"), "signing_secret": Secret(secret)}
     fields = slack_fields(office.slack.url, issued().authority, keys=keys)
-    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
+    other = await office.services.sinks.create(office.admin, {**fields, "name": "mine"})
     office.world.clock.forward(seconds=1)
     review = await office.ask()
     body = pressed(review.id)
@@ -80,7 +80,7 @@ async def test_attack_a_link_holds_for_nobody_who_has_forms_sent_elsewhere(offic
     """Whoever set the sink up knows what Slack signs by: of another sink with the same secret they get the forms."""
     await office.link(office.bob, "U0BOB")
     fields = slack_fields(office.slack.url + "/", issued().authority)
-    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
+    other = await office.services.sinks.create(office.admin, {**fields, "name": "mine"})
     office.world.clock.forward(seconds=1)
     review = await office.ask()
     await office.send(pressed(review.id), other)

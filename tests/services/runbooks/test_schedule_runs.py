@@ -14,6 +14,7 @@ import jsonschema_rs
 import pytest
 from tests.services.reviews.desk import Desk
 from tests.services.runbooks.test_schedules import end, now, pass_by, plan, sessions, stocked
+from tests.support.sinks import sink_fields
 from tests.support.world import World
 
 from postern.api.schemas.events import event_schemas
@@ -26,7 +27,6 @@ from postern.errors import Invalid, Unavailable
 from postern.services.issues.settings import TrackerFields
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
-from postern.services.telling.sinks import SinkFields
 from postern.store.sql.runbook_schedules import SqlRunbookSchedules
 
 ADDRESS = "https://siem.example.com/postern"
@@ -42,7 +42,7 @@ async def desk(world: World) -> Desk:
 
 async def listening(desk: Desk) -> None:
     """A sink is, from now on."""
-    given = SinkFields("siem", SinkKind.WEBHOOK, ADDRESS, (EventKind.SCHEDULE_FAILED,))
+    given = sink_fields("siem", SinkKind.WEBHOOK, ADDRESS, (EventKind.SCHEDULE_FAILED,))
     await desk.services.sinks.create(desk.root, given)
     desk.world.clock.forward(seconds=1)
 

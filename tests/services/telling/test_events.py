@@ -12,6 +12,7 @@ import jsonschema_rs
 import pytest
 from tests.support.ended import begin, end
 from tests.support.reviews import REVIEWERS, asked, decided
+from tests.support.sinks import sink_fields
 from tests.support.world import START, World
 
 from postern.api.schemas.events import DIALECT, event_schemas
@@ -26,7 +27,6 @@ from postern.errors import Unavailable
 from postern.services.bundle import Services
 from postern.services.telling.follow_up import BATCH
 from postern.services.telling.payloads import DATA
-from postern.services.telling.sinks import SinkFields
 from postern.store.ports.reviews import ReviewNews
 
 ADDRESS = "https://siem.example.com/postern"
@@ -45,8 +45,8 @@ class Desk:
     shop: Connection
 
     async def sink(self, name: str = "siem", **fields: Any) -> UUID:
-        given = replace(SinkFields(name, SinkKind.WEBHOOK, ADDRESS, CHOSEN), **fields)
-        sink, _ = await self.services.sinks.create(self.admin, given)
+        given = sink_fields(name, SinkKind.WEBHOOK, ADDRESS, CHOSEN) | fields
+        sink = await self.services.sinks.create(self.admin, given)
         self.world.clock.forward(seconds=1)
         return sink.id
 

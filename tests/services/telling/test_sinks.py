@@ -13,6 +13,7 @@ import pytest
 from tests.support.ended import begin, end, had
 from tests.support.promises import until
 from tests.support.receivers import HttpReceiver, http_receiver, issued, senders
+from tests.support.sinks import sink_fields
 from tests.support.world import World
 
 from postern.domain.connection import Connection
@@ -25,9 +26,8 @@ from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkSta
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
 from postern.services.telling import sending
-from postern.services.telling import sinks as service
 from postern.services.telling.sending import KEPT_TRYING, LONGEST_DELAY, Sending, delay
-from postern.services.telling.sinks import SinkFields
+from postern.store.sql.sinks import SqlSinks
 
 SESSIONS = tuple(one for one in EventKind if one.startswith("session."))
 PAGE = Page(100)
@@ -44,13 +44,12 @@ class Office:
     shop: Connection
     receiver: HttpReceiver
 
-    def fields(self, **changes: Any) -> SinkFields:
-        given = SinkFields("siem", SinkKind.WEBHOOK, self.receiver.url, SESSIONS, authority=issued().authority)
-        return replace(given, **changes)
+    def fields(self, **changes: Any) -> dict[str, Any]:
+        given = sink_fields("siem", SinkKind.WEBHOOK, self.receiver.url, SESSIONS, authority=issued().authority)
+        return {**given, **changes}
 
     async def make(self, **changes: Any) -> Sink:
-        sink, _ = await self.services.sinks.create(self.admin, self.fields(**changes))
-        return sink
+        return await self.services.sinks.create(self.admin, self.fields(**changes))
 
     async def round(self) -> None:
         await self.services.follow_up.once()
@@ -170,7 +169,7 @@ async def test_a_failure_is_seen_and_waits_before_the_next_try(office: Office) -
     assert (shown.trouble.failures, shown.trouble.since) == (1, office.world.clock())
     assert "answered 500" in shown.trouble.error
     office.receiver.status = 204
-    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))  # and at once again
+    await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))  # and at once again
     await office.round()
     assert await office.states() == [(DeliveryState.DELIVERED, 2), (DeliveryState.DELIVERED, 1)]
     assert (await office.services.sinks.get(office.auditor, "siem")).trouble.failures == 0
@@ -307,7 +306,7 @@ async def test_paused_sinks_keep_their_events(office: Office) -> None:
     assert office.receiver.got == []
     with pytest.raises(Conflict):
         await office.services.sinks.test(office.admin, "siem")
-    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
+    await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))
     await office.round()
     assert office.told() == ["session.close"]
 
@@ -354,7 +353,7 @@ async def test_what_is_lost_is_told_and_does_not_pile_up(office: Office, caplog:
         await office.sending.once()
     assert f"sink {sink.id}: 1 events are given up, since more than 2 were waiting" in caplog.text
     office.receiver.statuses = [400] * 5
-    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
+    await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))
     for _ in range(5):
         await office.round()
         office.world.clock.forward(seconds=LONGEST_DELAY)
@@ -375,7 +374,7 @@ async def test_a_sink_that_was_changed_meanwhile_gets_no_more_as_it_was(office: 
             sent += 1
             await sender.send(sink, deliveries, now)
             office.world.clock.forward(seconds=1)
-            given = SinkFields(paused=True) if sent == 1 else SinkFields(address="https://localhost:1/")
+            given = sink_fields(paused=True) if sent == 1 else sink_fields(address="https://localhost:1/")
             await office.services.sinks.update(office.admin, "siem", given)
 
         async def close(self) -> None:
@@ -385,7 +384,7 @@ async def test_a_sink_that_was_changed_meanwhile_gets_no_more_as_it_was(office: 
     await changing.once()
     await changing.settled()
     assert len(office.receiver.got) == 1
-    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
+    await office.services.sinks.update(office.admin, "siem", sink_fields(paused=False))
     await changing.once()
     await changing.settled()
     assert len(office.receiver.got) == 2
@@ -402,7 +401,8 @@ async def test_another_organisations_events_stay_there(office: Office) -> None:
 
 
 async def test_secrets_are_shown_once_and_rotated(office: Office) -> None:
-    sink, secret = await office.services.sinks.create(office.admin, office.fields())
+    sink = await office.make()
+    secret = sink.new_secret
     assert secret is not None
     new = await office.services.sinks.rotate(office.admin, "siem")
     kept = (await office.services.sinks.get(office.admin, str(sink.id))).secrets
@@ -422,27 +422,26 @@ async def test_attack_headers_do_not_go_elsewhere_unless_they_are_given_again(
     """An administrator who cannot read them sends them to an address of their own."""
     made = await office.make(headers={"X-Key": Secret("hunter2")})
     with pytest.raises(Invalid, match="X-Key") as raised:
-        await office.services.sinks.update(office.admin, "siem", SinkFields(**changes))
+        await office.services.sinks.update(office.admin, "siem", sink_fields(**changes))
     assert raised.value.field == "headers"
-    assert await office.services.sinks.get(office.admin, "siem") == made
-    same = SinkFields(address=made.address, authority=made.authority, with_script=True)
-    kept, _ = await office.services.sinks.update(office.admin, "siem", same)
+    assert await office.services.sinks.get(office.admin, "siem") == replace(made, new_secret=None)
+    same = sink_fields(address=made.address, authority=made.authority, with_script=True)
+    kept = await office.services.sinks.update(office.admin, "siem", same)
     assert kept.headers == made.headers
     for given in ({"X-Key": Secret("hunter3")}, {}):
-        moved, _ = await office.services.sinks.update(office.admin, "siem", SinkFields(headers=given, **changes))
+        moved = await office.services.sinks.update(office.admin, "siem", sink_fields(headers=given, **changes))
         assert moved.headers == given
 
 
 async def test_attack_a_webhook_that_leads_elsewhere_signs_by_another_secret(office: Office) -> None:
     """What is signed for one receiver is not sent to another, who could pass it on."""
-    made, first = await office.services.sinks.create(office.admin, office.fields())
-    _, none = await office.services.sinks.update(office.admin, "siem", SinkFields(address=made.address, paused=True))
-    assert none is None
-    moved, second = await office.services.sinks.update(
-        office.admin, "siem", SinkFields(address="https://evil.example/")
-    )
+    made = await office.make()
+    paused = await office.services.sinks.update(office.admin, "siem", sink_fields(address=made.address, paused=True))
+    assert paused.new_secret is None
+    moved = await office.services.sinks.update(office.admin, "siem", sink_fields(address="https://evil.example/"))
+    second = moved.new_secret
     assert second is not None
-    assert second != first
+    assert second != made.new_secret
     assert [(one.value, one.until) for one in moved.secrets] == [(second, None)]
     assert (await office.services.sinks.get(office.admin, "siem")).secrets == moved.secrets
 
@@ -486,7 +485,7 @@ async def test_who_may_do_what(office: Office, monkeypatch: pytest.MonkeyPatch) 
         await office.services.sinks.create(office.auditor, office.fields(name="x"))
     with pytest.raises(Denied):
         await office.services.sinks.find(office.ann, PAGE)
-    monkeypatch.setattr(service, "MAX_SINKS", 1)
+    monkeypatch.setattr(SqlSinks, "most", 1)
     with pytest.raises(TooMany):
         await office.make(name="another")
     await office.services.sinks.remove(office.admin, "siem")

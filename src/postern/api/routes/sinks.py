@@ -6,7 +6,8 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.paging import ListAnswer, LongListAnswer, LongPaging, Paging, listed, long_listed
+from postern.api.crud import add_crud
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.sinks import (
     DeliveryAnswer,
@@ -14,7 +15,6 @@ from postern.api.schemas.sinks import (
     RedeliverAnswer,
     RedeliverRequest,
     SinkAnswer,
-    SinkChange,
     SinkRequest,
     SinkSecretAnswer,
     SinkTestAnswer,
@@ -24,39 +24,25 @@ from postern.domain.sink import DeliveryState
 router = APIRouter(prefix="/sinks", tags=["Server Management"], route_class=AuditedRoute)
 
 
-@router.get("", responses=errors(403))
-async def list_sinks(caller: Caller, services: Use, page: Paging) -> ListAnswer[SinkAnswer]:
-    """By name; for administrators and auditors."""
-    found = await services.sinks.find(caller, page)
-    return listed([SinkAnswer.of(sink) for sink in found.items], found, page)
+add_crud(
+    router,
+    "",
+    names=("sink", "sinks"),
+    service=lambda services: services.sinks,
+    request=SinkRequest,
+    answer=SinkAnswer,
+    written=NewSinkAnswer,
+    texts={
+        "create": "Events from now on go there. The signing secret of a webhook is shown this once.",
+        "update": "Headers and keys that are left out stay. Also tries again at once what waits; `paused: false` "
+        "brings back one that is gone. Another `address` or `authority` needs headers and keys again, and a webhook's "
+        "address another signing secret, which is shown this once.",
+        "delete": "With all that waits for it.",
+    },
+)
 
 
-@router.post("", status_code=201, responses=errors(403, 409, 429))
-async def create_sink(body: SinkRequest, caller: Caller, services: Use) -> NewSinkAnswer:
-    """Events from now on go there. The signing secret of a webhook is shown this once."""
-    return NewSinkAnswer.made(*await services.sinks.create(caller, body.fields()))
-
-
-@router.get("/{nameOrID}", responses=errors(403, 404))
-async def get_sink(nameOrID: str, caller: Caller, services: Use) -> SinkAnswer:  # noqa: N803 - the API's name
-    return SinkAnswer.of(await services.sinks.get(caller, nameOrID))
-
-
-@router.patch("/{nameOrID}", responses=errors(403, 404, 409))
-async def update_sink(nameOrID: str, body: SinkChange, caller: Caller, services: Use) -> NewSinkAnswer:  # noqa: N803
-    """Also tries again at once what waits; `paused: false` brings back one that is gone. Another `address` or
-    `authority` needs headers and keys again, and a webhook's address another signing secret, which is shown this
-    once."""
-    return NewSinkAnswer.made(*await services.sinks.update(caller, nameOrID, body.fields()))
-
-
-@router.delete("/{nameOrID}", status_code=204, responses=errors(403, 404))
-async def delete_sink(nameOrID: str, caller: Caller, services: Use) -> None:  # noqa: N803
-    """With all that waits for it."""
-    await services.sinks.remove(caller, nameOrID)
-
-
-@router.post("/{nameOrID}/secret", responses=errors(403, 404))
+@router.post("/{nameOrID}/secret", responses=errors(403, 404, 409))
 async def rotate_sink_secret(nameOrID: str, caller: Caller, services: Use) -> SinkSecretAnswer:  # noqa: N803
     """A new signing secret of a webhook."""
     return SinkSecretAnswer(secret=(await services.sinks.rotate(caller, nameOrID)).reveal())

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AliasPath, BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody, SortedNames
 from postern.domain.event import EventKind
-from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkScope, SinkStatus
+from postern.domain.sink import Delivery, DeliveryState, SinkKind, SinkScope, SinkStatus
 from postern.services.telling.chat_fields import secret_values
-from postern.services.telling.sinks import SinkFields
 
 _Kind = Annotated[SinkKind, Field(strict=False)]
 _Events = list[Annotated[EventKind, Field(strict=False)]]
@@ -36,22 +35,26 @@ class ScopeBody(Body):
         return SinkScope(tuple(self.connections), self.connection_tags, tuple(self.groups))
 
 
-class SinkChange(Body):
-    """What is left out, or null, stays as it is."""
-
+class SinkRequest(ResourceBody):
     read_only: ClassVar[frozenset[str]] = frozenset(
         {"id", "status", "header_names", "key_names", "signing_secrets", "created_at", "updated_at", "delivered_at"}
         | {"failures", "failing_since", "last_error", "next_attempt_at", "secret"}
     )
 
-    name: str | None = None
-    kind: _Kind | None = None
-    address: str | None = Field(None, description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://HOST:PORT")
-    events: _Events | None = None
+    name: str
+    kind: _Kind = Field(description="Cannot be changed")
+    address: str | None = Field(
+        None,
+        description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://, smtps://, smtp+starttls://HOST:PORT; "
+        "not for teams and apprise, whose address is keys.url; of slack only where its API is elsewhere",
+    )
+    events: _Events | None = Field(None, description="For a chat, all of reviews where none is named")
     paused: bool | None = None
     with_script: bool | None = Field(None, description="Whether sessions are told with their script")
     authority: str | None = Field(None, description="PEM of the receiver's CA; empty when it is publicly trusted")
-    headers: dict[str, str] | None = Field(None, description="Sent with each request; never shown again")
+    headers: dict[str, str] | None = Field(
+        None, description="Sent with each request; never shown again. Left out they stay"
+    )
     options: dict[str, str] | None = Field(
         None, description="slack: channel, app_id, team_id; email: from, to (parted by commas)"
     )
@@ -62,36 +65,17 @@ class SinkChange(Body):
     )
     scope: ScopeBody | None = Field(None, description="Of which reviews it is told")
 
-    def fields(self) -> SinkFields:
-        return SinkFields(
-            name=self.name,
-            kind=self.kind,
-            address=self.address,
-            events=None if self.events is None else tuple(self.events),
-            paused=self.paused,
-            with_script=self.with_script,
-            authority=self.authority,
-            headers=secret_values(self.headers),
-            options=self.options,
-            keys=secret_values(self.keys),
-            scope=None if self.scope is None else self.scope.scope(),
-        )
+    def fields(self) -> dict[str, Any]:
+        made: Mapping[str, Callable[[Any], Any]] = {
+            "events": tuple,
+            "headers": secret_values,
+            "keys": secret_values,
+            "scope": ScopeBody.scope,
+        }
+        return {name: made.get(name, lambda same: same)(value) for name, value in super().fields().items()}
 
 
-class SinkRequest(SinkChange):
-    name: str
-    kind: _Kind
-    address: str = Field(
-        "",
-        description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://, smtps://, smtp+starttls://HOST:PORT; "
-        "not for teams and apprise, whose address is keys.url; of slack only where its API is elsewhere",
-    )
-    events: _Events = Field(default_factory=list, description="For a chat, all of reviews where none is named")
-
-
-class SinkAnswer(Answer):
-    id: UUID
-    name: str
+class SinkAnswer(ResourceAnswer):
     kind: SinkKind
     address: str
     events: list[EventKind]
@@ -99,29 +83,26 @@ class SinkAnswer(Answer):
     paused: bool
     with_script: bool
     authority: str
-    header_names: list[str]
+    header_names: SortedNames = Field(validation_alias="headers")
     options: dict[str, str]
-    key_names: list[str]
-    scope: ScopeBody
+    key_names: SortedNames = Field(validation_alias="keys")
+    scope: Annotated[ScopeBody, BeforeValidator(ScopeBody.of)]
     created_at: datetime | None
     updated_at: datetime | None
     delivered_at: datetime | None = Field(description="When it took an event last")
-    failures: int = Field(description="How often in a row the next event could not be delivered")
-    failing_since: datetime | None
-    last_error: str
-    next_attempt_at: datetime | None
-
-    @classmethod
-    def of(cls, sink: Sink) -> SinkAnswer:
-        return cls(**_shown(sink))
+    failures: int = Field(
+        validation_alias=AliasPath("trouble", "failures"),
+        description="How often in a row the next event could not be delivered",
+    )
+    failing_since: datetime | None = Field(validation_alias=AliasPath("trouble", "since"))
+    last_error: str = Field(validation_alias=AliasPath("trouble", "error"))
+    next_attempt_at: datetime | None = Field(validation_alias=AliasPath("trouble", "next_at"))
 
 
 class NewSinkAnswer(SinkAnswer):
-    secret: str | None = Field(description="What a webhook's events are signed with: shown this once")
-
-    @classmethod
-    def made(cls, sink: Sink, secret: Secret | None) -> NewSinkAnswer:
-        return cls(**_shown(sink), secret=secret.reveal() if secret else None)
+    secret: Annotated[str | None, BeforeValidator(lambda secret: secret and secret.reveal())] = Field(
+        validation_alias="new_secret", description="What a webhook's events are signed with: shown this once"
+    )
 
 
 class SinkSecretAnswer(Answer):
@@ -166,19 +147,3 @@ class DeliveryAnswer(Answer):
             attempted_at=delivery.attempted_at,
             body=json.loads(delivery.body),
         )
-
-
-def _shown(sink: Sink) -> dict[str, Any]:
-    names = ("id", "name", "kind", "address", "status", "with_script", "authority")
-    return {name: getattr(sink, name) for name in (*names, "created_at", "updated_at", "delivered_at")} | {
-        "events": list(sink.events),
-        "paused": sink.status is SinkStatus.PAUSED,
-        "header_names": sorted(sink.headers),
-        "options": dict(sink.options),
-        "key_names": sorted(sink.keys),
-        "scope": ScopeBody.of(sink.scope),
-        "failures": sink.trouble.failures,
-        "failing_since": sink.trouble.since,
-        "last_error": sink.trouble.error,
-        "next_attempt_at": sink.trouble.next_at,
-    }

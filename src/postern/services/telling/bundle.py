@@ -26,6 +26,6 @@ def build_telling(stores: Stores, signals: Signals, now: Clock, networks: Allowe
     return TellingServices(
         follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, signals, now),
         reports=Reports(stores.reports, stores.review_reports, now),
-        sinks=Sinks(stores.sinks, stores.deliveries, now, networks),
+        sinks=Sinks(stores.sinks, stores.deliveries, signals, now, networks),
         violations=stores.violations,
     )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import UUID
 
 from cryptography import x509
 
 from postern.domain.addresses import AllowedNetworks
 from postern.domain.event import CHOSEN, EventKind
-from postern.domain.lists import Listed, Page, Stretch
+from postern.domain.lists import Page, Stretch
 from postern.domain.principal import Principal
+from postern.domain.resource_names import MAX_NAME
 from postern.domain.secret import Secret
 from postern.domain.sink import (
     CHATS,
@@ -26,22 +27,21 @@ from postern.domain.sink import (
     SigningSecret,
     Sink,
     SinkKind,
-    SinkScope,
     SinkStatus,
 )
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
+from postern.services.named_resources import ResourceService
 from postern.services.server.addresses import MAX_URL, checked_url
 from postern.services.server.trail import changed
 from postern.services.telling.chat_fields import address_of as chat_address
 from postern.services.telling.chat_fields import checked_chat, checked_events, checked_scope
 from postern.services.telling.events import test_of
 from postern.services.telling.receiver_hosts import check_receiver
-from postern.store.ports.common import Clock
+from postern.store.ports.common import Clock, Signals
 from postern.store.ports.telling import DeliveryStore, SinkStore
 
 MAX_NUMBER = 1 << 63  # of a delivery
-MAX_SINKS = 20  # of an organisation
 MAX_HEADERS, MAX_HEADER = 10, 4_000
 MAX_AUTHORITY = 20_000
 OVERLAP = timedelta(hours=24)  # that a secret which was replaced signs, too
@@ -50,105 +50,94 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _OWN_HEADERS = frozenset({"host", "content-length", "content-type", "connection", "transfer-encoding"})
 
 
-@dataclass(frozen=True, slots=True)
-class SinkFields:
-    """What a writer sets; None keeps what is there."""
+class Sinks(ResourceService[Sink]):
+    """Secrets are written and never read, so a replacement that leaves them out keeps them."""
 
-    name: str | None = None
-    kind: SinkKind | None = None
-    address: str | None = None
-    events: tuple[EventKind, ...] | None = None
-    paused: bool | None = None
-    with_script: bool | None = None
-    authority: str | None = None
-    headers: Mapping[str, Secret] | None = None
-    options: Mapping[str, str] | None = None
-    keys: Mapping[str, Secret] | None = None
-    scope: SinkScope | None = None
+    noun = "sink"
+    kept = frozenset({"secrets", "headers", "keys"})
 
-
-class Sinks:
-    def __init__(self, store: SinkStore, deliveries: DeliveryStore, now: Clock, networks: AllowedNetworks) -> None:
-        self._store = store
+    def __init__(
+        self, store: SinkStore, deliveries: DeliveryStore, signals: Signals, now: Clock, networks: AllowedNetworks
+    ) -> None:
+        super().__init__(store, signals, now)
         self._deliveries = deliveries
-        self._now = now
         self._networks = networks
 
-    async def find(self, principal: Principal, page: Page) -> Listed[Sink]:
-        """By name. Raises Denied."""
-        require_reader(principal, "sinks")
-        return await self._store.find(principal.org_id, page)
+    def blank(self, key: UUID, org_id: UUID) -> Sink:
+        return Sink(key, org_id, "", SinkKind.WEBHOOK, "", ())
 
-    async def get(self, principal: Principal, name_or_id: str) -> Sink:
-        """Raises Denied, NotFound."""
-        require_reader(principal, "sinks")
-        return await self._existing(principal, name_or_id)
+    def check_name(self, name: str) -> None:
+        if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
+            raise Invalid(f"name: must have 1 to {MAX_NAME} printable characters", field="name")
 
-    async def create(self, principal: Principal, given: SinkFields) -> tuple[Sink, Secret | None]:
-        """And the secret that signs what a webhook is sent, which is shown once. Raises Denied, Invalid, Conflict,
-        TooMany."""
-        require_admin(principal, "change sinks")
-        is_chat = given.kind in CHATS
-        for field in ("name", "kind", *(() if is_chat else ("address", "events"))):
-            if not getattr(given, field):
-                raise Invalid(f"{field}: is required", field=field)
-        assert given.kind is not None
-        kind = given.kind
-        if is_chat:
-            given = replace(given, events=checked_events(given.events or (), kind))
-        now = self._now()
-        secret = _new_secret() if kind is SinkKind.WEBHOOK else None
-        empty = Sink(uuid4(), principal.org_id, "", kind, "", (), created_at=now)
-        sink = replace(
-            _merged(empty, given), updated_at=now, secrets=(SigningSecret(secret),) if secret is not None else ()
-        )
-        check_receiver(sink, self._networks)
-        await self._store.add(sink, MAX_SINKS)
-        changed(None, _shown(sink))
-        return sink, secret
-
-    async def update(self, principal: Principal, name_or_id: str, given: SinkFields) -> tuple[Sink, Secret | None]:
-        """And the secret that signs from now on where a webhook leads elsewhere, which is shown once. Also tries again
-        at once what waits. Raises Denied, NotFound, Invalid, Conflict."""
-        require_admin(principal, "change sinks")
-        current = await self._existing(principal, name_or_id)
-        if given.kind not in (None, current.kind):
+    async def resolve(self, current: Sink, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`paused` is the status; keys that are left out stay."""
+        kind = fields.get("kind", current.kind)
+        if current.name and kind is not current.kind:
             raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
-        sink = replace(_merged(current, given), updated_at=self._now())
-        if sink.address != current.address or given.keys is not None:
-            check_receiver(sink, self._networks)
-        _require_secrets_anew(current, sink, given)
-        secret = _new_secret() if sink.secrets and sink.address != current.address else None
-        if secret is not None:
-            sink = replace(sink, secrets=(SigningSecret(secret),))
-        await self._store.update(sink)
-        changed(_shown(current), _shown(sink))
-        return sink, secret
+        own = {name: value for name, value in fields.items() if name != "paused"}
+        if "paused" in fields:
+            own["status"] = SinkStatus.PAUSED if fields["paused"] else SinkStatus.ACTIVE
+        if "keys" in own:
+            own["keys"] = {**current.keys, **own["keys"]}
+        if kind in CHATS:  # `merge` says what of it is shown
+            own.pop("address", None)
+        checks: dict[str, Callable[[Any], Any]] = {
+            "scope": checked_scope,
+            "authority": _checked_authority,
+            "address": lambda address: _checked_address(address, kind),
+            "events": lambda events: _checked_events(checked_events(events, kind)),
+            "headers": lambda headers: _checked_headers(headers, kind),
+        }
+        return {name: checks[name](value) if name in checks else value for name, value in own.items()}
 
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """With all that waits. Raises Denied, NotFound."""
-        require_admin(principal, "change sinks")
-        current = await self._existing(principal, name_or_id)
-        await self._store.remove(current.id)
-        changed(_shown(current), None)
+    async def merge(self, current: Sink, base: Sink, fields: Mapping[str, Any]) -> Sink:
+        """Where the sink leads elsewhere, its secrets are needed again, and a webhook gets another signing secret."""
+        sink = await super().merge(current, base, fields)
+        if sink.kind in CHATS:
+            sink = checked_chat(replace(sink, events=checked_events(sink.events, sink.kind)))
+            sink = replace(sink, address=chat_address(sink, fields.get("address") or None))
+        for name in ("address", "events"):
+            if not getattr(sink, name):
+                raise Invalid(f"{name}: is required", field=name)
+        sink = checked_chat(sink)
+        if sink.address != current.address or "keys" in fields:
+            check_receiver(sink, self._networks)
+        _require_secrets_anew(current, sink, fields)
+        if sink.kind is SinkKind.WEBHOOK and sink.address != current.address:
+            secret = _new_secret()
+            sink = replace(sink, secrets=(SigningSecret(secret),), new_secret=secret)
+        return sink
+
+    async def saved(self, before: Sink | None, after: Sink) -> Sink:
+        return replace(await super().saved(before, after), new_secret=after.new_secret)
+
+    async def announce(self, before: Sink | None, after: Sink | None) -> None:
+        """Who sends events reads sinks anew for each round."""
+
+    def audited(self, resource: Sink) -> object:
+        """Return what is set, and of headers and keys only their names."""
+        names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
+        shown = {name: getattr(resource, name) for name in names}
+        return shown | {"header_names": sorted(resource.headers), "set": sorted(resource.keys)}
 
     async def rotate(self, principal: Principal, name_or_id: str) -> Secret:
-        """The new secret, shown once; the one before it signs, too, for a day. Raises Denied, NotFound, Invalid."""
-        require_admin(principal, "change sinks")
-        current = await self._existing(principal, name_or_id)
+        """The new secret, shown once; the one before it signs, too, for a day. Raises Denied, NotFound, Invalid,
+        Conflict."""
+        self.require_admin(principal)
+        current = await self.existing(principal, name_or_id)
         if current.kind is not SinkKind.WEBHOOK:
             raise Invalid("kind: only what webhooks are sent is signed", field="kind")
         now, secret = self._now(), _new_secret()
         before = replace(current.secrets[0], until=now + OVERLAP)
-        await self._store.update(replace(current, secrets=(SigningSecret(secret), before), updated_at=now))
-        changed(_shown(current), _shown(current))
+        await self.write(current, replace(current, secrets=(SigningSecret(secret), before), updated_at=now))
         return secret
 
     async def test(self, principal: Principal, name_or_id: str) -> int:
         """Sends an event that only says that it is a test; the number of its delivery, which tells how that went.
         Raises Denied, NotFound, Conflict."""
         require_admin(principal, "test sinks")
-        sink = await self._existing(principal, name_or_id)
+        sink = await self.existing(principal, name_or_id)
         if sink.status is not SinkStatus.ACTIVE:
             raise Conflict(f"this sink is {sink.status}; set `paused` to false first")
         number = await self._deliveries.add(test_of(sink, self._now()))
@@ -161,7 +150,7 @@ class Sinks:
         require_admin(principal, "send events of sinks again")
         if number is not None and not 0 < number < MAX_NUMBER:
             raise NotFound(f"there is no delivery {number}, or it waits already")
-        sink = await self._existing(principal, name_or_id)
+        sink = await self.existing(principal, name_or_id)
         count = await self._deliveries.again(sink.id, number)
         if number is not None and not count:
             raise NotFound(f"there is no delivery {number}, or it waits already")
@@ -173,57 +162,21 @@ class Sinks:
     ) -> Stretch[Delivery]:
         """Newest first. Raises Denied, NotFound."""
         require_reader(principal, "sinks")
-        sink = await self._existing(principal, name_or_id)
+        sink = await self.existing(principal, name_or_id)
         return await self._deliveries.find(sink.id, state, page)
-
-    async def _existing(self, principal: Principal, name_or_id: str) -> Sink:
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no sink {name_or_id!r}")
-        return found
 
 
 def _new_secret() -> Secret:
     return Secret("whsec_" + base64.b64encode(os.urandom(32)).decode())
 
 
-def _merged(current: Sink, given: SinkFields) -> Sink:
-    """Raises Invalid."""
-    kept = current
-    if given.name is not None:
-        if not 1 <= len(given.name.strip()) <= 128 or not given.name.isprintable():
-            raise Invalid("name: must have 1 to 128 printable characters", field="name")
-        kept = replace(kept, name=given.name)
-    if given.options is not None:
-        kept = replace(kept, options=dict(given.options))
-    if given.keys is not None:  # those that are left out stay: nobody can read them to send them again
-        kept = replace(kept, keys={**kept.keys, **given.keys})
-    if given.scope is not None:
-        kept = replace(kept, scope=checked_scope(given.scope))
-    if kept.kind in CHATS:
-        kept = replace(kept, address=chat_address(checked_chat(kept), given.address or None))
-    elif given.address is not None:
-        kept = replace(kept, address=_checked_address(given.address, kept.kind))
-    if given.events is not None:
-        kept = replace(kept, events=_checked_events(given.events))
-    if given.authority is not None:
-        kept = replace(kept, authority=_checked_authority(given.authority))
-    if given.headers is not None:
-        kept = replace(kept, headers=_checked_headers(given.headers, kept.kind))
-    if given.with_script is not None:
-        kept = replace(kept, with_script=given.with_script)
-    if given.paused is not None:
-        kept = replace(kept, status=SinkStatus.PAUSED if given.paused else SinkStatus.ACTIVE)
-    return checked_chat(kept)
-
-
-def _require_secrets_anew(current: Sink, sink: Sink, given: SinkFields) -> None:
+def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) -> None:
     """Nobody reads a sink's secrets, and nobody may have them sent to a receiver of their own either. Raises
     Invalid."""
     if (sink.address, sink.authority) == (current.address, current.authority):
         return
-    headers = current.headers.keys() if given.headers is None else ()
-    keys = current.keys.keys() - (given.keys or {})
+    headers = () if "headers" in fields else current.headers.keys()
+    keys = current.keys.keys() - fields.get("keys", {}).keys()
     for field, names in (("headers", headers), ("keys", keys)):
         if names:
             raise Invalid(
@@ -281,10 +234,3 @@ def _checked_headers(given: Mapping[str, Secret], kind: SinkKind) -> dict[str, S
     if len(given) > MAX_HEADERS:
         raise Invalid(f"headers: {MAX_HEADERS} at most", field="headers")
     return dict(given)
-
-
-def _shown(sink: Sink) -> dict[str, Any]:
-    """For the audit log: what is set, and no more of headers than their names."""
-    names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
-    shown = {name: getattr(sink, name) for name in names}
-    return shown | {"header_names": sorted(sink.headers), "set": sorted(sink.keys)}

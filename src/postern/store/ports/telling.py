@@ -15,6 +15,7 @@ from postern.domain.runbook import ScheduleRun
 from postern.domain.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
 from postern.domain.violation import Violation
+from postern.store.ports.named_resources import ResourceStore
 from postern.store.ports.server import AuditEntry
 
 # What is yet to be done about a session: bits of `sessions.pending`. The statement that opens or ends a session sets
@@ -145,21 +146,8 @@ class ReviewReportStore(Protocol):
         without groups and voices."""
 
 
-class SinkStore(Protocol):
-    async def find(self, org_id: UUID, page: Page) -> Listed[Sink]:
-        """By name."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> Sink | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def add(self, sink: Sink, most: int) -> None:
-        """Raises Conflict when the name is taken, TooMany when the organisation has `most` already."""
-
-    async def update(self, sink: Sink) -> None:
-        """What an administrator sets; and trouble is forgotten. Raises Conflict, NotFound."""
-
-    async def remove(self, sink_id: UUID) -> None:
-        """With its deliveries."""
+class SinkStore(ResourceStore[Sink], Protocol):
+    """An update forgets the sink's trouble, so that what waits is tried again at once."""
 
     async def outlines(self) -> list[SinkOutline]:
         """Of all organisations. One cheap statement."""

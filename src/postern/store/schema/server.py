@@ -18,7 +18,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 # The keys that values are sealed with, themselves sealed by a master key that is not in the store.
 data_keys = Table(
@@ -105,6 +105,7 @@ sinks = Table(
     Column("delivered_at", Utc),
     Column("options", JSON, nullable=False, server_default="{}"),
     Column("scope", JSON, nullable=False, server_default="{}"),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

@@ -36,7 +36,7 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.lists import Listed, Page
 from postern.domain.named_resource import NamedResource, plural
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
-from postern.errors import Conflict, Invalid, NotFound
+from postern.errors import Conflict, Invalid, NotFound, PosternError
 from postern.store.database import Database
 from postern.store.prepared import Row
 from postern.store.schema.targets import connections
@@ -122,11 +122,13 @@ def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> 
 
 
 class ResourceTable(Generic[R]):
-    """`noun` is how errors call a resource; `most` how many an organisation may have, None without bound."""
+    """`noun` is how errors call a resource; `most` how many an organisation may have, None without bound; `full` the
+    error that refuses one more."""
 
     table: Table
     noun: str
     most: int | None = None
+    full: type[PosternError] = Invalid
     links: Sequence[Link[R]] = ()
 
     def __init__(self, database: Database) -> None:
@@ -236,7 +238,7 @@ class ResourceTable(Generic[R]):
         await one_at_a_time(transaction)
         there = (await transaction.execute(count_of(self.table, self.table.c.org_id == org_id))).scalar_one()
         if there >= self.most:
-            raise Invalid(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
+            raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
 
     async def _lost(self, transaction: Executor, resource: R) -> Conflict | NotFound:
         there = select(self.table.c.id).where(self.table.c.id == resource.id)

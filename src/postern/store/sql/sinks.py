@@ -9,11 +9,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select
 
 from postern.domain.event import EventKind
-from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
 from postern.domain.sink import (
     EVERYTHING,
@@ -25,65 +23,32 @@ from postern.domain.sink import (
     SinkStatus,
     Trouble,
 )
-from postern.errors import Conflict, NotFound, TooMany
+from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
 from postern.store.schema.server import sinks
 from postern.store.schema.targets import connections
-from postern.store.sql.locking import one_at_a_time
-from postern.store.sql.rows import as_uuid, count_of
+from postern.store.sql.resource_table import ResourceTable
 
-_PLAIN = ("id", "org_id", "name", "address", "with_script", "authority", "created_at", "updated_at", "delivered_at")
+_PLAIN = ("name", "address", "with_script", "authority", "updated_at")
+_SET = (*_PLAIN, "kind", "status")
+_FIXED = ("id", "org_id", "created_at", "delivered_at", "version")
+_NO_TROUBLE = {"failures": 0, "failing_since": None, "error": "", "next_at": None}
 
 
-class SqlSinks:
+class SqlSinks(ResourceTable[Sink]):
+    """Deliveries write into these rows, too. That is not an administrator's change, so the version stays."""
+
+    table, noun = sinks, "sink"
+    most, full = 20, TooMany
+
     def __init__(self, database: Database, encryption: Encryption) -> None:
-        self._database = database
+        super().__init__(database)
         self._encryption = encryption
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Sink]:
-        own = sinks.c.org_id == org_id
-        shown = select(*sinks.c).where(own).order_by(sinks.c.name).limit(page.limit).offset(page.offset)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(shown)).mappings().all()
-            total = (await connection.execute(count_of(sinks, own))).scalar_one()
-        return Listed([await sink_of(row, self._encryption) for row in rows], total)
-
-    async def get(self, org_id: UUID, name_or_id: str) -> Sink | None:
-        key = as_uuid(name_or_id)
-        named = sinks.c.name == name_or_id
-        wanted = select(*sinks.c).where(sinks.c.org_id == org_id, named if key is None else named | (sinks.c.id == key))
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        row = next((row for row in rows if row["name"] == name_or_id), rows[0] if rows else None)
-        return None if row is None else await sink_of(row, self._encryption)
-
-    async def add(self, sink: Sink, most: int) -> None:
-        values = await self._values(sink)
-        try:
-            async with self._database.transaction() as transaction:
-                await one_at_a_time(transaction)
-                there = (await transaction.execute(count_of(sinks, sinks.c.org_id == sink.org_id))).scalar_one()
-                if there >= most:
-                    raise TooMany(f"an organisation may have {most} sinks; delete one first")
-                await transaction.execute(insert(sinks).values(values))
-        except IntegrityError:
-            raise _taken(sink) from None
-
-    async def update(self, sink: Sink) -> None:
-        values = await self._values(sink) | {"failures": 0, "failing_since": None, "error": "", "next_at": None}
-        try:
-            async with self._database.statement() as connection:
-                done = await connection.execute(update(sinks).where(sinks.c.id == sink.id).values(values))
-        except IntegrityError:
-            raise _taken(sink) from None
-        if done.rowcount != 1:
-            raise NotFound(f"there is no sink {sink.name!r} any more")
-
-    async def remove(self, sink_id: UUID) -> None:
-        async with self._database.statement() as connection:
-            await connection.execute(delete(sinks).where(sinks.c.id == sink_id))
+    async def read(self, row: Row) -> Sink:
+        return await sink_of(row, self._encryption)
 
     async def outlines(self) -> list[SinkOutline]:
         shown = ("id", "org_id", "events", "with_script", "created_at", "scope")
@@ -101,17 +66,17 @@ class SqlSinks:
         async with self._database.statement() as connection:
             return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
 
-    async def _values(self, sink: Sink) -> dict[str, Any]:
+    async def values(self, resource: Sink) -> dict[str, Any]:
+        sink = resource
         clear = {
             "secrets": [[one.value.reveal(), one.until and one.until.isoformat()] for one in sink.secrets],
             "headers": {name: value.reveal() for name, value in sink.headers.items()},
             "keys": {name: value.reveal() for name, value in sink.keys.items()},
         }
         sealed = await self._encryption.seal(json.dumps(clear).encode(), row=f"sinks/{sink.id}", org_id=sink.org_id)
-        values = {name: getattr(sink, name) for name in _PLAIN if name != "delivered_at"}
-        lists = {"events": list(sink.events), "kind": sink.kind, "status": sink.status}
-        chosen = {"options": dict(sink.options), "scope": asdict(sink.scope) if sink.scope != EVERYTHING else {}}
-        return values | lists | chosen | {"secret": sealed}
+        listed = {"events": list(sink.events), "options": dict(sink.options), "secret": sealed}
+        scope = asdict(sink.scope) if sink.scope != EVERYTHING else {}
+        return {name: getattr(sink, name) for name in _SET} | listed | {"scope": scope} | _NO_TROUBLE
 
 
 async def sink_of(row: Row, encryption: Encryption) -> Sink:
@@ -122,7 +87,7 @@ async def sink_of(row: Row, encryption: Encryption) -> Sink:
         for value, until in clear["secrets"]
     ]
     return Sink(
-        **{name: row[name] for name in _PLAIN},
+        **{name: row[name] for name in (*_FIXED, *_PLAIN)},
         kind=SinkKind(row["kind"]),
         events=tuple(map(EventKind, row["events"])),
         status=SinkStatus(row["status"]),
@@ -140,7 +105,3 @@ def _scope_of(kept: Mapping[str, Any]) -> SinkScope:
     if not kept:
         return EVERYTHING
     return SinkScope(tuple(kept["connections"]), kept["connection_tags"], tuple(kept["groups"]))
-
-
-def _taken(sink: Sink) -> Conflict:
-    return Conflict(f"name: there is a sink {sink.name!r} already", field="name")
