@@ -84,23 +84,29 @@ def add_crud(
     answer: type[ResourceAnswer],
     texts: Mapping[str, str],
     show: Show[R] | None = None,
+    answer_of: Callable[[R, Services], ResourceAnswer] | None = None,
+    created: type[ResourceAnswer] | None = None,
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (create, replace, update, delete) what it leads to; `remove` is the route that deletes, where it takes
-    more than a name. `lists_connections`: lists can be narrowed to those that are about a connection."""
+    an operation (create, replace, update, delete) what it leads to. `answer_of` makes the answer about one, where that
+    needs more than its fields; `created` is the answer to POST, where that has what is shown once. `remove` is the
+    route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that are
+    about a connection."""
     one, many = names
     patch = patch_of(request)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
+    made = answer_of or (lambda resource, _: answer.of(resource))
+
     async def shown(resource: R, services: Services, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
-        return answer.of(resource) if show is None else await show(resource, services)
+        return made(resource, services) if show is None else await show(resource, services)
 
     async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
-        return listed([answer.of(resource) for resource in found.items], found, page)
+        return listed([made(resource, services) for resource in found.items], found, page)
 
     async def create(body: request, caller: Caller, services: Use, response: Response) -> Any:  # type: ignore[valid-type]
         return await shown(await service(services).create(caller, _fields(body)), services, response)
@@ -133,9 +139,10 @@ def add_crud(
 
     by_key = f"{path}/{{nameOrID}}"
     of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
+    of_new = {"status_code": 201, "response_model": created or answer}
     routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
         (path, "GET", list_them, f"list_{many}", "By name.", of_list),
-        (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
+        (path, "POST", create, f"create_{one}", texts.get("create", ""), of_new),
         (by_key, "GET", get, f"get_{one}", "", {}),
         (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),
         (by_key, "PATCH", update, f"patch_{one}", f"{_UPDATES} {texts.get('update', '')}", {}),

@@ -300,6 +300,7 @@ class Change(StrEnum):
 
 
 _CHANGES: Mapping[tuple[str, ...], Change] = {
+    ("api-keys",): Change.PATCH,
     ("connections",): Change.PATCH,
     ("sinks",): Change.PATCH,
     ("access-requests", "rules"): Change.PATCH,

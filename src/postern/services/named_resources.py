@@ -50,6 +50,10 @@ class ResourceService(Generic[R]):
         """Turn what a request gives into the resource's own fields. Raises Invalid."""
         return fields
 
+    def check_name(self, name: str) -> None:
+        """Raises Invalid."""
+        check_resource_name(name)
+
     async def check(self, resource: R) -> None:
         """Raises Invalid for what could not take effect."""
 
@@ -139,7 +143,7 @@ class ResourceService(Generic[R]):
     async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
         """Return `base` with what the fields say, given to the resource that is there now."""
         if "name" in fields:
-            check_resource_name(fields["name"])
+            self.check_name(fields["name"])
         if len(fields.get("description", "")) > MAX_DESCRIPTION:
             raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
         merged = replace_fields(base, **await self.resolve(current, fields), updated_at=self._now())
