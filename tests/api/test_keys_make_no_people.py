@@ -69,7 +69,7 @@ ONLY_PEOPLE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "service account to admin": ("PUT", "/serviceaccounts/robot", {"groups": ["admin"]}),
     "new service account of admins": ("POST", "/serviceaccounts", {"subject": "new", "groups": ["admin"]}),
     "key": ("POST", "/api-keys", {"name": "new"}),
-    "key gets groups": ("PUT", "/api-keys/ci", {"groups": ["admin"]}),
+    "key gets groups": ("PATCH", "/api-keys/ci", {"groups": ["admin"]}),
     "key comes back": ("POST", "/api-keys/ci/reactivate", {}),
     "group gets the name of a role": ("POST", "/users/groups", {"name": "auditor"}),
     "group is renamed to a role": ("PUT", "/users/groups/crew", {"name": "admin"}),

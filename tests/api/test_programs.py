@@ -97,6 +97,7 @@ async def test_an_api_key_is_shown_once_and_taken_in_both_headers(api: Api) -> N
         "last_used_at": None,
         "created_by": "admin@localhost",
         "created_at": "2026-01-02T03:04:05Z",
+        "updated_at": "2026-01-02T03:04:05Z",
         "deactivated_by": None,
         "deactivated_at": None,
     }
@@ -117,9 +118,9 @@ async def test_an_api_key_is_shown_once_and_taken_in_both_headers(api: Api) -> N
 
 async def test_an_api_key_is_changed_revoked_and_reactivated(api: Api) -> None:
     made = await make_key(api, groups=["dba"])
-    kept = await api.as_admin.put("/api-keys/ci", json={"name": None, "groups": None})
+    kept = await api.as_admin.patch("/api-keys/ci", json={"name": None, "groups": None})
     assert kept.json() == {name: value for name, value in made.items() if name != "key"}
-    renamed = await api.as_admin.put(f"/api-keys/{made['id']}", json={"name": "cd"})
+    renamed = await api.as_admin.patch(f"/api-keys/{made['id']}", json={"name": "cd"})
     assert (renamed.json()["name"], renamed.json()["groups"]) == ("cd", ["dba"])
     await make_key(api, "other")
     message(await api.as_admin.put("/api-keys/other", json={"name": "cd"}), 409)

@@ -255,7 +255,7 @@ async def test_a_live_link_is_checked_again(world: World, access: Access, ann: P
     await world.stores.connections.update(connection)
     await world.stores.principals.update(Account(replace(ann, status=PrincipalStatus.INACTIVE)), world.clock())
     assert "inactive" in str(await access.still_allowed(permit))
-    await world.stores.principals.update(Account(ann), world.clock())
+    await world.stores.principals.update(Account(ann, version=2), world.clock())
     await world.stores.credentials.revoke(grant.credential_id, world.clock())
     assert "revoked" in str(await access.still_allowed(permit))
     async with world.database.transaction() as transaction:

@@ -23,7 +23,7 @@ from tests.support.world import START, World
 from postern.domain.api_key import ApiKey
 from postern.domain.credential import Credential, Verifier
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.principal import Account, Principal
 from postern.domain.retention import Purge, What
 from postern.domain.review import (
     Choice,
@@ -35,6 +35,7 @@ from postern.domain.review import (
     ReviewStatus,
     person_of,
 )
+from postern.domain.secret import Secret
 from postern.domain.session import SessionStatus
 from postern.domain.time_window import time_window
 from postern.store.ports.reviews import ReviewFilter
@@ -172,10 +173,10 @@ async def test_who_made_what_somebody_logs_in_with(world: World, ann: Principal,
     fields: Any = {"org_id": world.org_id, "created_at": START}
     for name, maker, by in (("one", bob.id, bob.email), ("old", None, "old@example.com"), ("own", ann.id, ann.email)):
         key = ApiKey(
-            id=uuid4(), principal_id=ann.id, name=name, shown="pst", allowed_networks=(), created_by=by,
-            maker_id=maker, revoked_at=START, **fields,
+            id=uuid4(), account=Account(ann), name=name, shown="pst", allowed_networks=(), created_by=by,
+            maker_id=maker, revoked_at=START, secret=Secret(name), **fields,
         )  # fmt: skip
-        await world.stores.api_keys.add(key, uuid4().bytes + uuid4().bytes)
+        await world.stores.api_keys.add(key)
     verifier = Verifier(4096, b"s", b"k", b"v")
     cat = await world.add_user("cat")
     issued = []

@@ -27,7 +27,6 @@ from postern.domain.principal import Principal
 from postern.domain.runbook import OPEN_HOOK
 from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
-from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
 from postern.services.issues.settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
@@ -57,7 +56,7 @@ async def plant(world: World) -> list[str]:
     provided = Provided(at + timedelta(hours=1), Secret(secrets["refresh"]))
     opened = await services.logins.open(account, LoginMethod.OIDC, CLIENT, provided)
     issued = await services.credentials.issue(ann, "shop", None)
-    api_key = await services.api_keys.create(admin, ApiKeyFields(name="ci"))
+    api_key = await services.api_keys.create(admin, {"name": "ci"})
     await world.stores.settings.put(world.org_id, "auth", {"client_secret": secrets["oidc"]}, at)
     material = secrets["totp"].encode()
     await world.stores.second_factors.add(SecondFactor(uuid4(), ann.id, FactorKind.TOTP, "phone", material, at))

@@ -8,6 +8,7 @@ with 412. Without `If-Match`, a write is answered with 409 where somebody else c
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
@@ -66,6 +67,11 @@ def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
 Forced = Annotated[bool, Query(description="Also one that applies to connections")]
 
 
+class AnswerOf(Protocol[R_contra]):
+    def __call__(self, resource: R_contra, services: Services, form: type[ResourceAnswer], /) -> Answer:
+        """Return the answer about one resource, which has this form."""
+
+
 class Show(Protocol[R_contra]):
     def __call__(self, resource: R_contra, services: Services) -> Awaitable[Answer]:
         """Return the answer about one resource, with what a list of them leaves out."""
@@ -81,33 +87,38 @@ def add_crud(
     answer: type[ResourceAnswer],
     texts: Mapping[str, str],
     show: Show[R] | None = None,
-    written: type[ResourceAnswer] | None = None,
+    answer_of: AnswerOf[R] | None = None,
+    written: Mapping[str, type[ResourceAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (create, replace, update, delete) what it leads to; `remove` is the route that deletes, where it takes
-    more than a name. `written` is the answer of writes that show a secret once. `lists_connections`: lists can be
-    narrowed to those that are about a connection."""
+    an operation (create, replace, update, delete) what it leads to. `answer_of` makes the answer about one, where that
+    needs more than its fields. `written` are answers to writes that show a secret once, by method. `remove` is the
+    route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that are
+    about a connection."""
     one, many = names
     patch = patch_of(request)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
-    async def shown(
-        resource: R, services: Services, response: Response, form: type[ResourceAnswer] = written or answer
-    ) -> Answer:
+    answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
+
+    async def shown(method: str, resource: R, services: Services, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
-        return form.of(resource) if show is None else await show(resource, services)
+        if show is not None:
+            return await show(resource, services)
+        return answered(resource, services, written.get(method, answer))
 
     async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
-        return listed([answer.of(resource) for resource in found.items], found, page)
+        return listed([answered(resource, services, answer) for resource in found.items], found, page)
 
     async def create(body: request, caller: Caller, services: Use, response: Response) -> Any:  # type: ignore[valid-type]
-        return await shown(await service(services).create(caller, _fields(body)), services, response)
+        made = await service(services).create(caller, _fields(body))
+        return await shown("POST", made, services, response)
 
     async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
-        return await shown(await service(services).get(caller, key), services, response, answer)
+        return await shown("GET", await service(services).get(caller, key), services, response)
 
     async def replace(
         key: Key,
@@ -117,7 +128,8 @@ def add_crud(
         response: Response,
         version: Version,
     ) -> Any:
-        return await shown(await service(services).replace(caller, key, _fields(body), version), services, response)
+        changed = await service(services).replace(caller, key, _fields(body), version)
+        return await shown("PUT", changed, services, response)
 
     async def update(
         key: Key,
@@ -127,7 +139,8 @@ def add_crud(
         response: Response,
         version: Version,
     ) -> Any:
-        return await shown(await service(services).update(caller, key, _fields(body), version), services, response)
+        changed = await service(services).update(caller, key, _fields(body), version)
+        return await shown("PATCH", changed, services, response)
 
     async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
         await service(services).remove(caller, key, version)
@@ -143,7 +156,7 @@ def add_crud(
         (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
     )
     for place, method, endpoint, name, text, more in routes:
-        form = answer if method == "GET" else written or answer
+        form = written.get(method, answer)
         options = {"response_model": form, "responses": errors(*_FAILURES[method]), **more}
         router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)
 

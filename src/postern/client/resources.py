@@ -301,7 +301,6 @@ class Change(StrEnum):
 
 # Collections whose items have no PATCH.
 _CHANGES: Mapping[tuple[str, ...], Change] = {
-    ("api-keys",): Change.PUT,
     ("feature-flags",): Change.PUT,
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,

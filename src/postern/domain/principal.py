@@ -104,7 +104,8 @@ class Account:
     """A principal with its profile, and what only login needs.
 
     `verified` says that the identity provider, or an administrator, vouches for the e-mail address.
-    `user_name` and `external_id` are what a provisioning system (SCIM) calls them.
+    `user_name` and `external_id` are what a provisioning system (SCIM) calls them. `version` counts changes of what
+    administrators see: the profile, the status, the groups.
     """
 
     principal: Principal
@@ -115,3 +116,18 @@ class Account:
     user_name: str | None = None
     created_at: datetime | None = None
     last_login_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+
+    @property
+    def id(self) -> UUID:
+        return self.principal.id
+
+    @property
+    def org_id(self) -> UUID:
+        return self.principal.org_id
+
+    @property
+    def name(self) -> str:
+        """What administrators address it by: the e-mail address of a user, the subject of a service account."""
+        return self.principal.email

@@ -16,7 +16,6 @@ from postern.domain.lists import Page
 from postern.domain.principal import Account, Principal
 from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
-from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
 from postern.store.ports.common import Topic
@@ -93,7 +92,7 @@ async def test_nobody_approves_their_own(desk: Desk, way: str) -> None:
     means = MEANS
     if way == "key":  # by a program whose key they made
         approver = await desk.world.add_user("rosa", "dba", "admin")
-        made = await desk.services.api_keys.create(approver, ApiKeyFields("nightly"))
+        made = await desk.services.api_keys.create(approver, {"name": "nightly"})
         key, owner = await desk.services.api_keys.authenticate(made.secret, SOURCE)
         means = f"key:{key.id}"
     review = await asked_by(desk, owner, means)
@@ -105,7 +104,7 @@ async def test_nobody_approves_their_own(desk: Desk, way: str) -> None:
 
 
 async def test_a_program_decides_nothing(desk: Desk) -> None:
-    made = await desk.services.api_keys.create(desk.root, ApiKeyFields("nightly", groups=("dba",)))
+    made = await desk.services.api_keys.create(desk.root, {"name": "nightly", "groups": ("dba",)})
     _, program = await desk.services.api_keys.authenticate(made.secret, SOURCE)
     with pytest.raises(Denied, match="people decide"):
         await desk.approve(await desk.ask(), program)

@@ -102,18 +102,18 @@ async def test_ways_of_an_administrator_that_count(world: World, way: str) -> No
     services, _, admin = await set_up(world)
     two = replace(await world.add_user("two", "admin"), status=PrincipalStatus.INACTIVE)
     await world.stores.principals.update(Account(two), world.clock())
-    key = ApiKey(uuid4(), two.org_id, two.id, "ci", "pst_", (), two.email, world.clock())
-    await world.stores.api_keys.add(key, b"\x01" * 32)
+    key = ApiKey(uuid4(), two.org_id, Account(two), "ci", "pst_", (), two.email, world.clock(), secret=Secret("pst_"))
+    await world.stores.api_keys.add(key)
     with pytest.raises(Conflict):  # an inactive administrator's key is none
         await services.auth_settings.put(admin, fields())
     if way == "invited":
         two = replace(two, status=PrincipalStatus.INVITED)
     elif way == "provider's":
         two = replace(two, status=PrincipalStatus.ACTIVE, issuer=ISSUER)
-        await world.stores.api_keys.update(replace(key, revoked_at=world.clock()), world.clock())
+        await world.stores.api_keys.update(replace(key, revoked_at=world.clock()))
     else:
         two = replace(two, status=PrincipalStatus.ACTIVE)
-    await world.stores.principals.update(Account(two), world.clock())
+    await world.stores.principals.update(Account(two, version=2), world.clock())
     config, _ = await services.auth_settings.put(admin, fields())
     assert config.method is LoginMethod.OIDC
 

@@ -11,7 +11,7 @@ from postern.domain.api_key import PREFIX, ApiKey
 from postern.domain.features import FEATURES, Feature
 from postern.domain.login import Login
 from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
+from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound, Unauthenticated
 from postern.services.identity.authentication import Authentication
@@ -99,7 +99,7 @@ async def test_session_download_off(world: World) -> None:
 async def test_api_keys_off(world: World) -> None:
     services = world.services()
     admin, ann = await world.add_user("root", "admin"), await world.add_user("ann")
-    key = ApiKey(uuid4(), ann.org_id, ann.id, "ci", PREFIX, (), ann.email, world.clock())
+    key = ApiKey(uuid4(), ann.org_id, Account(ann), "ci", PREFIX, (), ann.email, world.clock())
 
     class Keys:
         async def authenticate(self, _key: Secret, _address: str) -> tuple[ApiKey, Principal]:

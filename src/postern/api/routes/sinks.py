@@ -31,7 +31,7 @@ add_crud(
     service=lambda services: services.sinks,
     request=SinkRequest,
     answer=SinkAnswer,
-    written=NewSinkAnswer,
+    written=dict.fromkeys(("POST", "PUT", "PATCH"), NewSinkAnswer),
     texts={
         "create": "Events from now on go there. The signing secret of a webhook is shown this once.",
         "update": "Headers and keys that are left out stay. Also tries again at once what waits; `paused: false` "

@@ -10,14 +10,14 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.info import Told
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
 from postern.api.schemas.connections import IssuedCredentialAnswer
 from postern.api.schemas.users import AccountAnswer
+from postern.domain.api_key import ApiKey
 from postern.domain.credential import Credential, CredentialStatus, IssuedCredential
 from postern.domain.machine import MachineIdentity
-from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
+from postern.domain.principal import Account, PrincipalStatus
 from postern.services.credentials import Issued
-from postern.services.identity.api_keys import ApiKeyFields, KeyView
 from postern.services.identity.groups import SizedGroup
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.service_accounts import ServiceAccountFields
@@ -75,54 +75,23 @@ class ApiKeyStatus(StrEnum):
     REVOKED = "revoked"
 
 
-class ApiKeyChange(Body):
-    """The body of PUT: what is left out or null stays as it is."""
-
-    read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "org_id", "masked_key", "status", "service_account", "role", "created_by", "created_at"}
-        | {"last_used_at", "deactivated_by", "deactivated_at"}
+class ApiKeyRequest(ResourceBody):
+    read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | (
+        {"org_id", "masked_key", "status", "role", "created_by", "last_used_at", "deactivated_by", "deactivated_at"}
     )
 
-    name: str | None = None
-    groups: list[str] | None = None
+    name: str
+    groups: list[str] | None = Field(None, description="Of the key itself; not with service_account")
+    service_account: str | None = Field(
+        None, description="Subject of the service account that the key belongs to; cannot be changed"
+    )
     allowed_networks: list[str] | None = Field(None, description="CIDR; an empty list allows every address")
     expires_at: Moment | None = None
     expires_in_seconds: int | None = None
 
-    def fields(self) -> ApiKeyFields:
-        networks = self.allowed_networks
-        return ApiKeyFields(
-            name=self.name,
-            groups=None if self.groups is None else tuple(self.groups),
-            expires_at=self.expires_at,
-            expires_in_seconds=self.expires_in_seconds,
-            allowed_networks=None if networks is None else tuple(networks),
-        )
 
-
-class ApiKeyRequest(Body):
-    name: str
-    groups: list[str] | None = Field(None, description="Of the key itself; not with service_account")
-    service_account: str | None = Field(None, description="Subject of the service account that the key belongs to")
-    allowed_networks: list[str] | None = Field(None, description="CIDR; left out: every address")
-    expires_at: Moment | None = None
-    expires_in_seconds: int | None = None
-
-    def fields(self) -> ApiKeyFields:
-        return ApiKeyFields(
-            name=self.name,
-            groups=None if self.groups is None else tuple(self.groups),
-            service_account=self.service_account,
-            expires_at=self.expires_at,
-            expires_in_seconds=self.expires_in_seconds,
-            allowed_networks=tuple(self.allowed_networks or ()),
-        )
-
-
-class ApiKeyAnswer(Answer):
-    id: UUID
+class ApiKeyAnswer(ResourceAnswer):
     org_id: UUID
-    name: str
     masked_key: str = Field(description="How the key begins")
     status: ApiKeyStatus
     groups: list[str]
@@ -133,25 +102,27 @@ class ApiKeyAnswer(Answer):
     last_used_at: datetime | None = Field(description="To the minute")
     created_by: str
     created_at: datetime
+    updated_at: datetime | None
     deactivated_by: str | None
     deactivated_at: datetime | None
 
     @classmethod
-    def of(cls, view: KeyView, now: datetime) -> ApiKeyAnswer:
-        key, principal = view.key, view.account.principal
+    def shown(cls, key: ApiKey, now: datetime) -> ApiKeyAnswer:
+        """Return the answer about a key; a new one's has its secret."""
+        principal = key.account.principal
         status = ApiKeyStatus.ACTIVE if key.is_live(now) else ApiKeyStatus.EXPIRED
-        same = ("id", "org_id", "name", "expires_at", "last_used_at", "created_by", "created_at")
-        return cls(
-            **{name: getattr(key, name) for name in same},
-            masked_key=f"{key.shown}…",
-            status=ApiKeyStatus.REVOKED if key.revoked_at else status,
-            groups=sorted(principal.groups),
-            role=principal.role,
-            service_account=principal.subject if principal.kind is PrincipalKind.SERVICE_ACCOUNT else None,
-            allowed_networks=list(key.allowed_networks),
-            deactivated_by=key.revoked_by,
-            deactivated_at=key.revoked_at,
-        )
+        same = ("id", "org_id", "name", "expires_at", "last_used_at", "created_by", "created_at", "updated_at")
+        values = {name: getattr(key, name) for name in same} | {
+            "masked_key": f"{key.shown}…",
+            "status": ApiKeyStatus.REVOKED if key.revoked_at else status,
+            "groups": sorted(principal.groups),
+            "role": principal.role,
+            "service_account": None if key.acts_for_itself else principal.subject,
+            "allowed_networks": list(key.allowed_networks),
+            "deactivated_by": key.revoked_by,
+            "deactivated_at": key.revoked_at,
+        }
+        return IssuedApiKeyAnswer(**values, key=key.secret.reveal()) if key.secret else cls(**values)
 
 
 class IssuedApiKeyAnswer(ApiKeyAnswer):

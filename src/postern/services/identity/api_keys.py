@@ -8,22 +8,23 @@ looked up by that hash: how long a look-up takes says nothing about a key that o
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 import secrets
 import zlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from ipaddress import IPv6Network, ip_network
+from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.api_key import PREFIX, ApiKey
+from postern.domain.api_key import PREFIX, ApiKey, digest_of
 from postern.domain.credential import IssuedCredential
-from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
-from postern.services.identity.users import checked_groups, require_admin, require_person, require_reader
+from postern.services.identity.users import checked_groups, require_admin, require_person
+from postern.services.named_resources import ResourceService
 from postern.services.server.trail import changed as note
 from postern.store.ports.common import Clock, Signals, Topic
 from postern.store.ports.identity import ApiKeyStore, PrincipalStore
@@ -31,6 +32,7 @@ from postern.store.ports.targets import CredentialStore
 
 MAX_NETWORKS = 100
 _BYTES = 32
+_RESOLVED = ("groups", "service_account", "expires_at", "expires_in_seconds")
 _SHOWN = len(PREFIX) + 6
 _TOUCHED = timedelta(minutes=1)
 _KEY = re.compile(re.escape(PREFIX) + r"([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{6})")
@@ -38,36 +40,18 @@ _KEY = re.compile(re.escape(PREFIX) + r"([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{6})")
 _NAME = re.compile(r"[A-Za-z0-9_](?:[-. ]?[A-Za-z0-9_]){0,127}")
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKeyFields:
-    """None leaves as it is, or gives the default to a new key. `service_account` is a subject."""
+class ApiKeys(ResourceService[ApiKey]):
+    """The `KeyDoor` of authentication, and the management of keys. Requests give the fields of a key, and
 
-    name: str | None = None
-    groups: tuple[str, ...] | None = None
-    service_account: str | None = None
-    expires_at: datetime | None = None
-    expires_in_seconds: int | None = None
-    allowed_networks: tuple[str, ...] | None = None
+    groups                  of a key that acts for itself
+    service_account         the subject of another principal to act as; only of a new key
+    expires_in_seconds      instead of `expires_at`
 
+    A replacement keeps the expiry and the networks that it leaves out: no key gets more by that.
+    """
 
-@dataclass(frozen=True, slots=True)
-class KeyView:
-    """A key, and whom it acts as."""
-
-    key: ApiKey
-    account: Account
-
-
-@dataclass(frozen=True, slots=True)
-class IssuedKey:
-    """The only time that the key itself is seen."""
-
-    view: KeyView
-    secret: Secret
-
-
-class ApiKeys:
-    """The `KeyDoor` of authentication, and the management of keys."""
+    noun = "API key"
+    kept = frozenset(one.name for one in fields(ApiKey)) - {"name", "updated_at"}
 
     def __init__(
         self,
@@ -77,100 +61,115 @@ class ApiKeys:
         now: Clock,
         credentials: CredentialStore,
     ) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
+        self._keys = store
         self._credentials = credentials
         self._principals = principals
-        self._signals = signals
-        self._now = now
 
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
         """Asked at every use, with the caller's address. Raises Unauthenticated."""
         if not is_well_formed(key):
             raise Unauthenticated("this is not an API key of this gateway; check that it was copied whole")
-        found = await self._store.by_digest(digest_of(key))
-        if found is None:
-            raise Unauthenticated("this API key is not known here")
-        kept, principal = found[0], self._checked(*found, address)
+        found = self._checked(await self._keys.by_digest(digest_of(key)), address)
         now = self._now()
-        if kept.last_used_at is None or now - kept.last_used_at >= _TOUCHED:
-            await self._store.touch(kept.id, now)
-        return kept, principal
+        if found.last_used_at is None or now - found.last_used_at >= _TOUCHED:
+            await self._keys.touch(found.id, now)
+        return found, found.account.principal
 
     async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
         """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
-        found = await self._store.get(org_id, str(key_id))
-        if found is None:
+        return self._checked(await self._keys.get(org_id, str(key_id)), address).account.principal
+
+    def _checked(self, key: ApiKey | None, address: str) -> ApiKey:
+        """Return the key where it may be used. Raises Unauthenticated."""
+        if key is None:
             raise Unauthenticated("this API key is not known here")
-        return self._checked(*found, address)
-
-    def _checked(self, kept: ApiKey, account: Account, address: str) -> Principal:
-        """Raises Unauthenticated."""
-        now = self._now()
-        if kept.revoked_at is not None:
+        if key.revoked_at is not None:
             raise Unauthenticated("this API key was revoked; ask an administrator")
-        if not kept.is_live(now):
+        if not key.is_live(self._now()):
             raise Unauthenticated("this API key has expired; ask an administrator")
-        if not kept.allows(address):
+        if not key.allows(address):
             raise Unauthenticated(f"this API key may not be used from {address}")
-        if not account.principal.is_active:
+        if not key.account.principal.is_active:
             raise Unauthenticated("whom this API key belongs to is not active; ask an administrator")
-        return account.principal
+        return key
 
-    async def find(self, principal: Principal, page: Page) -> Listed[KeyView]:
-        """By name, revoked ones too. Raises Denied for all but admins and auditors."""
-        require_reader(principal, "API keys")
-        found = await self._store.find(principal.org_id, page)
-        return Listed([KeyView(*pair) for pair in found.items], found.total)
+    def blank(self, key: UUID, org_id: UUID) -> ApiKey:
+        own = uuid4()
+        account = Account(Principal(own, org_id, str(own), "", "", kind=PrincipalKind.API_KEY))
+        return ApiKey(key, org_id, account, "", "", (), "", self._now())
 
-    async def get(self, principal: Principal, name_or_id: str) -> KeyView:
-        """Raises Denied, NotFound."""
-        require_reader(principal, "API keys")
-        return await self._get(principal, name_or_id)
-
-    async def create(self, principal: Principal, fields: ApiKeyFields) -> IssuedKey:
-        """Raises Denied (also for a key that would make keys), Invalid, Conflict."""
-        require_admin(principal, "make API keys")
-        require_person(principal, "make API keys")
-        now = self._now()
-        name = _checked_name(fields.name or "")
-        acting, own = await self._acting(principal, name, fields)
+    async def create(self, principal: Principal, fields: Mapping[str, Any]) -> ApiKey:
+        """Return the key with its secret, which is not seen again. Raises as any creation, Denied also for a key that
+        would make keys."""
         secret = make_key()
-        key = ApiKey(
-            id=uuid4(),
-            org_id=principal.org_id,
-            principal_id=acting.principal.id,
-            name=name,
-            shown=secret.reveal()[:_SHOWN],
-            allowed_networks=_checked_networks(fields.allowed_networks or ()),
-            created_by=principal.email,
-            created_at=now,
-            expires_at=_expiry(fields, now),
-            maker_id=principal.id,
-        )
-        await self._store.add(key, digest_of(secret), own)
-        view = await self._get(principal, str(key.id))
-        note(None, _noted(view))
-        return IssuedKey(view, secret)
+        shown = {"secret": secret, "shown": secret.reveal()[:_SHOWN]}
+        maker = {"created_by": principal.email, "maker_id": principal.id}
+        made = await super().create(principal, {**fields, **shown, **maker})
+        return replace(made, secret=secret)
 
-    async def update(self, principal: Principal, name_or_id: str, fields: ApiKeyFields) -> KeyView:
-        """Raises Denied, NotFound, Invalid, Conflict."""
-        require_admin(principal, "change API keys")
-        require_person(principal, "change API keys")
-        before = await self._get(principal, name_or_id)
-        key, own = before.key, _own(before)
-        if fields.groups is not None and own is None:
-            raise Invalid("groups: this key has those of its service account; change them there", field="groups")
-        name = key.name if fields.name is None else _checked_name(fields.name)
-        networks = fields.allowed_networks
-        changed = replace(
-            key,
-            name=name,
-            allowed_networks=key.allowed_networks if networks is None else _checked_networks(networks),
-            expires_at=_expiry(fields, self._now()) or key.expires_at,
-        )
-        renamed = replace(own, principal=replace(own.principal, name=name, email=name)) if own else None
-        groups = None if fields.groups is None else checked_groups(fields.groups)
-        return await self._save(principal, before, changed, renamed, groups)
+    async def merge(self, current: ApiKey, base: ApiKey, fields: Mapping[str, Any]) -> ApiKey:
+        is_replacement = base is not current
+        if is_replacement and current.acts_for_itself:
+            fields = {"groups": (), **fields}
+        return await super().merge(current, base, fields)
+
+    def check_name(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise Invalid(
+                "name: must have 1 to 128 letters, digits and underscores, with single blanks, dots or hyphens between",
+                field="name",
+            )
+
+    async def resolve(self, current: ApiKey, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        own = {name: value for name, value in fields.items() if name not in _RESOLVED}
+        if "allowed_networks" in fields:
+            own["allowed_networks"] = _checked_networks(fields["allowed_networks"])
+        expires_at = _expiry(fields.get("expires_at"), fields.get("expires_in_seconds"), self._now())
+        if expires_at is not None:
+            own["expires_at"] = expires_at
+        return own | {"account": await self._account(current, fields)}
+
+    async def _account(self, current: ApiKey, fields: Mapping[str, Any]) -> Account:
+        """Return whom the key acts as from now on. Raises Invalid."""
+        account, subject = current.account, fields.get("service_account")
+        if subject is not None and not (current.name and subject == account.principal.subject):
+            if current.name:
+                raise Invalid("service_account: cannot be changed; make another key", field="service_account")
+            account = await self._service_account(current.org_id, subject)
+        before = account.principal
+        groups = checked_groups(fields["groups"]) if "groups" in fields else before.groups
+        if before.kind is not PrincipalKind.API_KEY:
+            if groups != before.groups:
+                raise Invalid("groups: this key has those of its service account; change them there", field="groups")
+            return account
+        name = fields.get("name", current.name)
+        return replace(account, principal=replace(before, name=name, email=name, groups=groups))
+
+    async def _service_account(self, org_id: UUID, subject: str) -> Account:
+        found = await self._principals.by_subject(org_id, "", subject)
+        if found is None or found.principal.kind is not PrincipalKind.SERVICE_ACCOUNT:
+            raise Invalid(f"service_account: there is no service account {subject!r}", field="service_account")
+        return found
+
+    def require_admin(self, principal: Principal) -> None:
+        self.require_remover(principal)
+        require_person(principal, "make or change API keys")
+
+    def require_remover(self, principal: Principal) -> None:
+        """Keys of administrators may revoke keys, too."""
+        require_admin(principal, "make, change or revoke API keys")
+
+    def audited(self, resource: ApiKey) -> dict[str, object]:
+        """Whatever is called a key would be replaced as a secret."""
+        names = ("name", "allowed_networks", "expires_at", "created_by", "revoked_at", "revoked_by")
+        acting = resource.account.principal
+        return {name: getattr(resource, name) for name in names} | {"acts_as": acting.subject, "groups": acting.groups}
+
+    async def announce(self, before: ApiKey | None, after: ApiKey | None) -> None:
+        """A service account may have other keys; what it runs goes on."""
+        if before is not None and before.acts_for_itself:
+            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.account.id))
 
     async def issued(self, principal: Principal, name_or_id: str) -> list[IssuedCredential]:
         """Return the live credentials that the key issued to machine identities; they outlive the key.
@@ -178,82 +177,51 @@ class ApiKeys:
         Keys of one service account act as the same principal, so each of them has all that these issued. Raises Denied
         for all but admins and auditors, NotFound.
         """
-        require_reader(principal, "API keys")
-        view = await self._get(principal, name_or_id)
+        key = await self.get(principal, name_or_id)
         now = self._now()
-        found = await self._credentials.issued_by(principal.org_id, view.key.principal_id)
+        found = await self._credentials.issued_by(principal.org_id, key.account.id)
         return [one for one in found if one.credential.is_active(now)]
 
-    async def revoke(self, principal: Principal, name_or_id: str, *, credentials: bool = False) -> None:
-        """The row is kept. What it runs ends, unless it belongs to a service account, which may have other keys.
-        `credentials`: also revoke those that it issued to machine identities.
+    async def remove(
+        self, principal: Principal, name_or_id: str, version: int | None = None, *, credentials: bool = False
+    ) -> None:
+        """Revoke the key; its row is kept. What it runs ends, unless it belongs to a service account, which may have
+        other keys. `credentials`: also revoke those that it issued to machine identities.
 
-        Raises Denied, NotFound also when it was revoked before.
+        Raises as any removal, NotFound also when it was revoked before.
         """
-        require_admin(principal, "revoke API keys")
-        before = await self._get(principal, name_or_id)
-        if before.key.revoked_at is not None:
+        self.require_remover(principal)
+        before = await self._current(principal, name_or_id, version)
+        if before.revoked_at is not None:
             raise NotFound(f"the API key {name_or_id!r} was revoked already")
-        changed = replace(before.key, revoked_at=self._now(), revoked_by=principal.email)
-        after = await self._save(principal, before, changed, _with_status(_own(before), PrincipalStatus.INACTIVE))
+        revoked = replace(before, revoked_at=self._now(), revoked_by=principal.email)
+        after = await self._save(before, revoked, PrincipalStatus.INACTIVE)
         if credentials:
             await self._revoke_issued(principal, before, after)
 
-    async def _revoke_issued(self, principal: Principal, before: KeyView, after: KeyView) -> None:
+    async def _revoke_issued(self, principal: Principal, before: ApiKey, after: ApiKey) -> None:
         """Revoke them after the key, which could issue others until then."""
         revoked = []
-        for one in await self.issued(principal, str(after.key.id)):
+        for one in await self.issued(principal, str(after.id)):
             await self._credentials.revoke(one.credential.id, self._now())
             await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(one.credential.id))
             revoked.append({"username": one.credential.username, "machine_identity": one.holder})
-        note(_noted(before), {**_noted(after), "revoked": revoked})
+        note(self.audited(before), {**self.audited(after), "revoked": revoked})
 
-    async def reactivate(self, principal: Principal, name_or_id: str) -> KeyView:
+    async def reactivate(self, principal: Principal, name_or_id: str, version: int | None = None) -> ApiKey:
         """Raises Denied, NotFound, and Invalid when it was not revoked."""
-        require_admin(principal, "reactivate API keys")
-        require_person(principal, "reactivate API keys")
-        before = await self._get(principal, name_or_id)
-        if before.key.revoked_at is None:
+        self.require_admin(principal)
+        before = await self._current(principal, name_or_id, version)
+        if before.revoked_at is None:
             raise Invalid(f"the API key {name_or_id!r} is not revoked")
-        changed = replace(before.key, revoked_at=None, revoked_by=None)
-        return await self._save(principal, before, changed, _with_status(_own(before), PrincipalStatus.ACTIVE))
+        return await self._save(before, replace(before, revoked_at=None, revoked_by=None), PrincipalStatus.ACTIVE)
 
-    async def _save(
-        self,
-        principal: Principal,
-        before: KeyView,
-        key: ApiKey,
-        own: Account | None,
-        groups: frozenset[str] | None = None,
-    ) -> KeyView:
-        await self._store.update(key, self._now(), own, groups=groups)
-        if own is not None:
-            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(own.principal.id))
-        after = await self._get(principal, str(key.id))
-        note(_noted(before), _noted(after))
-        return after
-
-    async def _get(self, principal: Principal, name_or_id: str) -> KeyView:
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
-            raise NotFound(f"there is no API key {name_or_id!r}")
-        return KeyView(*found)
-
-    async def _acting(self, principal: Principal, name: str, fields: ApiKeyFields) -> tuple[Account, Account | None]:
-        """Whom the key acts as: a service account, or a principal of its own, which is then the second, too."""
-        subject = fields.service_account
-        if subject is None:
-            key = uuid4()
-            groups = checked_groups(fields.groups or ())
-            own = Principal(key, principal.org_id, str(key), name, name, groups, PrincipalKind.API_KEY)
-            account = Account(replace(own, role_groups=principal.role_groups))
-            return account, account
-        if fields.groups is not None:
-            raise Invalid("groups: a key of a service account has the groups of that", field="groups")
-        found = await self._principals.by_subject(principal.org_id, "", subject)
-        if found is None or found.principal.kind is not PrincipalKind.SERVICE_ACCOUNT:
-            raise Invalid(f"service_account: there is no service account {subject!r}", field="service_account")
-        return found, None
+    async def _save(self, before: ApiKey, after: ApiKey, status: PrincipalStatus) -> ApiKey:
+        if before.acts_for_itself:
+            principal = replace(before.account.principal, status=status)
+            after = replace(after, account=replace(before.account, principal=principal))
+        await self._store.update(replace(after, updated_at=self._now()))
+        return await self.saved(before, after)
 
 
 def make_key() -> Secret:
@@ -267,42 +235,12 @@ def is_well_formed(key: Secret) -> bool:
     return found is not None and _checksum(found[1]) == found[2]
 
 
-def digest_of(key: Secret) -> bytes:
-    """What the store has of it."""
-    return hashlib.sha256(key.reveal().encode()).digest()
-
-
 def _checksum(random: str) -> str:
     summed = zlib.crc32((PREFIX + random).encode()).to_bytes(4, "big")
     return base64.urlsafe_b64encode(summed).decode().rstrip("=")
 
 
-def _own(view: KeyView) -> Account | None:
-    """The principal that was made for this key; None for one of a service account."""
-    return view.account if view.account.principal.kind is PrincipalKind.API_KEY else None
-
-
-def _noted(view: KeyView) -> dict[str, object]:
-    """For the audit log, which takes whatever is called a key for a secret."""
-    names = ("name", "allowed_networks", "expires_at", "created_by", "revoked_at", "revoked_by")
-    acting = view.account.principal
-    return {name: getattr(view.key, name) for name in names} | {"acts_as": acting.subject, "groups": acting.groups}
-
-
-def _with_status(own: Account | None, status: PrincipalStatus) -> Account | None:
-    return None if own is None else replace(own, principal=replace(own.principal, status=status))
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise Invalid(
-            "name: must have 1 to 128 letters, digits and underscores, with single blanks, dots or hyphens between",
-            field="name",
-        )
-    return name
-
-
-def _checked_networks(given: tuple[str, ...]) -> tuple[str, ...]:
+def _checked_networks(given: Sequence[str]) -> tuple[str, ...]:
     if len(given) > MAX_NETWORKS:
         raise Invalid(f"allowed_networks: at most {MAX_NETWORKS}", field="allowed_networks")
     return tuple(dict.fromkeys(_checked_network(text) for text in given))
@@ -320,18 +258,18 @@ def _checked_network(text: str) -> str:
     return str(network)
 
 
-def _expiry(fields: ApiKeyFields, now: datetime) -> datetime | None:
+def _expiry(expires_at: datetime | None, seconds: int | None, now: datetime) -> datetime | None:
     """Raises Invalid."""
-    if fields.expires_at is not None and fields.expires_in_seconds is not None:
+    if expires_at is not None and seconds is not None:
         raise Invalid("expires_at: give this or expires_in_seconds, not both", field="expires_at")
-    if fields.expires_in_seconds is not None:
-        if not 1 <= fields.expires_in_seconds <= 10 * 366 * 86_400:
+    if seconds is not None:
+        if not 1 <= seconds <= 10 * 366 * 86_400:
             raise Invalid("expires_in_seconds: must be 1 second to 10 years", field="expires_in_seconds")
-        return now + timedelta(seconds=fields.expires_in_seconds)
-    if fields.expires_at is None:
+        return now + timedelta(seconds=seconds)
+    if expires_at is None:
         return None
-    if fields.expires_at.tzinfo is None:
+    if expires_at.tzinfo is None:
         raise Invalid("expires_at: needs a time zone, such as 2030-01-01T00:00:00Z", field="expires_at")
-    if fields.expires_at <= now:
+    if expires_at <= now:
         raise Invalid("expires_at: lies in the past", field="expires_at")
-    return fields.expires_at
+    return expires_at

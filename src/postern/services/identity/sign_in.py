@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from postern.domain.identity import Identity
 from postern.domain.lists import Page
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
-from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.errors import Conflict, Denied, Invalid
 from postern.services.identity.users import checked_email, checked_groups, checked_name
 from postern.services.server.trail import changed
 from postern.store.ports.common import Clock, Signals, Topic
@@ -146,11 +146,11 @@ class SignIn:
             last_login_at=login_at,
         )
         try:
-            await self._store.update(updated, self._now(), was=current.status)
+            is_written = await self._store.confirm(account, updated, self._now())
         except Conflict:
             raise Denied("another account has this e-mail address or subject; ask an administrator") from None
-        except NotFound:
-            raise Denied("this account was changed while you logged in; log in again") from None
+        if not is_written:
+            raise Denied("this account was changed while you logged in; log in again")
 
     async def _synchronise(self, principal: Principal, groups: frozenset[str] | None) -> None:
         """What the provider gives replaces what it, or somebody by hand, gave before. The one exception is the

@@ -184,8 +184,9 @@ class AuthSettings:
         offset, total = 0, 1
         while offset < total:
             found = await self._api_keys.find(org_id, Page(MAX_LIMIT, offset))
-            for key, owner in found.items:
-                if key.is_live(now) and owner.principal.is_active and owner.principal.is_admin:
+            for key in found.items:
+                owner = key.account.principal
+                if key.is_live(now) and owner.is_active and owner.is_admin:
                     return True
             offset, total = offset + MAX_LIMIT, found.total
         return False

@@ -18,6 +18,7 @@ from postern.domain.machine import MachineIdentity
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.second_factor import FactorKind, SecondFactor
+from postern.store.ports.named_resources import ResourceStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,16 @@ class PrincipalStore(Protocol):
         *,
         groups: frozenset[str] | None = None,
         source: GroupSource = GroupSource.MANUAL,
-        was: PrincipalStatus | None = None,
     ) -> None:
-        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction. With
-        `was`, only while that is the status.
+        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction.
 
-        Raises NotFound, Conflict when e-mail is taken, and Invalid when the organisation would have no active
-        administrator any more.
+        Raises NotFound, Conflict when e-mail is taken or the account was changed since it was read, and Invalid when
+        the organisation would have no active administrator any more.
         """
+
+    async def confirm(self, before: Account, after: Account, at: datetime) -> bool:
+        """Write what a login changed of an account, and nothing else of it, while it has the status that was read.
+        Return False where it has another one. Raises Conflict when e-mail or subject is taken."""
 
     async def set_groups(self, principal_id: UUID, groups: frozenset[str], source: GroupSource) -> None:
         """What `source` gives, from now on; what others gave stays.
@@ -92,10 +95,11 @@ class PrincipalStore(Protocol):
     async def touch(self, principal_id: UUID, at: datetime) -> None:
         """Notes a login."""
 
-    async def remove(self, principal_id: UUID) -> list[UUID]:
-        """With all that is theirs; answers the ids of their sessions that are still open.
+    async def remove(self, principal_id: UUID, version: int | None = None) -> list[UUID]:
+        """With all that is theirs; answers the ids of their sessions that are still open. `version` is the one that was
+        read.
 
-        Raises Invalid for the last active administrator of the organisation.
+        Raises Conflict for another version, and Invalid for the last active administrator of the organisation.
         """
 
 
@@ -195,27 +199,11 @@ class VoucherStore(Protocol):
     async def prune(self, now: datetime) -> None: ...
 
 
-class ApiKeyStore(Protocol):
-    async def add(self, key: ApiKey, digest: bytes, own: Account | None = None) -> None:
-        """`digest` is the SHA-256 of the whole key; `own` the principal that is made for it. Raises Conflict when
-        the name is taken."""
+class ApiKeyStore(ResourceStore[ApiKey], Protocol):
+    """A key is written with the principal that was made for it, and a new one with its digest."""
 
-    async def by_digest(self, digest: bytes) -> tuple[ApiKey, Account] | None:
+    async def by_digest(self, digest: bytes) -> ApiKey | None:
         """The key and whom it acts as, whatever their state. One statement."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> tuple[ApiKey, Account] | None:
-        """With whom it acts as."""
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[ApiKey, Account]]:
-        """By name."""
-
-    async def update(
-        self, key: ApiKey, at: datetime, own: Account | None = None, *, groups: frozenset[str] | None = None
-    ) -> None:
-        """Name, networks, expiry and revocation; with its own principal, and the groups of that unless None.
-
-        Raises Conflict when the name is taken.
-        """
 
     async def touch(self, key_id: UUID, at: datetime) -> None:
         """Notes a use."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.base import Utc, metadata, owner, version
 
 orgs = Table(
     "orgs",
@@ -52,6 +52,7 @@ users = Table(
     Column("external_id", String(255)),
     Column("user_name", String(255)),  # of a provisioning system
     Column("last_login_at", Utc),
+    version(),
     UniqueConstraint("org_id", "email"),
     UniqueConstraint("org_id", "subject"),
 )
@@ -124,6 +125,8 @@ api_keys = Table(
     Column("last_used_at", Utc),
     Column("revoked_at", Utc),
     Column("revoked_by", String(320)),
+    Column("updated_at", Utc),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

@@ -6,21 +6,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Select, bindparam, select, update
 
-from postern.domain.api_key import ApiKey
-from postern.domain.lists import Listed, Page
-from postern.domain.principal import Account, GroupSource
-from postern.errors import Conflict
-from postern.store.database import Database
+from postern.domain.api_key import ApiKey, digest_of
+from postern.domain.principal import GroupSource
 from postern.store.prepared import Prepared, Row
 from postern.store.schema.people import api_keys, orgs, users
 from postern.store.sql.principals import add_account, change_account
-from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefixed, role_groups_columns
+from postern.store.sql.resource_table import ResourceTable
+from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
+from postern.store.threaded import Executor
 
-_FIELDS = [column.name for column in api_keys.c if column.name != "digest"]
-_CHANGEABLE = ("name", "allowed_networks", "expires_at", "revoked_at", "revoked_by")
+_FIELDS = [column.name for column in api_keys.c if column.name not in ("principal_id", "digest")]
+_WRITTEN = [name for name in _FIELDS if name not in ("id", "org_id", "created_at", "last_used_at", "version")]
 _KEY = (
     select(
         *prefixed(api_keys, "key_"), *prefixed(users, "user_"), groups_column("user_"), *role_groups_columns("user_")
@@ -33,67 +31,44 @@ _KEY = (
 _BY_DIGEST = Prepared(_KEY.where(api_keys.c.digest == bindparam("digest")))
 
 
-class SqlApiKeys:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class SqlApiKeys(ResourceTable[ApiKey]):
+    table, noun = api_keys, "API key"
 
-    async def add(self, key: ApiKey, digest: bytes, own: Account | None = None) -> None:
-        try:
-            async with self._database.transaction() as transaction:
-                if own is not None:
-                    await add_account(transaction, own, key.created_at, GroupSource.MANUAL)
-                await transaction.execute(insert(api_keys).values(_values(key, _FIELDS) | {"digest": digest}))
-        except IntegrityError:
-            raise _taken(key) from None
+    def selected(self) -> Select[Any]:
+        return _KEY
 
-    async def by_digest(self, digest: bytes) -> tuple[ApiKey, Account] | None:
+    async def by_digest(self, digest: bytes) -> ApiKey | None:
         async with self._database.statement() as connection:
             rows = await connection.run_sync(lambda connection: _BY_DIGEST.rows(connection, {"digest": digest}))
-        return _pair_of(rows[0]) if rows else None
-
-    async def get(self, org_id: UUID, name_or_id: str) -> tuple[ApiKey, Account] | None:
-        key = as_uuid(name_or_id)
-        named: list[ColumnElement[bool]] = [api_keys.c.name == name_or_id]
-        wanted = _KEY.where(api_keys.c.org_id == org_id, or_(*named, *([api_keys.c.id == key] if key else [])))
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        found = [_pair_of(row) for row in rows]
-        return next((one for one in found if one[0].name == name_or_id), found[0] if found else None)
-
-    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[ApiKey, Account]]:
-        own = api_keys.c.org_id == org_id
-        rows = _KEY.where(own).order_by(api_keys.c.name).limit(page.limit).offset(page.offset)
-        async with self._database.statement() as connection:
-            found = (await connection.execute(rows)).mappings().all()
-            total = (await connection.execute(count_of(api_keys, own))).scalar_one()
-        return Listed([_pair_of(row) for row in found], total)
-
-    async def update(
-        self, key: ApiKey, at: datetime, own: Account | None = None, *, groups: frozenset[str] | None = None
-    ) -> None:
-        changed = update(api_keys).where(api_keys.c.id == key.id).values(_values(key, _CHANGEABLE))
-        try:
-            async with self._database.transaction() as transaction:
-                if own is not None:
-                    await change_account(transaction, own, at, groups, GroupSource.MANUAL)
-                await transaction.execute(changed)
-        except IntegrityError:
-            raise _taken(key) from None
+        return _key_of(rows[0]) if rows else None
 
     async def touch(self, key_id: UUID, at: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(last_used_at=at))
 
+    async def read(self, row: Row) -> ApiKey:
+        return _key_of(row)
 
-def _values(key: ApiKey, names: list[str] | tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(key, name) for name in names} | {"allowed_networks": list(key.allowed_networks)}
+    async def values(self, resource: ApiKey) -> dict[str, Any]:
+        values = {name: getattr(resource, name) for name in _WRITTEN}
+        values |= {"principal_id": resource.account.id, "allowed_networks": list(resource.allowed_networks)}
+        return values | {"digest": digest_of(resource.secret)} if resource.secret else values
+
+    async def before_write(self, transaction: Executor, resource: ApiKey, *, is_new: bool) -> None:
+        """A key that acts for itself has a principal of its own, which changes with it."""
+        if not resource.acts_for_itself:
+            return
+        account, at = resource.account, resource.updated_at or resource.created_at
+        if is_new:
+            await add_account(transaction, account, at, GroupSource.MANUAL)
+        else:
+            await change_account(transaction, account, at, account.principal.groups, GroupSource.MANUAL)
+
+    def taken(self, resource: ApiKey) -> str:
+        return f"name: an API key or another principal {resource.name!r} exists already"
 
 
-def _pair_of(row: Row) -> tuple[ApiKey, Account]:
+def _key_of(row: Row) -> ApiKey:
     values: dict[str, Any] = {name: row["key_" + name] for name in _FIELDS}
-    key = ApiKey(**values | {"allowed_networks": tuple(values["allowed_networks"])})
-    return key, account_of(row, "user_")
-
-
-def _taken(key: ApiKey) -> Conflict:
-    return Conflict(f"name: an API key or another principal is called {key.name!r} already", field="name")
+    values["allowed_networks"] = tuple(values["allowed_networks"])
+    return ApiKey(**values, account=account_of(row, "user_"))

@@ -24,6 +24,7 @@ from postern.store.schema.people import groups, orgs, user_groups, users
 from postern.store.schema.sessions import sessions
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.resource_table import CHANGED_MEANWHILE
 from postern.store.sql.rows import account_of, count_of, groups_column, role_groups_columns
 from postern.store.threaded import Executor
 
@@ -36,7 +37,7 @@ _PROFILE = Prepared(
         select(func.count()).select_from(orgs.alias()).scalar_subquery().label("organisations"),
     ).where(users.c.org_id == bindparam("org"), users.c.id == bindparam("principal"))
 )
-_KEPT = ("id", "org_id", "kind", "created_at")  # what never changes
+_KEPT = ("id", "org_id", "kind", "password_hash", "last_login_at")  # what other statements write
 
 
 class SqlPrincipals:
@@ -120,11 +121,21 @@ class SqlPrincipals:
         *,
         groups: frozenset[str] | None = None,
         source: GroupSource = GroupSource.MANUAL,
-        was: PrincipalStatus | None = None,
     ) -> None:
         with taken_as_conflict("email", account.principal.email):
             async with self._database.transaction() as transaction:
-                await change_account(transaction, account, at, groups, source, was)
+                await change_account(transaction, account, at, groups, source)
+
+    async def confirm(self, before: Account, after: Account, at: datetime) -> bool:
+        old, new = _values(before), _values(after)
+        values = {name: value for name, value in new.items() if value != old[name]}
+        same = (users.c.id == after.id, users.c.status == before.principal.status)
+        changed = update(users).where(*same).values(values | {"updated_at": at})
+        if values.keys() - {"last_login_at"}:
+            changed = changed.values(version=users.c.version + 1)
+        with taken_as_conflict("email", after.principal.email):
+            async with self._database.transaction() as transaction:
+                return (await transaction.execute(changed)).rowcount == 1
 
     async def set_groups(self, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
         async with self._database.transaction() as transaction:
@@ -132,6 +143,7 @@ class SqlPrincipals:
             if org_id is None:
                 raise NotFound("this user was deleted")
             async with _guarded(transaction, org_id, source is not GroupSource.PROVIDER):
+                await count_changes(transaction, users.c.id == principal_id)
                 await _set_groups(transaction, org_id, principal_id, names, source)
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]:
@@ -149,7 +161,7 @@ class SqlPrincipals:
         async with self._database.statement() as connection:
             await connection.execute(update(users).where(users.c.id == principal_id).values(last_login_at=at))
 
-    async def remove(self, principal_id: UUID) -> list[UUID]:
+    async def remove(self, principal_id: UUID, version: int | None = None) -> list[UUID]:
         live = select(sessions.c.id).where(
             sessions.c.principal_id == principal_id, sessions.c.status != SessionStatus.DONE
         )
@@ -159,7 +171,10 @@ class SqlPrincipals:
                 return []
             async with keeping_an_admin(transaction, org_id):
                 ids = list((await transaction.execute(live)).scalars())
-                await transaction.execute(delete(users).where(users.c.id == principal_id))
+                same = [users.c.version == version] if version is not None else []
+                gone = delete(users).where(users.c.id == principal_id, *same)
+                if (await transaction.execute(gone)).rowcount != 1:
+                    raise Conflict(f"this account {CHANGED_MEANWHILE}")
         return ids
 
 
@@ -177,23 +192,32 @@ async def change_account(
     at: datetime,
     groups: frozenset[str] | None,
     source: GroupSource,
-    was: PrincipalStatus | None = None,
 ) -> None:
-    """All that may change of it, and what `source` gives of groups unless None; with `was`, only in that status.
+    """Write all that can change of an account, and the groups that `source` gives unless None.
 
-    Raises IntegrityError, NotFound, and Invalid when the last active administrator would be lost.
+    Raises IntegrityError, NotFound, Conflict where it was changed since it was read, and Invalid when the last active
+    administrator would be lost.
     """
     principal = account.principal
-    values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
-    changed = update(users).where(users.c.id == principal.id).values(**values, updated_at=at)
-    if was is not None:
-        changed = changed.where(users.c.status == was)
+    values = {name: value for name, value in _values(account).items() if name not in _KEPT}
+    same = update(users).where(users.c.id == principal.id, users.c.version == account.version)
+    changed = same.values(**values, updated_at=at, version=account.version + 1)
     taken_away = groups is not None and source is not GroupSource.PROVIDER
     async with _guarded(transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE):
         if (await transaction.execute(changed)).rowcount != 1:
-            raise NotFound(f"{principal.email!r} was deleted")
+            there = (await transaction.execute(select(users.c.id).where(users.c.id == principal.id))).first()
+            if there is None:
+                raise NotFound(f"{principal.email!r} was deleted")
+            raise Conflict(f"{principal.email!r} {CHANGED_MEANWHILE}")
         if groups is not None:
             await _set_groups(transaction, principal.org_id, principal.id, groups, source)
+
+
+async def count_changes(transaction: Executor, *which: ColumnElement[bool]) -> None:
+    """Count a change of these accounts, before it is made: a write of what was read before is refused then. Their rows
+    are locked in one order, so that two such changes wait for each other and never in a circle."""
+    await transaction.execute(select(users.c.id).where(*which).order_by(users.c.id).with_for_update())
+    await transaction.execute(update(users).where(*which).values(version=users.c.version + 1))
 
 
 @asynccontextmanager

@@ -45,6 +45,8 @@ from postern.store.sql.rows import SEPARATOR, as_uuid, count_of, split
 from postern.store.threaded import Executor
 
 R = TypeVar("R", bound=NamedResource)
+CHANGED_MEANWHILE = "was changed by somebody else meanwhile; read it again, and repeat the change"
+
 L = TypeVar("L", bound=NamedResource, contravariant=True)
 
 
@@ -133,8 +135,12 @@ class ResourceTable(Generic[R]):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._all: Select[Any] = self.selected().order_by(self.table.c.name)
+
+    def selected(self) -> Select[Any]:
+        """Return what selects the rows that resources are read from."""
         shown = [column for link in self.links for column in link.columns(self.table)]
-        self._all: Select[Any] = select(*self.table.c, *shown).order_by(self.table.c.name)
+        return select(*self.table.c, *shown)
 
     async def read(self, row: Row) -> R:
         """Return a row's resource. Raises ValueError, TypeError or KeyError for what this version does not know."""
@@ -199,6 +205,9 @@ class ResourceTable(Generic[R]):
             if (await transaction.execute(same)).rowcount != 1:
                 raise await self._lost(transaction, resource)
 
+    async def before_write(self, transaction: Executor, resource: R, *, is_new: bool) -> None:
+        """What must happen first, in the same transaction."""
+
     async def before_removal(self, transaction: Executor, resource: R) -> None:
         """What must happen first, in the same transaction."""
 
@@ -228,6 +237,7 @@ class ResourceTable(Generic[R]):
                     await self._check_room(transaction, resource.org_id)
                 for link in self.links:
                     await link.hold(transaction, resource)
+                await self.before_write(transaction, resource, is_new=is_new)
                 yield transaction
         except IntegrityError:
             raise Conflict(self.taken(resource), field="name") from None
@@ -244,7 +254,4 @@ class ResourceTable(Generic[R]):
         there = select(self.table.c.id).where(self.table.c.id == resource.id)
         if (await transaction.execute(there)).one_or_none() is None:
             return NotFound(f"there is no {self.noun} {resource.name!r} any more")
-        return Conflict(
-            f"{self.noun} {resource.name!r} was changed by somebody else meanwhile; read it again, and repeat the "
-            "change"
-        )
+        return Conflict(f"{self.noun} {resource.name!r} {CHANGED_MEANWHILE}")

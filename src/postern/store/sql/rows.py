@@ -128,6 +128,8 @@ def account_of(row: Row, prefix: str = "") -> Account:
         user_name=row[f"{prefix}user_name"],
         created_at=row[f"{prefix}created_at"],
         last_login_at=row[f"{prefix}last_login_at"],
+        updated_at=row[f"{prefix}updated_at"],
+        version=row[f"{prefix}version"],
     )
 
 
