@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,8 +49,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store to copy: migrating one takes longer than most tests."""
-    file = tmp_path_factory.mktemp("migrated") / "postern.db"
-
+    file = tmp_path_factory.mktemp("migrated") / "migrated.db"
     _migrate(f"sqlite:///{file}")
     return file
 
@@ -142,16 +142,25 @@ def engine_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def databases() -> dict[str, Database]:
+    """By URL. They are used by one test after the other, as compiling the statements anew takes longer than most."""
+    return {}
+
+
 @pytest.fixture
-def sqlite_url(migrated: Path, tmp_path: Path) -> str:
-    """Of an empty, migrated store on SQLite."""
-    shutil.copy(migrated, tmp_path / "postern.db")
-    return f"sqlite:///{tmp_path / 'postern.db'}"
+def sqlite_url(migrated: Path) -> str:
+    """URL of an empty, migrated store on SQLite."""
+    file = migrated.with_name("postern.db")
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{file}{suffix}").unlink(missing_ok=True)
+    shutil.copy(migrated, file)
+    return f"sqlite:///{file}"
 
 
 @pytest.fixture
 def database_url(engine_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Of an empty, migrated store on each engine in turn."""
+    """URL of an empty, migrated store on each engine in turn."""
     if engine_name == "sqlite":
         yield request.getfixturevalue("sqlite_url")
         return
@@ -160,17 +169,23 @@ def database_url(engine_name: str, request: pytest.FixtureRequest) -> Iterator[s
     spare.empty()
 
 
+@asynccontextmanager
+async def _opened(url: str, databases: dict[str, Database]) -> AsyncIterator[Database]:
+    database = databases.get(url) or databases.setdefault(url, Database(url))
+    database.observer = lambda _seconds: None
+    yield database
+    await database.close()
+
+
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
+async def database(database_url: str, databases: dict[str, Database]) -> AsyncIterator[Database]:
     """An empty, migrated store; every test that uses it runs on both engines."""
-    store = Database(database_url)
-    yield store
-    await store.close()
+    async with _opened(database_url, databases) as database:
+        yield database
 
 
 @pytest.fixture
-async def sqlite_database(sqlite_url: str) -> AsyncIterator[Database]:
+async def sqlite_database(sqlite_url: str, databases: dict[str, Database]) -> AsyncIterator[Database]:
     """For tests of what is the same on both engines."""
-    store = Database(sqlite_url)
-    yield store
-    await store.close()
+    async with _opened(sqlite_url, databases) as database:
+        yield database

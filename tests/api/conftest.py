@@ -14,6 +14,7 @@ from tests.support.application import application
 from tests.support.oidc_site import Site, make_site, provider_for_site
 from tests.support.openid import OpenIdProvider
 from tests.support.spooled import library
+from tests.support.templates import filled_world
 from tests.support.world import World, logged_in
 
 from postern.api.app import serve
@@ -87,19 +88,17 @@ class Api:
         return made
 
 
-async def make_api(
-    database: Database,
-    *,
-    exec_wait: float = 5.0,
-    stream_life: float = 5.0,
-    machine: Machine | None = None,
-    master: bytes | None = None,
-    recordings: Library | None = None,
-) -> Api:
-    world = await World.make(database, master)
-    world.recordings = recordings or world.recordings
-    services = world.services(machine)
-    app = application(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
+@dataclass(frozen=True)
+class People:
+    """Who there is in each test, with their tokens, and the first agent."""
+
+    users: dict[str, Principal]
+    tokens: dict[str, Secret]
+    agent: Agent
+
+
+async def make_people(world: World) -> People:
+    services = world.services()
     first = await services.accounts.ensure_first_admin()
     assert first is not None
     token = (await logged_in(services, *first)).token
@@ -109,9 +108,29 @@ async def make_api(
         fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
         users[name] = (await services.users.create(admin, fields)).principal
         tokens[name] = (await logged_in(services, users[name].email, Secret(PASSWORD))).token
+    return People(users, tokens, await world.add_agent())
+
+
+async def make_api(
+    database: Database,
+    *,
+    exec_wait: float = 5.0,
+    stream_life: float = 5.0,
+    machine: Machine | None = None,
+    master: bytes | None = None,
+    recordings: Library | None = None,
+) -> Api:
+    if master is None:
+        world, people = await filled_world(database, make_people)
+    else:
+        world = await World.make(database, master)
+        people = await make_people(world)
+    world.recordings = recordings or world.recordings
+    services = world.services(machine)
+    app = application(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
 
     def client(name: str | None = None) -> httpx.AsyncClient:
-        headers = {"Authorization": f"Bearer {tokens[name].reveal()}"} if name else {}
+        headers = {"Authorization": f"Bearer {people.tokens[name].reveal()}"} if name else {}
         transport = httpx.ASGITransport(app)
         return httpx.AsyncClient(transport=transport, base_url="http://localhost/api", headers=headers)
 
@@ -119,13 +138,13 @@ async def make_api(
         world=world,
         services=services,
         app=app,
-        agent=await world.add_agent(),
+        agent=people.agent,
         nobody=client(),
         as_admin=client("admin"),
         as_auditor=client("auditor"),
         as_ann=client("ann"),
         as_bob=client("bob"),
-        users=users,
+        users=dict(people.users),
     )
 
 

@@ -22,7 +22,7 @@ CHECKED = {
 }
 NOT_CONNECTED_TO = {
     ("ApiKeyRequest", "allowed_networks"): "networks of clients",
-    ("ApiKeyChange", "allowed_networks"): "networks of clients",
+    ("ApiKeyPatch", "allowed_networks"): "networks of clients",
     ("ListenerConfig", "listen_address"): "where this server listens; operators only",
     ("MiscConfigRequest", "api_url"): "where clients find this server",
     ("MiscConfigRequest", "public_host"): "where clients find this server",

@@ -21,6 +21,7 @@ import uvicorn
 from click.testing import CliRunner, Result
 from tests.support.application import lent
 from tests.support.asked_tracker import AskedTracker
+from tests.support.templates import filled_world
 from tests.support.world import MACHINE, World, logged_in
 
 from postern.api.info import ServerInfo
@@ -119,9 +120,8 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
 
     shutil.copy(migrated, folder / "postern.db")
     database = Database(f"sqlite:///{folder / 'postern.db'}")
-    world = run(_world(database))
+    world, root = run(_world(database))
     services = world.services(replace(MACHINE, provider=OpenIdClient(Fetcher(), world.clock)))
-    root = run(_people(services))
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     run(services.server_configs.put(root, ServerFields(api_url=url)))
@@ -138,16 +138,19 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
             thread.join(30)
 
 
-async def _world(database: Database) -> World:
-    world = await World.make(database)
+async def _world(database: Database) -> tuple[World, Principal]:
+    """Return it with the administrator."""
+    world, root = await filled_world(database, _make_people)
     world.clock.now = datetime.now(UTC)  # clients and identity providers have the real time
     world.openid = OpenIdClient(Fetcher(), world.clock)
     world.trackers = AskedTracker()
-    return world
+    return world, root
 
 
-async def _people(services: Services) -> Principal:
-    """Answers the administrator."""
+async def _make_people(world: World) -> Principal:
+    """Return the administrator."""
+    world.clock.now = datetime.now(UTC)
+    services = world.services()
     first = await services.accounts.ensure_first_admin()
     assert first is not None
     opened = await logged_in(services, *first)

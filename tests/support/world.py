@@ -163,6 +163,7 @@ class World:
     stores: Stores
     encryption: Encryption
     org_id: UUID
+    master: bytes
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: Any = field(default_factory=FakeRecordings)  # or a real library
@@ -176,9 +177,10 @@ class World:
     @classmethod
     async def make(cls, database: Database, master: bytes | None = None) -> World:
         """`master` is the key of a store that was filled before."""
-        encryption = Encryption(SqlDataKeys(database), LocalMaster(master or os.urandom(32)))
+        master = master or os.urandom(32)
+        encryption = Encryption(SqlDataKeys(database), LocalMaster(master))
         stores = Stores(database, encryption)
-        return cls(database, stores, encryption, (await stores.organisations.default()).id)
+        return cls(database, stores, encryption, (await stores.organisations.default()).id, master)
 
     async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:
         key = uuid4()

@@ -43,7 +43,11 @@ class ThreadedEngine:
             connect_args={"check_same_thread": False},
             json_deserializer=_from_json,
         )
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._threads = threads
+        self._start()
+
+    def _start(self) -> None:
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="store")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-transaction")
         self._turn = asyncio.Lock()
 
@@ -80,9 +84,12 @@ class ThreadedEngine:
         return await self.run(in_thread)
 
     async def dispose(self) -> None:
+        """Close all connections and end the threads. What is used after that opens new ones, on any event loop."""
         await self.run(self.sync_engine.dispose)
-        self._pool.shutdown(wait=False)
-        self._writer.shutdown(wait=False)
+        pool, writer = self._pool, self._writer
+        self._start()
+        pool.shutdown(wait=False)
+        writer.shutdown(wait=False)
 
 
 class _Statements:

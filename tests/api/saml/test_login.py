@@ -7,6 +7,7 @@ import base64
 import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.world import API_URL, CLIENT
 from postern.domain.auth_config import AuthConfig
 from postern.domain.lists import Page
 from postern.domain.login import ClientKind
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.store.database import Database
@@ -196,11 +197,11 @@ async def test_an_organisation_with_another_way_in_has_no_saml(gateway: SamlGate
 
 async def test_an_inactive_account_is_told_so_at_the_web_app(gateway: SamlGateway) -> None:
     await logged_in(gateway)
-    ann = await _ann(gateway)
     await gateway.world.add_user("root", "admin")  # the last administrator could not be deactivated
-    await gateway.world.stores.principals.update(
-        Account(Principal(**{**_fields(ann), "status": PrincipalStatus.INACTIVE})), gateway.world.clock()
-    )
+    account = await gateway.world.stores.principals.by_email(gateway.world.org_id, "ann@example.com")
+    assert account is not None
+    inactive = replace(account, principal=replace(account.principal, status=PrincipalStatus.INACTIVE))
+    await gateway.world.stores.principals.update(inactive, gateway.world.clock())
     answer = await gateway.back(await gateway.leave())
     assert query_of(answer)["error"] == "access_denied"
     assert "inactive" in query_of(answer)["error_description"]
@@ -270,7 +271,3 @@ async def _ann(gateway: SamlGateway) -> Principal:
     account = await gateway.world.stores.principals.by_email(gateway.world.org_id, "ann@example.com")
     assert account is not None
     return account.principal
-
-
-def _fields(principal: Principal) -> dict[str, Any]:
-    return {name: getattr(principal, name) for name in principal.__slots__}
