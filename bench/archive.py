@@ -24,7 +24,7 @@ from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.interception.events import Completed, End, Event, Operation, Shown
 from postern.recording.layout import recordings_folder, spool_path
-from postern.recording.records import encode
+from postern.recording.record_format import encode
 from postern.recording.sealing import seal
 from postern.recording.segments import MOST
 from postern.recording.spool import Spool

@@ -26,7 +26,7 @@ import click
 from bench.labelled.maker import Maker
 from bench.labelled.texts import Sample, labelled
 
-from postern.domain.masking import DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType, info_type
+from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType, info_type
 from postern.inspection.masking.detector import Found
 from postern.inspection.masking.detectors import detectors_for
 

@@ -24,7 +24,7 @@ from tests.recording.test_blob import row_of
 from tests.support.recordings import KEYS
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.recording.blob import PIECE, encrypted_file, open_blob
 from postern.recording.cipher import CHUNK
 

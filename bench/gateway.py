@@ -20,8 +20,8 @@ from bench.rules import Rules
 from tests.support.postgres import free_port
 
 from postern.client.client import Client
-from postern.client.http import Http
-from postern.domain.masking import Strategy
+from postern.client.client_http import Http
+from postern.domain.rules.masking import Strategy
 from postern.domain.secret import Secret
 from postern.settings import Settings, load
 

@@ -8,7 +8,7 @@ from bench.stage import Stage
 
 from bench import pgbench
 from bench import stage as s
-from postern.domain.masking import Strategy
+from postern.domain.rules.masking import Strategy
 
 SELECTS = "Guard rails on point queries (pgbench, select-only)"
 TPCB = "Guard rails on transactions of seven statements (pgbench, tpcb-like)"

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from postern.domain.masking import MODEL_TYPES, CustomType, InfoType
+from postern.domain.rules.masking import MODEL_TYPES, CustomType, InfoType
 from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
-from postern.inspection.masking.texts import Hits, mask_texts
 
 SIZE, TIMES = 32 * 1024, 8
 ALL = frozenset(InfoType) - MODEL_TYPES

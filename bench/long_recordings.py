@@ -25,15 +25,15 @@ from tests.support.world import MACHINE, World
 
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.session import EndReason
 from postern.process import release_memory
-from postern.recording.copies import StoredCopies
 from postern.recording.layout import recordings_folder
+from postern.recording.recording_copies import StoredCopies
 from postern.recording.segments import MOST
 from postern.services.bundle import Services
 from postern.store.database import Database
-from postern.store.ports.targets import Ended
+from postern.store.ports.target_ports import Ended
 from postern.wiring.blobs import KeysForThreads
 
 MB = 1e6

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from postern.domain.masking import DEFAULT_TYPES, MODEL_TYPES, CustomType, InfoType, MaskingRule
-from postern.inspection.masking.card import has_check_digit
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, CustomType, InfoType, MaskingRule
+from postern.inspection.masking.kinds.card import has_check_digit
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Kind
 from postern.interception.pipeline import SessionView
 from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of

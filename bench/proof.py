@@ -22,14 +22,14 @@ from tests.support.proofs import Made, segment_bytes, stored
 from tests.support.recorded import Records
 from tests.support.world import World
 
-from postern.domain.segment import first_link, next_link
-from postern.domain.session import SessionStatus
-from postern.proof.copies import measure
-from postern.proof.reading import verify_package
-from postern.proof.sessions import Listed
+from postern.domain.sessions.segment import first_link, next_link
+from postern.domain.sessions.session import SessionStatus
+from postern.proof.export_reading import verify_package
+from postern.proof.proof_copies import measure
+from postern.proof.proof_sessions import Listed
 from postern.store.database import Database
-from postern.store.schema.recordings import segments
-from postern.store.schema.sessions import sessions
+from postern.store.schema.recording_tables import segments
+from postern.store.schema.session_tables import sessions
 
 SESSIONS = 5000
 LARGE = 100  # segments of 1 MB

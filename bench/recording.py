@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from postern.interception.events import Event, Operation, Shown
-from postern.recording.records import encode
+from postern.recording.record_format import encode
 
 ROUNDS = 5
 PAGE = mmap.PAGESIZE

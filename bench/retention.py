@@ -28,12 +28,12 @@ from tests.support.retention import purger_of
 from tests.support.world import World
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.retention import Retention
-from postern.domain.segment import first_link, next_link
-from postern.domain.session import Verb
+from postern.domain.sessions.retention import Retention
+from postern.domain.sessions.segment import first_link, next_link
+from postern.domain.sessions.session import Verb
 from postern.store.database import Database
-from postern.store.schema.recordings import segments
-from postern.store.schema.sessions import session_texts, sessions
+from postern.store.schema.recording_tables import segments
+from postern.store.schema.session_tables import session_texts, sessions
 
 SESSIONS = 100_000
 CHUNK = 2_000

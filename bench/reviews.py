@@ -33,13 +33,13 @@ from bench.stream import Stream
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import Choice, Review, ReviewStatus
-from postern.domain.review_rule import AccessType
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review_rule import AccessType
 from postern.services.identity.users import UserFields
-from postern.services.rule_fields import MAX_RULES
-from postern.store.ports.reviews import ReviewFilter
+from postern.services.rules.rule_fields import MAX_RULES
+from postern.store.ports.review_ports import ReviewFilter
 
 OPENING = "Sessions opened one after the other, beside review rules and under a grant"
 DECIDING = "From a decision to its effect"

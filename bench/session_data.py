@@ -15,12 +15,12 @@ from uuid import UUID
 import psycopg
 from tests.support.world import START, World
 
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.domain.words import folded
-from postern.store.ports.telling import OPENED
-from postern.store.schema.sessions import session_texts, sessions
-from postern.store.sql.session_search import keys_of, place_of
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.sessions.words import folded
+from postern.store.ports.notification_ports import OPENED
+from postern.store.schema.session_tables import session_texts, sessions
+from postern.store.sql.sessions.session_search import keys_of, place_of
 
 USERS, CONNECTIONS, DAYS, COPIES, BATCH = 500, 200, 21, 50, 2_000
 COMMON, RARE, PHRASE = "select", "xylophone", "customers where country"

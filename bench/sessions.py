@@ -28,9 +28,9 @@ from tests.support.postgres import PostgresServer
 from tests.support.world import CLIENT, World
 
 from postern.api.info import ServerInfo
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal
 from postern.services.bundle import Services
 from postern.services.sessions import SessionFilter
 from postern.store.database import Database

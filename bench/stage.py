@@ -14,7 +14,7 @@ from bench.gateway import BenchGateway
 from tests.support.postgres import PostgresServer
 
 from bench import data, rules
-from postern.domain.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType, Strategy
+from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType, Strategy
 
 DATABASE = "bench"
 USER = "bench"

@@ -32,7 +32,7 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer
 
 from bench import machine
-from postern.domain.masking import Strategy
+from postern.domain.rules.masking import Strategy
 
 ATTACKERS = 4
 PARSES = 8_000

@@ -15,7 +15,7 @@ from postern.recording.group_commit import GroupCommit
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring.app import open_app
-from postern.wiring.worker import build_worker
+from postern.wiring.processes.worker_process import build_worker
 
 _SESSIONS = 10
 _HEARTBEAT = "UPDATE agents"  # comes every few seconds whatever happens

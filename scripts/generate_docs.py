@@ -15,14 +15,14 @@ from typing import Any, cast
 
 import click
 
-from postern.api.app import create_app
+from postern.api.application import create_app
 from postern.api.info import ServerInfo
-from postern.api.schemas.events import event_schemas
+from postern.api.schemas.server.event_schemas import event_schemas
 from postern.cli.main import cli
 from postern.domain.event import EVENTS as EVENTS_OF
 from postern.domain.event import EventKind
-from postern.domain.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType
-from postern.domain.review import TRANSITIONS, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import TRANSITIONS, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.rules.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType
 from postern.domain.secret import Secret
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.context import BOOST
@@ -232,7 +232,8 @@ def reviews_page(current: str) -> str:
 
 
 def states_table() -> str:
-    """`TRANSITIONS` of domain/review.py: a row for each state and what can happen in it, a column for each kind."""
+    """`TRANSITIONS` of domain/reviews/review.py: a row for each state and what can happen
+    in it, a column for each kind."""
     kinds = tuple(ReviewKind)
     rows = [f"| in | what happens | {' | '.join(f'`{kind}`' for kind in kinds)} |", "|---|---|" + "---|" * len(kinds)]
     for status in ReviewStatus:

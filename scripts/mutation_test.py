@@ -58,7 +58,12 @@ ROOMS = {
     "masking": Room(("inspection/masking",), ("tests/inspection/masking",)),
     "lineage": Room(("inspection/lineage",), ("tests/inspection/lineage",)),
     "access": Room(
-        ("domain/access.py", "domain/access_rule.py", "services/access.py", "services/access_control.py"),
+        (
+            "domain/rules/access.py",
+            "domain/rules/access_rule.py",
+            "services/admission.py",
+            "services/rules/access_control.py",
+        ),
         (
             "tests/domain/test_access.py",
             "tests/services/test_access.py",
@@ -69,7 +74,12 @@ ROOMS = {
         ),
     ),
     "reviews": Room(
-        ("domain/review_weighing.py", "domain/review_groups.py", "domain/review.py", "services/reviews"),
+        (
+            "domain/reviews/review_weighing.py",
+            "domain/reviews/review_groups.py",
+            "domain/reviews/review.py",
+            "services/reviews",
+        ),
         ("tests/domain", "tests/services/reviews", "tests/services/test_review_rules.py"),
     ),
     "proof": Room(("proof",), ("tests/proof",)),

@@ -10,8 +10,8 @@ from scripts import generate_docs
 from tests.support.features import ADVISORY, COLUMNS, ENFORCED, HOLDS, NOT_YET, REFUSED, ROW_OF
 
 from postern.cli.main import COMMANDS
-from postern.domain.connection import SUBTYPES, protocol_of
-from postern.domain.review import TRANSITIONS, ReviewStatus
+from postern.domain.reviews.review import TRANSITIONS, ReviewStatus
+from postern.domain.targets.connection import SUBTYPES, protocol_of
 from postern.settings import AgentSettings, Settings
 from postern.wiring.app import ENFORCEABLE
 

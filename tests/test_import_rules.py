@@ -32,7 +32,7 @@ MAY: dict[str, set[str]] = {
     "recording": {"interception", "domain", "errors", "store.ports"},
     "archive": {"recording", "interception", "domain", "errors", "store.ports"},
     # The record format, to say where in a segment the damage is.
-    "proof": {"recording.records", "domain", "errors"},
+    "proof": {"recording.record_format", "domain", "errors"},
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
     "runbooks": {"domain", "errors"},
@@ -45,11 +45,11 @@ MAY: dict[str, set[str]] = {
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",
               "integrations.secrets", "descriptors"},
     # The control service's messages, generated: both of its ends speak them.
-    "api": {"services", "proof.checkpoints", "transport.control", "domain", "errors", "settings"},
+    "api": {"services", "proof.proof_checkpoints", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "protocols.clients", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
     "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
-            "protocols.terminal.messages", "protocols.clients"},
+            "protocols.terminal.terminal_frames", "protocols.clients"},
     "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
@@ -169,38 +169,37 @@ OF_ONE = re.compile(rf"(protocols|testing)/({_NAMES})(/|$)|inspection/.*(postgre
 
 # Modules that import what belongs to one protocol, each with its reason.
 IMPORTS_ONE = {
-    "inspection/masking/copies.py": "asks what a COPY of PostgreSQL shows",
-    "inspection/masking/interceptor.py": "asks what MySQL's statements tell about their answers",
-    "inspection/masking/messages.py": "asks what MySQL's statements tell about their answers",
+    "inspection/masking/copy_formats.py": "asks what a COPY of PostgreSQL shows",
+    "inspection/masking/masking_interceptor.py": "asks what MySQL's statements tell about their answers",
+    "inspection/masking/error_messages.py": "asks what MySQL's statements tell about their answers",
     "inspection/masking/named_only.py": "asks what MySQL's statements tell about their answers",
-    "wiring/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
+    "wiring/processes/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
 }
 # Modules that name a protocol in a string, each with its reason.
 SAYS_ONE = {
     "api/control/attendance.py": "an example of a command line",
-    "api/schemas/sessions.py": "says what SQLSTATE is",
-    "cli/commands/admin/agents.py": "an example of a command line",
-    "cli/commands/connections.py": "an example of a subtype",
+    "api/schemas/sessions/session_schemas.py": "says what SQLSTATE is",
+    "cli/commands/admin/agent_admin.py": "an example of a command line",
+    "cli/commands/connection_commands.py": "an example of a subtype",
     "demo/binaries.py": "the demo's target is a PostgreSQL server",
     "demo/populate.py": "the demo's target is a PostgreSQL server",
-    "demo/server.py": "the demo's target is a PostgreSQL server",
-    "domain/login.py": "how somebody logged in to the gateway, as it is stored",
+    "demo/demo_server.py": "the demo's target is a PostgreSQL server",
+    "domain/identity/login.py": "how somebody logged in to the gateway, as it is stored",
     "inspection/sql/scans.py": "the names of the servers' own schemas",
-    "inspection/sql/shapes.py": "the shapes of each dialect, which move into their packages",
+    "inspection/sql/sql_shapes.py": "the shapes of each dialect, which move into their packages",
     "inspection/sql/sqlglot_tree.py": "the names of dialects in sqlglot",
     "integrations/git/fetcher.py": "a URL's scheme",
     "integrations/git/messages.py": "a URL's scheme",
-    "integrations/git/places.py": "a URL's scheme",
-    "integrations/git/tasks.py": "a URL's scheme",
+    "integrations/git/git_places.py": "a URL's scheme",
+    "integrations/git/git_tasks.py": "a URL's scheme",
     "runbooks/quoting.py": "what reads scripts, among it programs that commands start",
     "store/database.py": "the gateway's own store",
-    "store/schema/__init__.py": "the tables of SSH keys",
-    "store/schema/sessions.py": "the gateway's own store",
-    "wiring/agent.py": "an example of a command line",
+    "store/schema/session_tables.py": "the gateway's own store",
+    "wiring/processes/agent_process.py": "an example of a command line",
     "wiring/demo_shop.py": "the demo's target is a PostgreSQL server",
     "wiring/git.py": "a URL's scheme",
-    "wiring/machine.py": "prints the psql line of the demo",
-    "wiring/prepare.py": "prints the psql line of the demo",
+    "wiring/processes/machine_processes.py": "prints the psql line of the demo",
+    "wiring/processes/prepare.py": "prints the psql line of the demo",
 }
 
 
@@ -266,10 +265,12 @@ def test_no_file_outside_of_its_package_is_named_after_a_database() -> None:
 def test_only_the_access_service_makes_permits() -> None:
     for path in SOURCE.rglob("*.py"):
         relative = str(path.relative_to(SOURCE))
-        if relative in ("services/access.py", "domain/permit.py"):
+        if relative in ("services/admission.py", "domain/rules/permit.py"):
             continue
         for line, name in imports(path):
-            assert name != "postern.domain.permit.seal", f"{relative}:{line} imports seal; only services/access.py may"
+            assert name != "postern.domain.rules.permit.seal", (
+                f"{relative}:{line} imports seal; only services/admission.py may"
+            )
 
 
 def test_every_room_says_what_it_is_for() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.masking import InfoType
+from postern.domain.rules.masking import InfoType
 
 # Names of columns, and words of sentences; both as people write them, not as the detectors list them.
 TELLING: dict[InfoType, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -10,7 +10,7 @@ from bench.labelled.names import TELLING
 from bench.labelled.negatives import NEGATIVES
 from bench.labelled.values import MAKERS
 
-from postern.domain.masking import PERSONAL_TYPES, InfoType
+from postern.domain.rules.masking import PERSONAL_TYPES, InfoType
 
 NEUTRAL = ("value", "field_7", "c1", "data", "note")
 BEFORE = ("We were told {} last week.", "Please check {} again", "{} was on the form", "see: {}", "got {}, thanks")

@@ -11,7 +11,7 @@ from bench.labelled import nations
 from bench.labelled.maker import CAPITALS, LOCALES, WORD, Maker, grouped
 from stdnum import luhn
 
-from postern.domain.masking import InfoType
+from postern.domain.rules.masking import InfoType
 
 
 def _email(m: Maker) -> str:

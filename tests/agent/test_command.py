@@ -20,17 +20,17 @@ import uvloop
 from tests.agent.test_secrets import order
 from tests.support.promises import until, wait_until, within
 
+from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
+from postern.agent.command_process import CommandTransport
 from postern.agent.ending import processes
-from postern.agent.policy import ANYTHING, NO_COMMANDS
-from postern.agent.process import CommandTransport
 from postern.agent.secrets import Resolved
 from postern.descriptors import INHERITED
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unavailable
 from postern.protocols.command.command_target import CommandTargets
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.relay.orders import Order
-from postern.relay.target import Start, Terminal
+from postern.relay.relay_target import Start, Terminal
 
 SHELL = Terminal(100, 30)
 

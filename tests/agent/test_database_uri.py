@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 from tests.support.certificates import issue
 
-from postern.agent.database_uri import read
+from postern.agent.agent_database_uri import read
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
-from postern.protocols.database_uri import DatabaseUri
 from postern.protocols.mysql.mysql_uri import URI as MYSQL
 from postern.protocols.postgres.postgres_uri import URI as POSTGRES
+from postern.protocols.protocol_database_uri import DatabaseUri
 
 PLANTED = "planted"
 

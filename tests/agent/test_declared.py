@@ -10,17 +10,17 @@ import pytest
 from tests.agent.test_secrets import order
 
 from postern.agent.declared import Declared
-from postern.domain.connection import ConnectionType
-from postern.domain.declaration import Declaration
 from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.declaration import Declaration
 from postern.errors import Denied, Unavailable
-from postern.relay.handshake import StreamHandshake
-from postern.relay.hooks import Hook
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_hooks import Hook
+from postern.relay.relay_target import Target
 from postern.settings import load_agent
-from postern.wiring.declared import local_policy
+from postern.wiring.processes.declared_agent_process import local_policy
 
 SHELL = Declaration("shop", ConnectionType.CUSTOM, "", ("bash",))
 

@@ -10,18 +10,18 @@ from uuid import UUID, uuid4
 import pytest
 
 from postern.agent.embedded import EmbeddedAgent
-from postern.domain.connection import Connection, ConnectionType
 from postern.domain.hook import HookOutcome
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unavailable
-from postern.relay.hooks import Hook
-from postern.relay.target import Start
+from postern.relay.relay_hooks import Hook
+from postern.relay.relay_target import Start
 from postern.settings import load
-from postern.wiring.worker import embedded_agent
+from postern.wiring.processes.worker_process import embedded_agent
 
 # The port is a reference: where it can be resolved the target is dialled, and is not there.
 ENVIRON = {"SHOP": '{"PORT": "1"}', "POSTERN_OIDC_CLIENT_SECRET": '{"PORT": "1"}'}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.agent.exports import exported
+from postern.agent.exported_variables import exported
 from postern.errors import Misconfigured
 
 ENVIRON = {"DB_HOST": "h", "DB_PASS": "p", "OTHER": "o", "POSTERN_KEY": "grpcs://k", "postern_x": "y", "TERM": "xterm"}

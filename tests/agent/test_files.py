@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from postern.agent import files as module
-from postern.agent.files import PREFIX, SecretFiles, places
+from postern.agent import secret_files as module
+from postern.agent.secret_files import PREFIX, SecretFiles, places
 from postern.errors import Unavailable
 
 # A process that writes a secret, says where, and waits.
 HOLDER = """
 import sys, time
 from pathlib import Path
-from postern.agent import files
+from postern.agent import secret_files
 files.places = lambda environ: [Path(sys.argv[1])]
 held = files.SecretFiles({})
 print(held.write({"KEY": b"planted"}).paths["KEY"], flush=True)
@@ -137,7 +137,7 @@ def test_attack_a_link_and_another_users_folder_are_not_swept(place: Path, monke
     assert (precious / "data").read_text() == "kept"
     foreign = place / f"{PREFIX}foreign"
     foreign.mkdir()
-    monkeypatch.setattr("postern.agent.files.os.geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr("postern.agent.secret_files.os.geteuid", lambda: os.getuid() + 1)
     SecretFiles({})
     assert foreign.exists()
 

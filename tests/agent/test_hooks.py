@@ -20,14 +20,14 @@ from tests.agent.test_secrets import order
 from tests.support.promises import until, within
 
 from postern.agent import ending
+from postern.agent.agent_hooks import Hooks
+from postern.agent.agent_policy import ANYTHING, NO_COMMANDS, LocalPolicy
 from postern.agent.ending import processes
-from postern.agent.hooks import Hooks
-from postern.agent.policy import ANYTHING, NO_COMMANDS, LocalPolicy
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, Unavailable
-from postern.relay.hooks import MORE, Hook
+from postern.relay.relay_hooks import MORE, Hook
 
 __all__ = ["go"]
 

@@ -16,17 +16,17 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 from tests.support.promises import PATIENT, wait_until, within
 
-from postern.agent.files import SecretFiles
-from postern.agent.policy import LocalPolicy
+from postern.agent.agent_policy import LocalPolicy
 from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
-from postern.protocols.asking import Row, TargetRefused
+from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.mysql.login.mysql_client_options import Chosen
 from postern.protocols.mysql.queries.mysql_query import Query
 from postern.relay.orders import Order
-from postern.relay.target import Start, Target
+from postern.relay.relay_target import Start, Target
 
 PASSWORD = "größe';--"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from postern.agent import policy
-from postern.agent.policy import ANYTHING, LocalPolicy
+from postern.agent import agent_policy
+from postern.agent.agent_policy import ANYTHING, LocalPolicy
 from postern.domain.reference import Reference
 from postern.errors import Denied, Misconfigured
 
@@ -64,7 +64,7 @@ def test_targets(target: str, host: str, port: int, fits: bool) -> None:
 def test_references(tmp_path: Path, pattern: str, reference: str, fits: bool) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(f'references = ["_gcp:none", "{pattern}"]\n')
-    limited = policy.read(file)
+    limited = agent_policy.read(file)
     if fits:
         limited.check_reference(Reference.read(reference))
     else:
@@ -81,7 +81,7 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
     file.write_text(
         'connections = ["shop-*"]\ntargets = []\ncommands = false\nvariables = ["SHOP_*"]\nreferences = []\n'
     )
-    found = policy.read(file)
+    found = agent_policy.read(file)
     found.check_connection("shop-demo")
     assert found.shows("SHOP_DB")
     assert not found.shows("HOME")
@@ -100,9 +100,9 @@ def test_an_ssh_agent_must_be_listed_as_it_is(tmp_path: Path, text: str) -> None
     file = tmp_path / "policy.toml"
     file.write_text(text)
     with pytest.raises(Denied):
-        policy.read(file).check_ssh_agent("/run/keys/agent")
+        agent_policy.read(file).check_ssh_agent("/run/keys/agent")
     file.write_text('ssh_agents = ["/run/keys/agent"]')
-    policy.read(file).check_ssh_agent("/run/keys/agent")
+    agent_policy.read(file).check_ssh_agent("/run/keys/agent")
     with pytest.raises(Denied):
         ANYTHING.check_ssh_agent("/run/keys/agent")
 
@@ -130,6 +130,6 @@ def test_a_file_that_cannot_be_read_stops_the_agent(tmp_path: Path, text: str) -
     file = tmp_path / "policy.toml"
     file.write_text(text)
     with pytest.raises(Misconfigured):
-        policy.read(file)
+        agent_policy.read(file)
     with pytest.raises(Misconfigured):
-        policy.read(tmp_path / "none.toml")
+        agent_policy.read(tmp_path / "none.toml")

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from tests.agent.test_secrets import encoded, order
 
-from postern.agent import files
-from postern.agent.files import PREFIX, SecretFiles
+from postern.agent import secret_files
 from postern.agent.reach import Reach
+from postern.agent.secret_files import PREFIX, SecretFiles
 from postern.agent.secrets import Resolved, Resolver
 from postern.domain.reference import Reference
 from postern.errors import Unavailable
 from postern.integrations.secrets.sources import Sources
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Target
 
 SECRET = {"filesystem:KEY": encoded(b"k"), "envvar:PASS": "_envjson:SHOP:password"}
 
@@ -62,7 +62,7 @@ class Kind:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
     return tmp_path
 
 

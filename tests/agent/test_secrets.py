@@ -12,17 +12,17 @@ from uuid import UUID
 
 import pytest
 
-from postern.agent import files
-from postern.agent.files import PREFIX, SecretFiles
-from postern.agent.policy import LocalPolicy, ReferencePattern
+from postern.agent import secret_files
+from postern.agent.agent_policy import LocalPolicy, ReferencePattern
+from postern.agent.secret_files import PREFIX, SecretFiles
 from postern.agent.secrets import Resolved, Resolver
-from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import ConnectionType
 from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
-from postern.relay.target import Start
+from postern.relay.relay_target import Start
 
 ENVIRON = {"SHOP": json.dumps({"password": "correct horse", "binary": "a\0b"})}
 SESSION = UUID("11111111-2222-3333-4444-555555555555")
@@ -51,7 +51,7 @@ def order(secret: Mapping[str, str], subtype: str = "postgres") -> Order:
 
 @pytest.fixture
 def resolver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolver:
-    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
     return Resolver(Sources(ENVIRON), SecretFiles({}))
 
 
@@ -155,7 +155,7 @@ async def test_attack_a_command_cannot_be_told_another_user_by_a_secret(resolver
 def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
     limited = LocalPolicy(references=(ReferencePattern.read("_envjson:SHOP:password"),))
     resolver = Resolver(Sources(ENVIRON), SecretFiles({}), limited)
     allowed = {"envvar:PASS": "_envjson:SHOP:password"}

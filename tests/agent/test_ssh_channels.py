@@ -19,8 +19,8 @@ from tests.support.sshds import Sshd, sshd
 
 from postern.protocols.ssh.target import ssh_connection_pool as sharing
 from postern.protocols.ssh.target import ssh_target_login as logins
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind, Terminal
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind, Terminal
 
 SETTINGS = {"AcceptEnv": "LANG LC_* GREETING", "Subsystem": "sftp internal-sftp", "RekeyLimit": "16M"}
 MEGABYTE = os.urandom(1 << 20)

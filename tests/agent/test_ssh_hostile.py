@@ -17,8 +17,8 @@ from tests.support.ssh_here import PASSWORD, serving
 
 from postern.protocols.ssh.target import ssh_target_login as login
 from postern.protocols.ssh.target import ssh_target_stream as wire
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind
 from postern.transport import ssh_windows
 
 Process = asyncssh.SSHServerProcess[bytes]

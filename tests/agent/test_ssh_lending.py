@@ -18,8 +18,8 @@ from tests.support.sshds import Sshd, sshd
 
 from postern.protocols.ssh.target import ssh_target_listening as listening
 from postern.protocols.terminal import listening as told
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind
 
 Process = asyncssh.SSHServerProcess[bytes]
 

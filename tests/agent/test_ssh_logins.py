@@ -17,12 +17,12 @@ from tests.support.ssh_channels import Servers, order_of, secrets_of
 from tests.support.ssh_here import PASSWORD, greets, serving
 from tests.support.sshds import PASSPHRASE, Sshd, make_key, public, sshd
 
-from postern.agent.policy import LocalPolicy
+from postern.agent.agent_policy import LocalPolicy
 from postern.errors import Denied, PosternError, Unavailable
-from postern.protocols.asking import TargetRefused
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.ssh.target import ssh_connection_pool as logins
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind, Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind, Start
 
 
 @pytest.fixture(scope="module")

@@ -19,19 +19,19 @@ from tests.support.ssh_channels import Reader, order_of, secrets_of
 from tests.support.sshds import Sshd, sshd
 
 from postern import descriptors
-from postern.agent import files
-from postern.agent.files import SecretFiles
+from postern.agent import secret_files
 from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
 from postern.descriptors import Descriptors
 from postern.domain.secret import Secret
 from postern.errors import TooMany
-from postern.protocols.asking import TargetRefused
-from postern.protocols.terminal import messages as m
+from postern.protocols.gateway_queries import TargetRefused
+from postern.protocols.terminal import terminal_frames as m
 from postern.relay.orders import DIAL, error_of
-from postern.relay.target import Channel, ChannelKind, Start
-from postern.transport.messages import Refused
+from postern.relay.relay_target import Channel, ChannelKind, Start
+from postern.transport.tunnel_messages import Refused
 
 MEGABYTE = os.urandom(1 << 20)
 
@@ -135,7 +135,7 @@ async def test_a_gateway_that_goes_takes_its_programs_with_it(tunnel: Tunnel, se
 async def test_a_private_key_that_is_a_file_is_never_one_here(
     server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
     given = secrets_of(server)
     stored = {f"envvar:{name}": _stored(value) for name, value in given.items() if name != "PRIVATE_KEY"}
     stored["filesystem:PRIVATE_KEY"] = _stored(server.key)

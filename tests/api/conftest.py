@@ -17,15 +17,15 @@ from tests.support.spooled import library
 from tests.support.templates import filled_world
 from tests.support.world import World, logged_in
 
-from postern.api.app import serve
+from postern.api.application import serve
 from postern.api.info import ServerInfo
-from postern.domain.agent import Agent
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.recording.library import Library
+from postern.domain.targets.agent import Agent
+from postern.recording.recording_library import Library
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.store.database import Database
 
 INFO = ServerInfo(

@@ -15,7 +15,7 @@ from tests.api.conftest import TARGET, Api, message
 from postern.api.audited import AuditedRoute
 from postern.api.middleware import MAX_BODY
 from postern.domain.lists import Page
-from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
 
 OPEN = {
     ("GET", "/api/openapi.json"),

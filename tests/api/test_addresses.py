@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from postern.api.addresses import client_address
+from postern.api.client_address import client_address
 from postern.errors import Misconfigured
 from postern.settings import load
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from tests.api.conftest import Api, message
 
-from postern.domain.agent import AgentKey
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey
 
 
 async def test_an_agent_is_made_with_a_key_that_is_shown_once(api: Api) -> None:

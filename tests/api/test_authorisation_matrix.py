@@ -21,12 +21,12 @@ from tests.api.conftest import INFO, PASSWORD, Api, make_api
 from tests.support.issues import wanted
 from tests.support.world import CLIENT, World
 
-from postern.api.app import routed, serve
-from postern.domain.agent import AgentKey
+from postern.api.application import routed, serve
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.issue import IssueState
-from postern.domain.login import LoginMethod
-from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
 

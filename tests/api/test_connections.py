@@ -11,9 +11,9 @@ from sqlalchemy import event, insert
 from tests.api.conftest import TARGET, Api, message
 
 from postern.domain.secret import Secret
-from postern.services.access import masked_types
-from postern.store.ports.common import Topic
-from postern.store.schema.targets import connections
+from postern.services.admission import masked_types
+from postern.store.ports.common_ports import Topic
+from postern.store.schema.target_tables import connections
 from postern.store.sql.rows import connection_values
 
 SECRET = TARGET | {"envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}

@@ -11,9 +11,9 @@ from fastapi import Response
 from tests.api.conftest import PASSWORD, Api, message
 from tests.support.world import API_URL, CLIENT
 
-from postern.api.cookies import PLAIN_NAME, SECURE_NAME, clear_login_cookie, set_login_cookie
+from postern.api.browser.cookies import PLAIN_NAME, SECURE_NAME, clear_login_cookie, set_login_cookie
 from postern.api.info import NativePort, Told
-from postern.domain.login import LoginMethod
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.services.server.server_configs import ServerFields
 

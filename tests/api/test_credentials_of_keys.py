@@ -8,7 +8,7 @@ import httpx
 import pytest
 from tests.api.conftest import Api, message
 
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

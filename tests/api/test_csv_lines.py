@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.api import csv_lines
+from postern.api.sessions import csv_lines
 
 LINES = st.lists(st.lists(st.text(alphabet='ab",\r=+1ä\udcff', max_size=5), min_size=1, max_size=4), max_size=6)
 

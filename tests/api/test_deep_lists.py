@@ -10,10 +10,10 @@ from tests.api.conftest import Api, make_api, message
 from tests.support.spooled import library, recorded_session, rows
 
 from postern.interception.events import Operation, Shown
-from postern.recording.library import Library
-from postern.services.recordings.reading import MOST_BYTES, MOST_ITEMS
+from postern.recording.recording_library import Library
+from postern.services.recordings.recording_pages import MOST_BYTES, MOST_ITEMS
 from postern.store.database import Database
-from postern.store.schema.sessions import sessions
+from postern.store.schema.session_tables import sessions
 
 
 @pytest.mark.parametrize("offset", [10_001, 400_000, 1_000_000])

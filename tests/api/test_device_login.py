@@ -11,8 +11,8 @@ from tests.api.conftest import PASSWORD, Api, message
 from tests.support.world import API_URL
 
 from postern.domain.lists import Page
-from postern.services.identity.device_login import LIFE
-from postern.store.ports.server import AuditFilter
+from postern.services.identity.logins.device_login import LIFE
+from postern.store.ports.server_ports import AuditFilter
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer
 

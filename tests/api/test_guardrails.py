@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Api, message
 
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 async def test_a_guard_rail_reads_back_in_full(api: Api) -> None:

@@ -18,7 +18,7 @@ from tests.api.conftest import Api, make_api
 from tests.support.promises import within
 from tests.support.spooled import ended, library, recorded_session, write_segment
 
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
 from postern.interception.events import Completed, End, Event, Operation, Shown
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.store.database import Database

@@ -14,8 +14,8 @@ from tests.api.test_access_control import UNAUDITED
 from postern.api.audited import _ACTIONS
 from postern.services.server.idempotency import KeptAnswer, Ticket
 from postern.store.database import Database
-from postern.store.schema.server import idempotency_keys
-from postern.store.schema.targets import connections, credentials
+from postern.store.schema.server_tables import idempotency_keys
+from postern.store.schema.target_tables import connections, credentials
 
 KEY = {"Idempotency-Key": "0d2f7c9e"}
 
@@ -159,8 +159,8 @@ async def test_after_a_day_the_key_is_free_and_a_lost_request_is_after_minutes(b
 async def test_who_writes_a_lot_is_never_refused_and_only_the_oldest_answers_are_forgotten(
     both: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.store.sql.idempotency.MOST", 3)
-    monkeypatch.setattr("postern.store.sql.idempotency.FORGOTTEN_AT_ONCE", 2)
+    monkeypatch.setattr("postern.store.sql.sql_idempotency.MOST", 3)
+    monkeypatch.setattr("postern.store.sql.sql_idempotency.FORGOTTEN_AT_ONCE", 2)
 
     async def make(number: int) -> httpx.Response:
         both.world.clock.forward(seconds=1)
@@ -174,7 +174,7 @@ async def test_who_writes_a_lot_is_never_refused_and_only_the_oldest_answers_are
 
 
 async def test_attack_keys_of_requests_under_way_are_bounded(both: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("postern.store.sql.idempotency.MOST", 2)
+    monkeypatch.setattr("postern.store.sql.sql_idempotency.MOST", 2)
     service, admin = both.services.idempotency, both.users["admin"]
     for key in ("a", "b"):
         assert isinstance(await service.begin(admin, key, "POST", "/api/x?", b""), Ticket)

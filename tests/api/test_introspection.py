@@ -9,7 +9,7 @@ import pytest
 from tests.api.conftest import Api, message
 from tests.support.errands import answer_errands
 
-from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
+from postern.domain.targets.errand import ErrandAnswer, ErrandKind, Failure
 
 
 def answered(api: Api, answer: ErrandAnswer) -> list[Mapping[str, str]]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Api, message
 
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 PATH = "/integrations/tracker/issuetemplates"
 BODY: dict[str, Any] = {"name": "changes", "project_key": "OPS", "request_type_id": "10"}

@@ -11,7 +11,7 @@ import pytest
 from tests.api.conftest import PASSWORD, Api, message
 from tests.api.test_authorisation_matrix import OPEN, SCIM_GROUP, SCIM_PATCH, SCIM_USER, SSH_KEY, TABLE
 
-from postern.api.app import routed
+from postern.api.application import routed
 
 NEEDS_PERSON = re.compile(r"an API key may not .*; log in as an administrator")
 OIDC = {"issuer_url": "https://idp.example.com", "client_id": "postern", "client_secret": "x"}

@@ -16,15 +16,15 @@ from tests.support.authenticator import Browser
 from tests.support.promises import until
 from tests.support.world import API_URL
 
-from postern.api.addresses import Network
-from postern.domain.auth_config import AuthConfig
+from postern.api.client_address import Network
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.principal import PrincipalStatus
-from postern.services.identity.passwords import Passwords
+from postern.services.identity.logins.passwords import Passwords
 from postern.services.identity.users import UserFields
 from postern.settings import load
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 
 NEW = "another long password"
 
@@ -268,7 +268,7 @@ async def test_a_flood_of_passwords_is_answered_at_once(api: Api, monkeypatch: p
         await gate.wait()
         return function(*arguments)
 
-    monkeypatch.setattr("postern.services.identity.passwords.asyncio.to_thread", to_thread)
+    monkeypatch.setattr("postern.services.identity.logins.passwords.asyncio.to_thread", to_thread)
     waiting = [asyncio.create_task(login(api, f"user{number}")) for number in range(32)]
     passwords = api.services.accounts._passwords
     await until(lambda: passwords._waiting >= len(waiting))

@@ -12,12 +12,12 @@ import pytest
 from tests.api.conftest import message
 from tests.support.oidc_site import API, CLI_LISTENER, Site, make_site, provider_for_site, query_of
 
-from postern.domain.auth_config import AuthConfig
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
 from postern.store.database import Database
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, appendix B
 

@@ -8,8 +8,8 @@ import pytest
 from tests.api.conftest import Api, message
 from tests.api.test_cookies import browser, csrf
 
-from postern.api.cookies import PLAIN_NAME
-from postern.services.identity.logins import LOGIN_LIFE
+from postern.api.browser.cookies import PLAIN_NAME
+from postern.services.identity.logins.logins import LOGIN_LIFE
 
 
 async def test_one_sees_and_ends_one_s_own_logins(api: Api) -> None:

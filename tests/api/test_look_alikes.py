@@ -10,10 +10,10 @@ import pytest
 from tests.api.conftest import PASSWORD, Api
 from tests.api.test_authorisation_matrix import SCIM_USER
 
-from postern.domain.names import fold_name, is_plain
+from postern.domain.identity.names import fold_name, is_plain
 from postern.errors import Invalid, NotFound
+from postern.services.identity.ssh_keys import is_called
 from postern.services.identity.users import checked_email
-from postern.services.ssh_keys import is_called
 
 EMAIL = "kim@example.com"
 LOOK_ALIKES = {

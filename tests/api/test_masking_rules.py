@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Api, message
 
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 RULE: dict[str, Any] = {
     "name": "customer data",

@@ -7,7 +7,7 @@ from tests.support.oidc_site import Site
 from tests.support.openid import CLIENT_ID, CLIENT_SECRET
 from tests.support.postgres import free_port
 
-from postern.domain.login import LoginMethod
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.identity.fetch import Fetcher

@@ -9,7 +9,7 @@ import pytest
 from tests.api.conftest import PASSWORD, TARGET, Api, message
 
 from postern.domain.lists import Page
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 
 
 async def make_key(api: Api, name: str = "ci", **fields: Any) -> dict[str, Any]:

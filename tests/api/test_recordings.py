@@ -10,9 +10,9 @@ from tests.support.recordings import KEYS
 from tests.support.world import MACHINE
 
 from postern.archive.folder import FolderBlobs
-from postern.proof.checkpoints import read_pem
-from postern.proof.reading import verify_package
-from postern.recording.copies import StoredCopies
+from postern.proof.export_reading import verify_package
+from postern.proof.proof_checkpoints import read_pem
+from postern.recording.recording_copies import StoredCopies
 from postern.store.database import Database
 
 

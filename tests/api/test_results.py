@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from tests.api.conftest import Api, message
 
-from postern.api.results import Writer
-from postern.api.schemas.sessions import ExecError
-from postern.domain.results import CUT, Columns, Finished, Problem, Result, Row
-from postern.domain.session import EndReason
+from postern.api.schemas.sessions.session_schemas import ExecError
+from postern.api.sessions.result_answers import Writer
+from postern.domain.sessions.results import CUT, Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.session import EndReason
 
 NOTICE = Problem("NOTICE", "mind", fails=False)
 ERROR = Problem("ERROR", "division by zero", code="22012", position=18)

@@ -17,13 +17,13 @@ from tests.support.spooled import library
 from tests.support.world import CLIENT, MACHINE
 
 from postern.archive.folder import FolderBlobs
+from postern.domain.identity.login import LoginMethod
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.retention import Retention
-from postern.domain.session import EndReason
-from postern.recording.copies import StoredCopies
+from postern.domain.sessions.retention import Retention
+from postern.domain.sessions.session import EndReason
+from postern.recording.recording_copies import StoredCopies
 from postern.store.database import Database
-from postern.store.ports.targets import Ended
+from postern.store.ports.target_ports import Ended
 
 
 @dataclass

@@ -13,8 +13,8 @@ from tests.support.reviews import asked
 from tests.support.world import API_URL
 
 from postern.domain.features import Feature
-from postern.domain.principal import Principal
-from postern.domain.review import Demand, Review, ReviewKind, ReviewStatus
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Demand, Review, ReviewKind, ReviewStatus
 from postern.services.identity.users import UserFields
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer

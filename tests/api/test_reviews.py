@@ -12,10 +12,10 @@ from tests.api.conftest import PASSWORD, Api, message
 from tests.support.reviews import asked
 from tests.support.world import START, logged_in
 
-from postern.domain.review import Demand, ReviewKind
-from postern.domain.review_rule import AccessType, ReviewRule
+from postern.domain.reviews.review import Demand, ReviewKind
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, SessionStatus
+from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.services.identity.users import UserFields
 
 SCRIPT = "update orders set state = 'sent' where id = 7"

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from starlette.routing import Match
 from tests.api.conftest import Api
 
-from postern.api.app import routed
+from postern.api.application import routed
 from postern.api.route import Route
 
 ROUTES = [route for route in routed().routes if isinstance(route, Route)]

@@ -14,7 +14,7 @@ from tests.support.promises import until, within
 from tests.support.shelf import NAME, shelve
 
 from postern.domain.runbook import RunbookPattern, RunbookRule
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
 LOGIN = 'login {{ .name | pattern "^[a-z]+$" }} {{ .pin | type "password" | pattern "^[0-9]{4}$" }}'

@@ -10,7 +10,7 @@ from tests.api.conftest import Api
 from tests.api.test_access_rules import switch_on
 from tests.support.runbooks import NAME, URL, snapshot_of
 
-from postern.api.schemas.runbooks import RunbookListV2
+from postern.api.schemas.runbooks.runbook_schemas import RunbookListV2
 from postern.domain.runbook import RunbookFile, Snapshot, repository_id
 from postern.errors import Unavailable
 

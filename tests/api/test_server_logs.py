@@ -17,13 +17,13 @@ from tests.api.conftest import Api, make_api, message
 from tests.support.promises import until
 
 from postern import logs
-from postern.api.routes import server_logs
-from postern.services.server.machine import Machine
+from postern.api.routes.server import server_log_routes
+from postern.services.server.machine_facts import Machine
 from postern.services.server.server_logs import MAX_FOLLOWERS
 from postern.store.database import Database
 from postern.store.journal import FileJournal
 
-log = logging.getLogger("postern.gateway.supervisor")
+log = logging.getLogger("postern.gateway.processes.supervisor")
 
 
 @pytest.fixture(autouse=True)
@@ -112,8 +112,8 @@ async def test_lines_come_as_they_are_written_and_again_after_a_break(api: Api) 
 
 
 async def test_a_stream_ends_with_the_login_that_asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_logs, "_ASK_EVERY", 0.1)
-    monkeypatch.setattr(server_logs, "_READ_EVERY", 0.05)
+    monkeypatch.setattr(server_log_routes, "_ASK_EVERY", 0.1)
+    monkeypatch.setattr(server_log_routes, "_READ_EVERY", 0.05)
     async with served(api) as client, client.stream("GET", "/server-logs/stream") as answer:
         await api.services.logins.end_all(api.users["admin"].id)
         async with asyncio.timeout(60):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.api.conftest import PASSWORD, Api, message
 
-from postern.domain.principal import Account, PrincipalStatus
+from postern.domain.identity.principal import Account, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.domain.server import NATIVE
 

@@ -15,14 +15,14 @@ from tests.api.conftest import Api, message
 from tests.support.spooled import recorded_session
 from tests.support.world import logged_in
 
-from postern.api import downloads
+from postern.api.sessions import downloads
 from postern.domain.features import Feature
 from postern.domain.secret import Secret
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
 from postern.errors import Unauthenticated
 from postern.interception.events import Event, Operation
-from postern.services.identity.tokens import AUDIENCE
-from postern.services.recordings.links import EACH
+from postern.services.identity.logins.tokens import AUDIENCE
+from postern.services.recordings.download_links import EACH
 
 EVENTS: list[tuple[int, Event]] = [(at, Operation(at, f"select {at}")) for at in range(1, 2_000)]
 WHOLE = "".join(f"select {at}" for at in range(1, 2_000)).encode()

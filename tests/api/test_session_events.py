@@ -17,13 +17,13 @@ import pytest
 from tests.api.conftest import Api, message
 from tests.support.spooled import printed, recorded_session, rows
 
-from postern.api.files import Wanted
-from postern.domain.connection import TERMINAL
-from postern.domain.session import Session
+from postern.api.sessions.recording_files import Wanted
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import TERMINAL
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
 from postern.protocols.postgres.wire import postgres_messages as pg
-from postern.protocols.terminal import messages as m
-from postern.services.recordings import reading
+from postern.protocols.terminal import terminal_frames as m
+from postern.services.recordings import recording_pages
 
 EVENTS: list[tuple[int, Event]] = [
     (1_000, Operation(1, "select note from pets where id = $1", values=(b"7",))),
@@ -165,8 +165,8 @@ async def test_a_part_by_time(real: Api, session: Session) -> None:
 async def test_too_much_for_one_answer_is_said_and_pages_go_on(
     real: Api, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_BYTES", 3_000)
-    monkeypatch.setattr(reading, "PAGE_BYTES", 1_500)
+    monkeypatch.setattr(recording_pages, "MOST_BYTES", 3_000)
+    monkeypatch.setattr(recording_pages, "PAGE_BYTES", 1_500)
     session = await recorded_session(real, home, [(at, Operation(at, "x" * 1000)) for at in range(1, 6)])
     for query in ("expand=event_stream", "event_stream=raw-queries"):
         said = message(await real.as_ann.get(f"/sessions/{session.id}?{query}"), 422)

@@ -10,7 +10,7 @@ from tests.api.conftest import Api, message
 from tests.support.shelf import shelve
 
 from postern.domain.issue import IssueState
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 PATH = "/integrations/tracker"
 TRACKER = {

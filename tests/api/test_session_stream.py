@@ -17,21 +17,21 @@ from tests.api.conftest import Api, message
 from tests.support.promises import until
 from tests.support.spooled import append, ended, recorded_session
 
-from postern.api.routes import session_stream
+from postern.api.routes.sessions import session_stream_routes
 from postern.domain.features import Feature
-from postern.domain.session import EndReason, Session
+from postern.domain.sessions.session import EndReason, Session
 from postern.interception.events import Event, Operation, Shown
 from postern.recording.layout import spool_path
-from postern.services.recordings.bundle import WATCHES_EACH
+from postern.services.recordings.recording_services import WATCHES_EACH
 
 START: list[tuple[int, Event]] = [(1_000, Operation(1, "one")), (2_000, Operation(2, "two"))]
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_stream, "_LOOK_EVERY", 0.02)
-    monkeypatch.setattr(session_stream, "_ASK_EVERY", 0.2)
-    monkeypatch.setattr(session_stream, "_SETTLED", 0.1)
+    monkeypatch.setattr(session_stream_routes, "_LOOK_EVERY", 0.02)
+    monkeypatch.setattr(session_stream_routes, "_ASK_EVERY", 0.2)
+    monkeypatch.setattr(session_stream_routes, "_SETTLED", 0.1)
 
 
 @asynccontextmanager
@@ -170,7 +170,7 @@ async def test_a_slow_watcher_is_cut_and_the_session_is_not(
     real: Api, running: Session, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that had caught up, and then reads nothing while much happens."""
-    monkeypatch.setattr(session_stream, "_MOST_BEHIND", 200_000)
+    monkeypatch.setattr(session_stream_routes, "_MOST_BEHIND", 200_000)
     async with served(real, real.as_ann) as client, client.stream("GET", f"/sessions/{running.id}/stream") as answer:
         found = events(answer)
         await anext(found)
@@ -186,7 +186,7 @@ async def test_a_slow_watcher_is_cut_and_the_session_is_not(
 async def test_one_who_takes_nothing_is_left(
     real: Api, running: Session, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_stream, "_SEND_WITHIN", 0.3)
+    monkeypatch.setattr(session_stream_routes, "_SEND_WITHIN", 0.3)
     for at in range(3_000, 3_400):
         append(spool(home, running), (at, Operation(at, "x" * 100_000)))
     async with served(real, real.as_ann) as client:

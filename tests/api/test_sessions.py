@@ -17,10 +17,10 @@ from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
 from postern.domain.issue import Issue, in_session
-from postern.domain.results import Columns, Finished, Row
-from postern.domain.session import EndReason, Session, Verb
+from postern.domain.sessions.results import Columns, Finished, Row
+from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.store.database import Database
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 EVENTS = [
     (1.0, "i", b"select name, note from pets"),

@@ -27,7 +27,7 @@ from tests.support.chats import (
 )
 from tests.support.receivers import LOOPBACK, issued
 
-from postern.api.app import serve
+from postern.api.application import serve
 from postern.integrations.chat.slack import LINK, REASON, Slack
 from postern.integrations.chat.slack_window import SlackWindow
 from postern.integrations.sinks.receivers import Receivers

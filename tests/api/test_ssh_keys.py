@@ -10,8 +10,8 @@ from tests.api.conftest import Api, message
 from tests.support.public_keys import ed25519_line, private_key
 
 from postern.domain.lists import Page
-from postern.store.ports.common import Topic
-from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
 
 SSH = {"type": "application", "subtype": "ssh"}
 

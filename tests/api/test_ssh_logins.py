@@ -12,7 +12,7 @@ from tests.api.conftest import Api, message
 from tests.api.test_device_login import OWN, browser, field
 
 from postern.errors import Denied
-from postern.services.identity.ssh_logins import Waiting, Wanted
+from postern.services.identity.logins.ssh_logins import Waiting, Wanted
 
 
 async def begin(api: Api, user: str = "ann", connection: str = "web-1") -> Waiting:

@@ -8,9 +8,9 @@ import pytest
 from tests.api.conftest import Api
 from tests.support.collector import Collector, collecting
 
-from postern.api.traces import STRANGERS
+from postern.api.request_traces import STRANGERS
 from postern.domain.tracing import NO_TRACER
-from postern.integrations.tracing.otlp import OtlpTracer
+from postern.integrations.tracing.tracing_otlp import OtlpTracer
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00"

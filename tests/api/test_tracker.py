@@ -9,10 +9,10 @@ import pytest
 from tests.api.conftest import INFO, Api, message
 from tests.support.asked_tracker import AskedTracker
 
-from postern.api.app import serve
+from postern.api.application import serve
 from postern.domain.secret import Secret
 from postern.errors import NotFound
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 PATH = "/integrations/tracker"
 BODY: dict[str, Any] = {

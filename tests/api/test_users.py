@@ -9,7 +9,7 @@ from tests.api.conftest import INFO, PASSWORD, TARGET, Api, message
 from tests.support.world import API_URL
 
 from postern import __version__
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 async def login(api: Api, email: str = "ann@example.com", password: str = PASSWORD) -> Any:

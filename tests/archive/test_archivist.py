@@ -29,16 +29,16 @@ from postern.archive import survey as survey_module
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.archive.survey import survey
-from postern.domain.ledger import Kind
-from postern.domain.segment import Segment, first_link, next_link
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
 from postern.interception.events import Operation, Shown
 from postern.recording.layout import recordings_folder, sealed_path
-from postern.recording.library import Gap, Library
+from postern.recording.recording_library import Gap, Library
 from postern.recording.stored import Stored
-from postern.services.recordings.ledger import Ledger
-from postern.store.ports.targets import Piece
-from postern.store.schema.sessions import sessions
+from postern.services.recordings.recording_ledger import Ledger
+from postern.store.ports.target_ports import Piece
+from postern.store.schema.session_tables import sessions
 
 
 @pytest.fixture
@@ -508,7 +508,7 @@ def test_memory_does_not_grow_with_output(tmp_path: Path, made_alone: Path) -> N
 def made_alone(tmp_path: Path) -> Path:
     from postern.interception.events import End
     from postern.recording.layout import spool_path
-    from postern.recording.records import Header, encode
+    from postern.recording.record_format import Header, encode
     from postern.recording.sealing import seal
     from postern.recording.spool import Spool
 

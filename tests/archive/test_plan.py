@@ -13,7 +13,7 @@ from tests.support.world import START
 
 from postern.archive.plan import PATIENCE, Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey
-from postern.domain.segment import Segment, first_link, next_link
+from postern.domain.sessions.segment import Segment, first_link, next_link
 
 ORG, SESSION = uuid4(), uuid4()
 

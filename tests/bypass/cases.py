@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from postern.domain.statement import Effect, Statement
+from postern.domain.rules.statement import Effect, Statement
 
 # A guard that lets people read, and nothing else, lets these through.
 HARMLESS = frozenset({Effect.READ, Effect.SESSION})

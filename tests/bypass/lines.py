@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tests.bypass.cases import Case, Ordinary, Truth
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 
 _TRUTHS = {"h": Truth.HARMLESS, "c": Truth.CHANGES, "p": Truth.PRIVILEGED, "x": Truth.REJECTED, "u": Truth.UNDECIDABLE}
 _EFFECTS = {effect.value[0]: effect for effect in Effect}

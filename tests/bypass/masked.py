@@ -15,9 +15,9 @@ from uuid import UUID
 from tests.bypass import ordinary_mysql, ordinary_postgres
 from tests.bypass.world_postgres import SCHEMA
 
-from postern.domain.masking import MaskingRule, Strategy
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.masking.columns import ColumnRule, Columns
+from postern.domain.rules.masking import MaskingRule, Strategy
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.masking.masking_columns import ColumnRule, Columns
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column, Kind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage

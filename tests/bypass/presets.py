@@ -9,12 +9,12 @@ from uuid import UUID
 
 from tests.bypass.cases import Case, Truth
 
-from postern.domain.dialect import DIALECTS
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.guardrail_presets import PRESETS, Preset
-from postern.domain.statement import Effect
-from postern.inspection.guardrails.findings import Finding
-from postern.inspection.guardrails.rules import Rules, judge_text
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail_presets import PRESETS, Preset
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.dialect import DIALECTS
+from postern.inspection.guardrails.guardrail_findings import Finding
+from postern.inspection.guardrails.guardrail_rules import Rules, judge_text
 
 _HARMLESS = frozenset({Effect.READ, Effect.SESSION})
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from postgast import PgQueryError, split
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 SOURCE = "pglast==8.8"

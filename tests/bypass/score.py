@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from tests.bypass.cases import Case, Ordinary, Truth, effects_of, judged_rightly, lets_through
 
-from postern.domain.statement import Effect
-from postern.domain.target_schema import TargetSchema
-from postern.inspection.sql.parser import Parser
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.sql.sql_parser import Parser
 
 
 @dataclass

@@ -8,22 +8,22 @@ import pytest
 from tests.bypass.cases import lets_through
 from tests.support.links import links
 
-from postern.domain.connection import TERMINAL
-from postern.domain.guardrail import GuardRail, Rule, RuleType, unenforceable
-from postern.domain.guardrail_presets import preset
-from postern.domain.masking import InfoType
-from postern.domain.statement import Effect
-from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType, unenforceable
+from postern.domain.rules.guardrail_presets import preset
+from postern.domain.rules.masking import InfoType
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.connection import TERMINAL
+from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.masking.interceptor import Masking
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.samples import SampleTexts
 from postern.interception.events import Column, Kind, Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.base import Side
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
+from postern.protocols.wire_base import Side
 from postern.relay.link import Send
 from postern.testing import postgres as pg
 from postern.wiring.parsers import PARSED, parser_of

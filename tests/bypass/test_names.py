@@ -9,8 +9,8 @@ import pytest
 from tests.support.mariadb import MariaDbServer, program
 from tests.support.postgres import PostgresServer, running_server
 
-from postern.domain.guarded_objects import guarded
-from postern.inspection.sql.parser import Parser
+from postern.domain.rules.guarded_objects import guarded
+from postern.inspection.sql.sql_parser import Parser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 

@@ -12,11 +12,11 @@ from tests.protocols.mysql.test_catalogue_on_server import ask
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.statement import Effect
-from postern.domain.target_schema import TargetSchema
-from postern.inspection.guardrails.findings import Finding
-from postern.inspection.guardrails.rules import Rules, judge_text
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.guardrails.guardrail_findings import Finding
+from postern.inspection.guardrails.guardrail_rules import Rules, judge_text
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
 
 SETUP = r"""
 create schema app;

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.support.served import PASSWORD, ROOT, SSH_HOST_KEY, Served
 
-from postern.domain.agent import AgentKey
+from postern.domain.identity.ssh_key import public_key
 from postern.domain.secret import Secret
-from postern.domain.ssh_key import public_key
+from postern.domain.targets.agent import AgentKey
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from tests.support.control import Attending
 from tests.support.promises import within
 from tests.support.running import Gateway, started
 
-from postern.cli import profile
-from postern.domain.agent import AgentKey
-from postern.domain.control import Welcome, WorkersChanged
+from postern.cli.login import profile
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey
+from postern.domain.targets.control import Welcome, WorkersChanged
 from postern.errors import Unauthenticated
 
 

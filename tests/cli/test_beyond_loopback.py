@@ -15,7 +15,7 @@ import pytest
 from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
 
-from postern.demo import target
+from postern.demo import demo_target
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_every_line_of_the_log_is_json(gateway: Gateway) -> None:
 
 def test_nothing_outlives_a_killed_supervisor(gateway: Gateway) -> None:
     """Last: it ends the gateway of this module."""
-    at = target.load(gateway.home)
+    at = demo_target.load(gateway.home)
     api, postgres = urlsplit(gateway.told["api_url"]), urlsplit(uri(gateway))
     ports = [("127.0.0.2", api.port), ("127.0.0.2", postgres.port), (at.host, at.port)]
     assert all(taken(host, port or 0) for host, port in ports)

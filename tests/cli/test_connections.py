@@ -17,9 +17,9 @@ import pytest
 from tests.support.errands import answer_errands
 from tests.support.served import Served
 
-from postern.domain.agent import AgentMode
-from postern.domain.connection import ConnectionType
-from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
+from postern.domain.targets.agent import AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.errand import ErrandAnswer, ErrandKind, Failure
 
 TARGET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:USER": "YXBw"}
 

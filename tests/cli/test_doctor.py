@@ -27,13 +27,13 @@ from tests.support.running import Gateway, started
 from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, open_files, sockets
 from postern.cli.doctor.finding import State, ok
 from postern.cli.doctor.sockets import Place
+from postern.cli.login.profile import Profile
 from postern.cli.main import cli
-from postern.cli.profile import Profile
-from postern.client.http import Http
+from postern.client.client_http import Http
 from postern.settings import Settings
 from postern.transport import certificates
-from postern.wiring import checks as wiring_checks
-from postern.wiring import masters
+from postern.wiring import masters_wiring
+from postern.wiring.host import checks as wiring_checks
 
 
 @pytest.fixture(scope="module")
@@ -351,7 +351,7 @@ def test_where_recordings_lie_and_under_which_key(tmp_path: Path) -> None:
     said = f"the folder {tmp_path / 'recordings'} answers; recordings lie there encrypted"
     assert [one.what for one in of_gateway._blob_store(settings)] == [said]
     assert not (tmp_path / "keys").exists(), "looking makes no key"
-    key = masters.master(settings).id
+    key = masters_wiring.master(settings).id
     assert [one.what for one in of_gateway._blob_store(settings)] == [f"{said}, under the master key {key}"]
 
 

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from tests.support.served import ANN, ROOT, Served
 
-from postern.domain.results import Problem, Result
-from postern.domain.session import EndReason
-from postern.store.ports.common import Topic
+from postern.domain.sessions.results import Problem, Result
+from postern.domain.sessions.session import EndReason
+from postern.store.ports.common_ports import Topic
 
 POST, SESSION, EVENTS = "POST /api/sessions", "GET /api/sessions/ID", "GET /api/sessions/ID?expand"
 CONNECTION, RESULTS = "GET /api/connections/shop", "GET /api/sessions/ID/results"

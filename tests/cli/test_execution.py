@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from postern.cli import execution, reviewed
 from postern.cli.progress import Progress
-from postern.cli.reviewed import Patience
+from postern.cli.scripts import reviewed, script_waiting
+from postern.cli.scripts.reviewed import Patience
 from postern.client.client import Client
-from postern.client.http import Http
-from postern.client.shapes import ExecResult
+from postern.client.client_http import Http
+from postern.client.client_shapes import ExecResult
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Unavailable
 
@@ -31,11 +31,13 @@ def waited(answers: Callable[[httpx.Request], Answer], patience: Patience | None
     http = Http("http://gateway.invalid", Secret("token"), transport=httpx.MockTransport(answer))
     with http, Progress("", quiet=True) as progress:
         api = Client(http)
-        return execution.wait(api, lambda seconds: api.sessions.execute("shop", "x", wait=seconds), progress, patience)
+        return script_waiting.wait(
+            api, lambda seconds: api.sessions.execute("shop", "x", wait=seconds), progress, patience
+        )
 
 
 def test_a_gateway_that_is_away_for_a_moment_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_PAUSE", 0.01)
+    monkeypatch.setattr(script_waiting, "_PAUSE", 0.01)
     asked: list[str] = []
 
     def answers(request: httpx.Request) -> Answer:
@@ -49,8 +51,8 @@ def test_a_gateway_that_is_away_for_a_moment_is_asked_again(monkeypatch: pytest.
 
 
 def test_one_that_stays_away_is_given_up_and_what_to_look_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "_PAUSE", 0.01)
-    monkeypatch.setattr(execution, "_AWAY", 0.05)
+    monkeypatch.setattr(script_waiting, "_PAUSE", 0.01)
+    monkeypatch.setattr(script_waiting, "_AWAY", 0.05)
     with pytest.raises(Unavailable, match="away; what became of session s1 is shown by `postern sessions show s1`"):
         waited(lambda request: (202, RUNNING) if request.method == "POST" else (503, {"message": "away"}))
 

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from postern.cli.forward import LOOPBACK, Forward, Reached
+from postern.cli.terminal.forward import LOOPBACK, Forward, Reached
 from postern.domain.secret import Secret
 from postern.transport import certificates, websocket
 from postern.transport.certificates import Material

@@ -21,11 +21,11 @@ import pytest
 from tests.support.promises import until
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
-from postern.cli import profile, renewal
-from postern.cli.commands.connect import keep_fresh
-from postern.cli.config_file import Profile, TokenKind, change
-from postern.cli.forward import Forward, Reached
-from postern.client.authentication import LoginState
+from postern.cli.commands.connect_commands import keep_fresh
+from postern.cli.login import login_renewal, profile
+from postern.cli.login.config_file import Profile, TokenKind, change
+from postern.cli.terminal.forward import Forward, Reached
+from postern.client.client_authentication import LoginState
 from postern.domain.secret import Secret
 
 
@@ -197,7 +197,7 @@ def test_of_commands_at_once_one_refreshes_and_all_go_on(gate: Served) -> None:
     old = age(gate, hours=9)
     used = gate.config.profiles["default"]
     found: list[Profile] = []
-    threads = [Thread(target=lambda: found.append(renewal.fresh(gate.environment, used))) for _ in range(8)]
+    threads = [Thread(target=lambda: found.append(login_renewal.fresh(gate.environment, used))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -214,14 +214,14 @@ def test_a_refresh_does_not_bring_back_what_was_logged_out(gate: Served) -> None
     age(gate, hours=9)
     used = gate.config.profiles["default"]
     profile.forget(gate.environment)
-    assert renewal.fresh(gate.environment, used) == used
+    assert login_renewal.fresh(gate.environment, used) == used
     assert gate.config.profiles["default"].token is None
 
 
 def test_without_an_answer_the_old_token_goes_on(gate: Served) -> None:
     used = Profile("http://127.0.0.1:9", Secret("t0ken"), ROOT, refresh_at=time.time() - 1)
     profile.save(gate.environment, used)
-    found = renewal.fresh(gate.environment, used)
+    found = login_renewal.fresh(gate.environment, used)
     assert found.token == used.token
     assert found.refresh_at is not None
     assert found.refresh_at > time.time()
@@ -256,9 +256,9 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
         await until(lambda: looked >= 3)  # each look after the first has made something of the one before
         renewing.cancel()
 
-    fresh = renewal.fresh
+    fresh = login_renewal.fresh
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(renewal, "fresh", look)
+        patch.setattr(login_renewal, "fresh", look)
         asyncio.run(run())
     return before, forward.reached.token
 
@@ -278,8 +278,8 @@ def test_a_forward_never_goes_on_as_somebody_else(gate: Served) -> None:
 
 def test_a_token_that_cannot_get_older_is_not_refreshed() -> None:
     end = datetime.now(UTC) + timedelta(hours=1)
-    assert renewal.refresh_at(LoginState("a", end, end, timedelta(hours=1), False)) is None
-    assert renewal.refresh_at(LoginState("a", None, None, None, False)) is None
+    assert login_renewal.refresh_at(LoginState("a", end, end, timedelta(hours=1), False)) is None
+    assert login_renewal.refresh_at(LoginState("a", None, None, None, False)) is None
 
 
 def test_a_password_is_changed_and_the_login_goes_on(gate: Served) -> None:

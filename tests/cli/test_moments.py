@@ -10,7 +10,7 @@ import pytest
 
 from postern.cli.lazy import LazyGroup
 from postern.cli.main import cli
-from postern.cli.moments import day, duration, expiry, moment, seconds, typed
+from postern.cli.timestamps import day, duration, expiry, moment, seconds, typed
 
 NOW = datetime(2026, 3, 4, 1, 30, tzinfo=timezone(timedelta(hours=2)))
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from postern.cli import profile
-from postern.cli.commands.prepare import OWN, _log_in
-from postern.cli.profile import Profile
+from postern.cli.commands.processes.prepare_commands import OWN, _log_in
+from postern.cli.login import profile
+from postern.cli.login.profile import Profile
 from postern.domain.secret import Secret
-from postern.wiring.prepare import Prepared
+from postern.wiring.processes.prepare import Prepared
 
 OURS, BEFORE, THEIRS = "http://localhost:7480", "http://localhost:7000", "https://gateway.example.com"
 MADE = Prepared(OURS, "admin@localhost", Secret("fresh"), "", frozenset({OURS, BEFORE}))

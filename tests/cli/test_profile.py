@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from postern.cli import config_file, profile
-from postern.cli.profile import Profile
+from postern.cli.login import config_file, profile
+from postern.cli.login.profile import Profile
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Misconfigured, NotFound, Unauthenticated, Unavailable
 

@@ -19,11 +19,11 @@ from tests.support.served import Served
 from tests.support.world import World
 
 from postern.cli.main import cli
-from postern.proof.checkpoints import line_of, public_pem
+from postern.proof.proof_checkpoints import line_of, public_pem
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import file_key
-from postern.wiring import masters, paths
+from postern.wiring import masters_wiring, paths
 from postern.wiring.blobs import KeysForThreads
 
 
@@ -133,7 +133,7 @@ def home(tmp_path: Path, migrated: Path) -> Path:
     settings = Settings(home=tmp_path / "home")
     (settings.home / "recordings").mkdir(parents=True)
     shutil.copy(migrated, paths.store(settings))
-    masters.master(settings)
+    masters_wiring.master(settings)
 
     async def fill() -> None:
         database = Database(settings.url)

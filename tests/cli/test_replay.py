@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.cli.replay import Pace, Player
+from postern.cli.terminal.replay import Pace, Player
 
 
 class Keyboard:

@@ -15,17 +15,17 @@ from sqlalchemy import delete
 from tests.support.promises import wait_until
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
-from postern.cli import reviewed
-from postern.cli.commands.reviews import changes
-from postern.cli.profile import config, require
+from postern.cli.commands.review_commands import changes
+from postern.cli.login.profile import config, require
+from postern.cli.scripts import reviewed
 from postern.client.client import Client
-from postern.client.http import Http
-from postern.client.shapes import Review
-from postern.domain.connection import ConnectionType
+from postern.client.client_http import Http
+from postern.client.client_shapes import Review
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
+from postern.domain.targets.connection import ConnectionType
 from postern.store.database import Database
-from postern.store.schema.reviews import reviews
+from postern.store.schema.review_tables import reviews
 
 SCRIPT = "delete from orders\n-- \x1b[2J\u202e"
 EXEC = ("exec", "guarded", "-i", SCRIPT)

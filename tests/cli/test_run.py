@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from postern.cli.main import cli
-from postern.domain.agent import AgentKey, AgentMode
-from postern.domain.connection import ConnectionType
-from postern.domain.declaration import Declaration
-from postern.services.agent_keys import make_secret
-from postern.wiring import agent as wiring
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.declaration import Declaration
+from postern.services.targets.agent_keys import make_secret
+from postern.wiring.processes import agent_process as wiring
 
 KEY = AgentKey("web", make_secret(), "gate.example", 7444, AgentMode.EMBEDDED)
 ENVIRON = {

@@ -17,8 +17,8 @@ from tests.support.served import ANN, Served
 from tests.support.shelf import NAME, shelve
 from tests.support.sitting import Sitting
 
-from postern.cli.runbook_parameters import asked
-from postern.domain.session import Session
+from postern.cli.scripts.runbook_parameters import asked
+from postern.domain.sessions.session import Session
 
 RUN = ("runbooks", "run")
 UNLOCK = """update users set state = {{ .state | type "select" | options "locked" "free" | default "free" | squote }}

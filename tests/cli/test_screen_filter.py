@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.cli.screen_filter import RESTORE, ScreenFilter
+from postern.cli.terminal.screen_filter import RESTORE, ScreenFilter
 
 # All that may come out: text, line controls, and these sequences. Written down apart from the filter.
 _HARMLESS = re.compile(

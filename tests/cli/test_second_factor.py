@@ -6,7 +6,7 @@ import pyotp
 import pytest
 from tests.support.served import ANN, PASSWORD, Served
 
-from postern.services.identity import totp
+from postern.services.identity.logins import totp
 
 KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 

@@ -13,7 +13,7 @@ from tests.support.postgres import free_port
 from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 
-from postern.cli import profile
+from postern.cli.login import profile
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from tests.support.served import Served
 from tests.support.sessions import add_session, catch_up
 
-from postern.cli.commands import sessions as commands
-from postern.client import resources
+from postern.cli.commands.sessions import session_commands as commands
+from postern.client import client_resources
 from postern.domain.issue import Issue, in_session
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_filters(root: Served) -> None:
 
 
 def test_pages(root: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resources, "PAGE", 2)
+    monkeypatch.setattr(client_resources, "PAGE", 2)
     made = [add(root, days=n) for n in range(5)]
     first = root.ok("sessions", "list", "--limit", "2")
     assert "5 in all; go on with --cursor " in first.stderr

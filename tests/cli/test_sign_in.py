@@ -16,10 +16,10 @@ from tests.support.openid import CLIENT_ID, CLIENT_SECRET, SCOPES, OpenIdProvide
 from tests.support.saml_idp import SamlIdp, form_of
 from tests.support.served import ANN, PASSWORD, Served
 
-from postern.cli import sign_in
-from postern.cli.sign_in import Gateway, by_browser, by_device
-from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
-from postern.domain.login import LoginMethod
+from postern.cli.login import sign_in_methods
+from postern.cli.login.sign_in_methods import Gateway, by_browser, by_device
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated, Unavailable
 
@@ -170,7 +170,7 @@ def test_a_password_is_not_asked_for_where_people_log_in_in_the_browser(gate: Se
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "http://a b", "https://x\n--flag", "-x"])
 def test_what_a_gateway_answers_is_opened_only_if_it_is_of_the_web(url: str) -> None:
     with pytest.raises(Unavailable, match="no web address"):
-        sign_in._require_web(url)
+        sign_in_methods._require_web(url)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_a_gateway_answers_is_opened_only_if_it_is_of_the_web(url: str) -> 
     [({}, False), ({"DISPLAY": ":0"}, True), ({"WAYLAND_DISPLAY": "wayland-0"}, True), ({"BROWSER": "lynx"}, True)],
 )
 def test_a_browser_needs_a_display(environ: dict[str, str], there: bool) -> None:
-    assert sign_in.has_browser(environ) is there
+    assert sign_in_methods.has_browser(environ) is there
 
 
 # -- without browser ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tests.support.receivers import HttpReceiver, issued, senders, server_contex
 from tests.support.served import Served
 
 from postern.domain.event import EventKind
-from postern.services.telling.sending import Sending
+from postern.services.notifications.sending import Sending
 
 EVENTS = ("--event", "session.close", "--event", "audit.entry")
 

@@ -9,9 +9,9 @@ import pytest
 from tests.support.public_keys import ed25519_line, private_key
 from tests.support.served import ANN, Served
 
-from postern.domain.agent import AgentMode
-from postern.domain.connection import ConnectionType
-from postern.services.identity.ssh_logins import Wanted
+from postern.domain.targets.agent import AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.services.identity.logins.ssh_logins import Wanted
 
 
 @pytest.fixture

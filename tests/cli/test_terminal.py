@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from tests.support.promises import PATIENT
 
-from postern.cli.terminal import Ends
-from postern.protocols.terminal import messages as m
+from postern.cli.terminal.terminal import Ends
+from postern.protocols.terminal import terminal_frames as m
 
 
 class Stream(asyncio.Transport):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from postern.cli import timeline
+from postern.cli.terminal import terminal_timeline
 
 EMPTY: dict[str, Any] = {
     "at": 1.0, "exchange": 1, "statement": None, "statement_size": 0, "values": [], "truncated": False,
@@ -42,9 +42,9 @@ EMPTY: dict[str, Any] = {
 def test_an_exchange_is_shown_harmlessly(
     changes: dict[str, Any], shown: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert timeline.show([EMPTY | changes], with_output=True)
+    assert terminal_timeline.show([EMPTY | changes], with_output=True)
     assert [line.strip() for line in capsys.readouterr().out.splitlines()] == shown
 
 
 def test_nothing_happened() -> None:
-    assert not timeline.show([], with_output=False)
+    assert not terminal_timeline.show([], with_output=False)

@@ -13,10 +13,10 @@ import pytest
 from tests.support.control import Attending
 from tests.support.promises import until
 
-from postern.client import control
-from postern.client.control import FIRST_RETRY, LAST_RETRY, _Backoff, _roots
-from postern.domain.agent import AgentKey
+from postern.client import client_control
+from postern.client.client_control import FIRST_RETRY, LAST_RETRY, _Backoff, _roots
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey
 
 KEY = AgentKey("edge", Secret("xagt-" + "A" * 43), "127.0.0.1", 1)
 
@@ -39,7 +39,7 @@ def test_pauses_double_from_one_second_to_thirty_with_jitter(monkeypatch: pytest
 async def test_whatever_is_there_instead_of_a_gateway_it_tries_again(
     answer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(control, "_WELCOME", 0.5)
+    monkeypatch.setattr(client_control, "_WELCOME", 0.5)
     monkeypatch.setattr(_Backoff, "next", lambda _: 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

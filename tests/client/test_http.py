@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from postern.client.client import Client
-from postern.client.http import Http
+from postern.client.client_http import Http
 from postern.domain.secret import Secret
 from postern.errors import (
     Conflict,

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from postern.client.client import Client
-from postern.client.http import Http
+from postern.client.client_http import Http
 from postern.errors import Conflict, NotFound
 
 

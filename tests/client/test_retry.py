@@ -16,7 +16,7 @@ from tests.support.promises import until
 from tests.support.served import PASSWORD, ROOT, Served, served
 
 from postern.client.client import Client
-from postern.client.http import Http
+from postern.client.client_http import Http
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Unavailable
@@ -185,7 +185,7 @@ def test_a_write_that_is_under_way_is_waited_for(gate: Served, monkeypatch: pyte
 
     held: list[socket.socket] = []
     monkeypatch.setattr(gate.services.groups, "create", slow)
-    monkeypatch.setattr("postern.client.http.time.sleep", waits.append)
+    monkeypatch.setattr("postern.client.client_http.time.sleep", waits.append)
     with behind(gate, Impatient(0, before=False)) as url:
         assert make_group(url, token)["name"] == "dbas"
     for one in held:

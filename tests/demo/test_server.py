@@ -17,11 +17,11 @@ import asyncpg
 import pytest
 from tests.support.promises import within
 
-from postern.demo import binaries, shop, target
+from postern.demo import binaries, demo_target, shop
 from postern.demo.binaries import Binaries
+from postern.demo.demo_server import Server
+from postern.demo.demo_target import Target
 from postern.demo.populate import populate
-from postern.demo.server import Server
-from postern.demo.target import Target
 from postern.errors import Misconfigured, Unavailable
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -93,7 +93,7 @@ async def test_it_asks_for_the_password_and_never_runs_as_root(server: Server) -
     stored = await ask(
         at,
         "select rolpassword from pg_authid where rolname = 'shop'",
-        user=target.SUPERUSER,
+        user=demo_target.SUPERUSER,
         password=at.superuser_password.reveal(),
     )
     assert str(stored).startswith("SCRAM-SHA-256$")
@@ -102,7 +102,7 @@ async def test_it_asks_for_the_password_and_never_runs_as_root(server: Server) -
 
 def test_passwords_are_random_and_in_a_file_of_the_owner(server: Server) -> None:
     at = server.start()
-    assert target.path(server.home).stat().st_mode & 0o777 == 0o600
+    assert demo_target.path(server.home).stat().st_mode & 0o777 == 0o600
     assert len(at.password.reveal()) >= 32
     assert at.password != at.superuser_password
     assert not (server.place.own / ".password").exists()
@@ -152,7 +152,7 @@ def test_a_server_left_behind_is_ended_first(server: Server) -> None:
 def test_lost_passwords_mean_new_data(server: Server) -> None:
     before = server.start()
     server.stop()
-    target.path(server.home).unlink()
+    demo_target.path(server.home).unlink()
     after = server.start()
     assert after.password != before.password
     assert asyncio.run(populate(after))
@@ -176,7 +176,7 @@ def test_a_port_in_use_says_so_and_names_the_setting(server: Server) -> None:
 
 def test_an_unknown_target_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="postern up"):
-        target.load(tmp_path)
+        demo_target.load(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has folders that the server's account cannot reach")
@@ -218,7 +218,7 @@ def test_nothing_is_left_when_the_demo_process_ends(server: Server, number: sign
     runner.send_signal(number)
     runner.wait(60)
     assert ended(pid)
-    assert asyncio.run(_refused(target.load(server.home)))
+    assert asyncio.run(_refused(demo_target.load(server.home)))
 
 
 async def _refused(at: Target) -> bool:

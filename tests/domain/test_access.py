@@ -9,10 +9,10 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.access import Ground, Reach, decide, explain, reach
-from postern.domain.access_rule import AccessRule
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.principal import Principal, PrincipalKind
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.rules.access import Ground, Reach, decide, explain, reach
+from postern.domain.rules.access_rule import AccessRule
+from postern.domain.targets.connection import Connection, ConnectionType
 
 HERE, ELSEWHERE = UUID(int=1), UUID(int=2)
 GROUPS = ("dba", "sre", "admin", "auditor", "on call")

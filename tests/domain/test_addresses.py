@@ -13,8 +13,8 @@ from postern.domain.addresses import check_resolved, check_saved, is_forbidden, 
 from postern.domain.issue import TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
+from postern.integrations.git.git_places import place_of
 from postern.integrations.git.messages import Policy
-from postern.integrations.git.places import place_of
 from postern.integrations.trackers.trackers import tracker_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "postern"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.command import (
+from postern.domain.secret import Secret
+from postern.domain.targets.command import (
     MAX_ARGUMENTS,
     MAX_BYTES,
     Invocation,
@@ -11,7 +12,6 @@ from postern.domain.command import (
     decoded_variables,
     is_variable,
 )
-from postern.domain.secret import Secret
 from postern.errors import Invalid
 
 

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from postern.domain.connection import Connection, ConnectionType, SecretKind, check_secret, secret_key
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import Connection, ConnectionType, SecretKind, check_secret, secret_key
 from postern.errors import Invalid
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.connection import ConnectionType
-from postern.domain.declaration import Declaration
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.declaration import Declaration
 from postern.errors import Invalid
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.guarded_objects import alike, guarded
-from postern.domain.statement import EVERYTHING, ObjectKind, ObjectName
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.rules.guarded_objects import alike, guarded
+from postern.domain.rules.statement import EVERYTHING, ObjectKind, ObjectName
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
 
 
 def table(name: str, schema: str = "") -> ObjectName:

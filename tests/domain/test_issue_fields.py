@@ -20,7 +20,7 @@ from postern.domain.issue_fields import (
     new_issue,
     preset_value,
 )
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.errors import Invalid
 
 LINK = "https://gateway.example.com/sessions/1"

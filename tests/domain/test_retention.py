@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.retention import (
+from postern.domain.sessions.retention import (
     FOR_EVER,
     GRACE,
     WHOLE_ORGANISATION,

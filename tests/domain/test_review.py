@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.principal import Principal
-from postern.domain.review import (
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import (
     FEW_OF_OWNER,
     MAX_LATELY,
     MAX_OF_ORGANISATION,
@@ -38,11 +37,18 @@ from postern.domain.review import (
     is_final,
     sources,
 )
-from postern.domain.review_demands import DEFAULT_ACCESS, MAX_ACCESS, access_duration, demands_of, longest_access
-from postern.domain.review_rule import AccessType, ReviewRule
-from postern.domain.review_weighing import Ruling, Seat, Weighed, is_met, weigh
-from postern.domain.session import Verb
-from postern.domain.time_window import TimeWindow
+from postern.domain.reviews.review_demands import (
+    DEFAULT_ACCESS,
+    MAX_ACCESS,
+    access_duration,
+    demands_of,
+    longest_access,
+)
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
+from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, is_met, weigh
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Conflict, Denied, Invalid
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

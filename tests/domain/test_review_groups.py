@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
-from postern.domain.review_groups import GroupStatus, address, entries, progress
-from postern.domain.review_weighing import is_met
+from postern.domain.reviews.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.reviews.review_groups import GroupStatus, address, entries, progress
+from postern.domain.reviews.review_weighing import is_met
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PENDING, APPROVED, REJECTED, REVOKED = GroupStatus

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from postern.domain.principal import Principal, PrincipalKind
-from postern.domain.review import (
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.reviews.review import (
     Binding,
     Choice,
     Demand,
@@ -21,8 +21,8 @@ from postern.domain.review import (
     ReviewStatus,
     Voice,
 )
-from postern.domain.review_groups import entries, shows_estimate
-from postern.domain.review_weighing import Ruling, Seat, counts, weigh
+from postern.domain.reviews.review_groups import entries, shows_estimate
+from postern.domain.reviews.review_weighing import Ruling, Seat, counts, weigh
 from postern.errors import Denied
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.session import (
+from postern.domain.sessions.session import (
     CHANGES,
     TRANSITIONS,
     EndReason,

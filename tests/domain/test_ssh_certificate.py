@@ -15,9 +15,9 @@ from tests.support import ssh_ca
 from tests.support.public_keys import string
 from tests.support.ssh_ca import Authority
 
-from postern.domain.connection import Extra
-from postern.domain.ssh_certificate import MAX_PRINCIPALS, fault, read_certificate
-from postern.domain.ssh_key import public_key
+from postern.domain.identity.ssh_certificate import MAX_PRINCIPALS, fault, read_certificate
+from postern.domain.identity.ssh_key import public_key
+from postern.domain.targets.connection import Extra
 from postern.errors import Invalid
 
 NAMES = ("ann@example.com", "subject of ann")

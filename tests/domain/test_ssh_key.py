@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support import public_keys as keys
 
-from postern.domain.ssh_key import MAX_NAME, check_key_name, public_key
+from postern.domain.identity.ssh_key import MAX_NAME, check_key_name, public_key
 from postern.errors import Invalid
 
 MAKERS: dict[str, Callable[[], str]] = {

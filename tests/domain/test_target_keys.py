@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from postern.domain.secret import Secret
-from postern.domain.target_keys import canonical_subtype, check_target_keys, readable_values
+from postern.domain.targets.target_keys import canonical_subtype, check_target_keys, readable_values
 from postern.errors import Invalid
 
 REQUIRED = ("envvar:HOST", "envvar:USER")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.review_demands import MAX_ACCESS
-from postern.domain.time_window import TIME_RANGE, TimeWindow, configuration, time_window
+from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.errors import Invalid
 
 ZONES = ("UTC", "Europe/Vienna", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo")

@@ -18,11 +18,11 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.forward import Forward, Reached
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.cli.terminal.forward import Forward, Reached
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
-from postern.services.access import REFUSED_LOGIN
+from postern.services.admission import REFUSED_LOGIN
 from postern.services.identity.users import UserFields
 from postern.transport.stream import Stream
 from postern.wiring import tls

@@ -22,9 +22,9 @@ from tests.support.recordings import Made, events_of, new_session
 from tests.support.world import World
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import first_link, next_link
+from postern.domain.sessions.segment import first_link, next_link
 from postern.recording.layout import recordings_folder
-from postern.recording.library import Library
+from postern.recording.recording_library import Library
 from postern.recording.stored import Stored
 from postern.settings import load
 from postern.store.database import Database

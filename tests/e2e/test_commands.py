@@ -14,13 +14,13 @@ from tests.support.gateway import Gateway
 from tests.support.promises import wait_until, within
 
 from postern.agent.ending import processes
-from postern.domain.command import Invocation
-from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.masking import CustomType, Strategy, TypeGroup
+from postern.domain.rules.masking import CustomType, Strategy, TypeGroup
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Session
-from postern.protocols.terminal import messages as m
-from postern.services.connection_fields import ConnectionFields
+from postern.domain.sessions.session import EndReason, Session
+from postern.domain.targets.command import Invocation
+from postern.domain.targets.connection import Connection, ConnectionType, Toggle
+from postern.protocols.terminal import terminal_frames as m
+from postern.services.targets.connection_fields import ConnectionFields
 from postern.transport import websocket
 from postern.transport.mux import Mux
 from postern.wiring import tls

@@ -13,11 +13,11 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import IN_TIME
 
-from postern.domain.agent import AgentMode
 from postern.domain.lists import Page
-from postern.domain.review import ReviewStatus
+from postern.domain.reviews.review import ReviewStatus
 from postern.domain.secret import Secret
-from postern.store.ports.reviews import ReviewFilter
+from postern.domain.targets.agent import AgentMode
+from postern.store.ports.review_ports import ReviewFilter
 
 
 def change(gateway: Gateway, name: str, **changes: Any) -> None:

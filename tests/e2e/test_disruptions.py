@@ -22,7 +22,7 @@ from tests.support.processes import Holding
 from tests.support.promises import wait_until, within
 from tests.support.running import Gateway
 
-from postern.agent.files import PREFIX
+from postern.agent.secret_files import PREFIX
 from postern.cli.connection_files import MODES
 
 CLIENTS = 12

@@ -14,8 +14,8 @@ from tests.support.clients import clean_environment, need
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.targets.connection import Connection
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from tests.support import wire
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 
 
 def pipelined(connection: psycopg.Connection, *statements: str) -> None:

@@ -8,7 +8,7 @@ from psycopg import pq
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 
 REFUSED = psycopg.errors.InsufficientPrivilege
 

@@ -14,7 +14,7 @@ from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until
 
-from postern.domain.errand import MAX_ANSWER, ErrandKind
+from postern.domain.targets.errand import MAX_ANSWER, ErrandKind
 from postern.errors import Malformed, NotFound
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from tests.support.gateway import Gateway, running
 from tests.support.postgres import free_port
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 
 

@@ -16,9 +16,9 @@ from tests.support.clients import clean_environment, need
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail_presets import preset
-from postern.domain.masking import Strictness
+from postern.domain.rules.guardrail_presets import preset
+from postern.domain.rules.masking import Strictness
+from postern.domain.targets.connection import Connection
 
 pytestmark = pytest.mark.slow
 

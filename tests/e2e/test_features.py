@@ -28,15 +28,15 @@ from tests.support.served import INFO
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import Sshd, sshd
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, Rule, RuleType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
-from postern.domain.review import Review
-from postern.domain.session import Session
+from postern.domain.reviews.review import Review
+from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
-from postern.services.credentials import Issued
+from postern.services.identity.credentials import Issued
 
 WAYS = (Postgres, Mysql, SshCommand, SshShell)
 

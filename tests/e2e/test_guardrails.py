@@ -8,7 +8,7 @@ import pytest
 from tests.support.clients import psql
 from tests.support.gateway import Gateway
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 
 REFUSED = psycopg.errors.InsufficientPrivilege
 

@@ -19,10 +19,10 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import Review, ReviewStatus
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.reviews.review import Review, ReviewStatus
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.targets.connection import Connection
 from postern.services.identity.users import UserFields
 
 pytestmark = pytest.mark.slow

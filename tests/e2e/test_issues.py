@@ -23,11 +23,11 @@ from tests.support.trackers.settings import jira_settings
 
 from postern.domain.issue import FieldMapping, IssueState, MappingType, Prompt, SessionIssue, WhenDown
 from postern.domain.lists import Page
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Invalid, Unavailable
 from postern.process import PARENT_PID, READY_FD
-from postern.services.issues.settings import TrackerFields
 from postern.services.issues.templates import IssueTemplateFields
+from postern.services.issues.tracker_settings import TrackerFields
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import IN_TIME, wait_until, within
 
-from postern.domain.connection import Toggle
-from postern.domain.principal import PrincipalStatus
-from postern.domain.session import Session
+from postern.domain.identity.principal import PrincipalStatus
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Toggle
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.users import UserFields
 

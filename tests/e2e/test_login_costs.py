@@ -16,14 +16,14 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.review import Choice
-from postern.domain.review_rule import AccessType
+from postern.domain.reviews.review import Choice
+from postern.domain.reviews.review_rule import AccessType
 from postern.recording.group_commit import GroupCommit
 from postern.recording.space import Space
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
-from postern.wiring.worker import build_worker
+from postern.wiring.processes.worker_process import build_worker
 
 MOST = 3
 UNDER_A_GRANT = MOST + 1  # what was given is looked for

@@ -12,7 +12,7 @@ from tests.support.clients import psql
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 from postern.interception.events import Shown
 
 MAIL, CARD, SSN, ADDRESS = "ada.lovelace@example.org", "4111 1111 1111 1111", "536-90-4399", "203.0.113.77"

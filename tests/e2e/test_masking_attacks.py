@@ -15,7 +15,7 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
 
-from postern.domain.masking import Strategy, Strictness, TypeGroup
+from postern.domain.rules.masking import Strategy, Strictness, TypeGroup
 
 SECRETS = (b"lovelace", b"83412")
 HIDDEN = "select upper(name) as x from sitters"

@@ -18,8 +18,8 @@ from tests.support.clients import psql
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
-from postern.domain.masking import Strategy, Strictness, TypeGroup
+from postern.domain.rules.masking import Strategy, Strictness, TypeGroup
+from postern.domain.targets.connection import Connection
 from postern.interception.events import Note, Shown
 
 VALUES: dict[str, str] = {

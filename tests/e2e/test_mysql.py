@@ -30,7 +30,7 @@ from tests.support.promises import wait_until
 from postern.domain.secret import Secret
 from postern.protocols.clients import NativeCredential
 from postern.protocols.mysql.mysql_client import mysql_line
-from postern.services.credentials import Issued
+from postern.services.identity.credentials import Issued
 from postern.wiring import tls
 
 

@@ -18,20 +18,20 @@ from tests.support.mysql_gateway import ask, connect, mysql_connection, run
 from tests.support.promises import wait_until
 from tests.support.world import CLIENT
 
-from postern.api.results import Writer
-from postern.cli.forward import Forward, Reached
-from postern.domain.connection import Connection
-from postern.domain.errand import ErrandKind
-from postern.domain.guardrail import Action, Rule, RuleType
+from postern.api.sessions.result_answers import Writer
+from postern.cli.terminal.forward import Forward, Reached
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewStatus
-from postern.domain.session import Session
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection
+from postern.domain.targets.errand import ErrandKind
 from postern.errors import Malformed
 from postern.interception.events import Shown
-from postern.services.credentials import Issued
-from postern.store.ports.reviews import ReviewFilter
+from postern.services.identity.credentials import Issued
+from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 
 MAIL, CARD = "ada.lovelace@example.org", "4111 1111 1111 1111"

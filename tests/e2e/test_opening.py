@@ -12,11 +12,11 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.promises import wait_until, within
 
-from postern.domain.connection import Toggle
-from postern.domain.principal import PrincipalStatus
-from postern.domain.session import Session, SessionStatus
+from postern.domain.identity.principal import PrincipalStatus
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import Toggle
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.services.credentials import Issued
+from postern.services.identity.credentials import Issued
 from postern.services.identity.users import UserFields
 
 

@@ -14,13 +14,13 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.agent import AgentMode
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.targets.agent import AgentMode
 from postern.recording.purged import delete_local
-from postern.services.agents import EMBEDDED
 from postern.services.server.organisation_deletion import OrganisationDeleter
-from postern.store.ports.targets import SessionFilter
+from postern.services.targets.agents import EMBEDDED
+from postern.store.ports.target_ports import SessionFilter
 from postern.wiring.app import now
 
 

@@ -21,9 +21,9 @@ from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.targets.connection import Connection
 from postern.services.identity.users import UserFields
 from postern.testing import postgres as pg
 

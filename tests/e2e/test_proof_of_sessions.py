@@ -31,12 +31,12 @@ from tests.support.shelf import shelve
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import sshd
 
-from postern.domain.connection import Toggle
-from postern.domain.principal import Principal
-from postern.domain.review import Choice
-from postern.domain.session import Session, SessionStatus
-from postern.proof.findings import Report
-from postern.proof.reading import verify_package
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import Toggle
+from postern.proof.export_reading import verify_package
+from postern.proof.proof_findings import Report
 from postern.services.runbooks.runs import RunRequest
 from postern.services.runbooks.schedules import ScheduleFields
 

@@ -15,7 +15,7 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 from postern.interception.events import Completed, Operation, Refusal
 
 

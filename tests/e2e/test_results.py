@@ -13,8 +13,8 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.api.results import Writer
-from postern.domain.session import Session
+from postern.api.sessions.result_answers import Writer
+from postern.domain.sessions.session import Session
 
 
 def execute(gateway: Gateway, script: str, connection: str = "target") -> Session:

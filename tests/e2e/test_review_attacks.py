@@ -17,10 +17,10 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
 from postern.domain.features import Feature
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewStatus
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict
 from postern.testing import postgres as pg
 

@@ -15,12 +15,12 @@ from tests.support.gateway import Gateway, running
 from tests.support.postgres import PostgresServer
 from tests.support.promises import TIMED, wait_until, within
 
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewStatus
-from postern.domain.session import Session, SessionStatus
-from postern.domain.time_window import TimeWindow
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Denied
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 pytestmark = pytest.mark.slow
 

@@ -13,14 +13,14 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import Choice, Review, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewKind, ReviewStatus
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.identity.users import UserFields
-from postern.store.ports.reviews import ReviewFilter
+from postern.store.ports.review_ports import ReviewFilter
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
 REFUSED = psycopg.errors.InsufficientPrivilege

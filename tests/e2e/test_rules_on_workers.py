@@ -13,15 +13,15 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 
-from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import ReviewStatus
-from postern.domain.session import Session
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.errors import Conflict
-from postern.services.connection_fields import ConnectionFields
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
+from postern.services.targets.connection_fields import ConnectionFields
 
 pytestmark = pytest.mark.slow
 

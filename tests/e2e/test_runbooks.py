@@ -15,17 +15,17 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 from tests.support.shelf import NAME, shelve
 
-from postern.domain.connection import Toggle
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.results import Row
-from postern.domain.review import Choice
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.reviews.review import Choice
 from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.results import Row
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import Toggle
 from postern.errors import Denied, Malformed
 from postern.services.identity.users import UserFields
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 FILES = {
     "find.runbook.sql": "select id, name from customers where name = {{ .name | type `textarea` | squote }}",

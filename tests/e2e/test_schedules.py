@@ -25,18 +25,18 @@ from tests.support.trackers.jira import DESK, REQUEST_TYPE, JiraServer
 from tests.support.trackers.serving import serving
 from tests.support.trackers.settings import jira_settings
 
-from postern.domain.connection import Connection
 from postern.domain.event import EventKind
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.issue import Prompt
-from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.runbook import RunbookPattern, Schedule
 from postern.domain.secret import Secret
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
 from postern.domain.sink import SinkKind
+from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
 from postern.services.identity.users import UserFields
-from postern.services.issues.settings import TrackerFields
 from postern.services.issues.templates import IssueTemplateFields
+from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
 

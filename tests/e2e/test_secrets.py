@@ -27,9 +27,9 @@ from tests.support.promises import wait_until
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble
 
-from postern.agent.files import PREFIX
-from postern.domain.agent import AgentKey
+from postern.agent.secret_files import PREFIX
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey
 
 pytestmark = pytest.mark.slow
 

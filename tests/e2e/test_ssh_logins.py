@@ -20,9 +20,9 @@ from tests.support.ssh_clients import Clients, server, shows, types
 from tests.support.sshds import Sshd, sshd
 from tests.support.world import CLIENT
 
-from postern.domain.connection import Toggle
-from postern.domain.login import ClientKind, Login, LoginMethod
-from postern.domain.principal import Account, Principal
+from postern.domain.identity.login import ClientKind, Login, LoginMethod
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.targets.connection import Toggle
 from postern.errors import Denied
 
 LOGIN = 15.0  # seconds that it may take

@@ -13,9 +13,9 @@ from tests.e2e.test_masking_attacks import SYNC, bind, close, execute, parse, qu
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.statement import Effect
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.connection import Connection
 
 WORLD = """
 drop schema if exists traps cascade;

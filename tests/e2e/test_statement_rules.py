@@ -17,12 +17,12 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.statement import Effect
-from postern.domain.trial import Simulation
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect
+from postern.domain.rules.trial import Simulation
+from postern.domain.targets.connection import Connection
 from postern.errors import Invalid, TooMany
-from postern.services.guardrail_trials import Period
+from postern.services.rules.guardrail_trials import Period
 
 REFUSED = psycopg.errors.InsufficientPrivilege
 

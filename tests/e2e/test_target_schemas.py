@@ -12,8 +12,8 @@ from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.connection import Connection
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.targets.connection import Connection
 
 pytestmark = pytest.mark.slow
 

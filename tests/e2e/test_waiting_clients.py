@@ -22,17 +22,17 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.forward import Forward, Reached
-from postern.domain.connection import Connection
+from postern.cli.terminal.forward import Forward, Reached
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import Choice, Review, ReviewStatus
-from postern.domain.session import Session, SessionStatus
-from postern.domain.time_window import TimeWindow
-from postern.services.credentials import Issued
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import Connection
+from postern.services.identity.credentials import Issued
 from postern.services.identity.users import UserFields
-from postern.store.ports.reviews import ReviewFilter
+from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 
 pytestmark = pytest.mark.slow

@@ -16,14 +16,14 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.domain.guardrail import Action, Rule, RuleType
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewStatus
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.secret import Secret
-from postern.domain.session import SessionStatus, Verb
+from postern.domain.sessions.session import SessionStatus, Verb
 from postern.errors import Conflict, Denied
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 pytestmark = pytest.mark.slow
 

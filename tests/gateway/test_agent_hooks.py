@@ -12,12 +12,12 @@ from tests.gateway.test_agents import AgentHere, Worker, material, permit_for, w
 from tests.support.postgres import PostgresServer
 from tests.support.promises import until
 
+from postern.agent.agent_policy import NO_COMMANDS
 from postern.agent.ending import processes
-from postern.agent.policy import NO_COMMANDS
 from postern.domain.hook import MAX_HOOK, MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, ProtocolViolation, Unavailable
-from postern.gateway.agents import RemoteAgents
-from postern.relay.hooks import MORE, Hook, read_answer
+from postern.gateway.agent_reach import RemoteAgents
+from postern.relay.relay_hooks import MORE, Hook, read_answer
 from postern.transport.certificates import Material
 
 __all__ = ["material", "worker"]

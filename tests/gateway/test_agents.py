@@ -20,29 +20,29 @@ from tests.support.gateway import running
 from tests.support.postgres import PostgresServer
 from tests.support.promises import until, wait_until
 
-from postern.agent.files import SecretFiles
-from postern.agent.policy import LocalPolicy
+from postern.agent.agent_policy import LocalPolicy
+from postern.agent.agent_tunnels import Tunnels as Held
 from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
-from postern.agent.tunnels import Tunnels as Held
-from postern.domain.agent import Agent, AgentMode
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.agent import Agent, AgentMode
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unauthenticated, Unavailable
-from postern.gateway.agents import RemoteAgents
-from postern.gateway.door import TunnelDoor
-from postern.gateway.listener import Logins
+from postern.gateway.agent_reach import RemoteAgents
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.gateway_protocols import Runner
+from postern.gateway.gateway_tunnels import Tunnels
 from postern.gateway.live import LiveLinks
-from postern.gateway.protocols import Runner
-from postern.gateway.tunnels import Tunnels
-from postern.protocols.asking import TargetRefused
-from postern.relay.target import Start, Target
-from postern.services.identity.authentication import Authentication
+from postern.protocols.gateway_queries import TargetRefused
+from postern.relay.relay_target import Start, Target
+from postern.services.identity.logins.authentication import Authentication
 from postern.transport import certificates, websocket
 from postern.transport.certificates import Material
 
@@ -297,7 +297,7 @@ async def test_draining_takes_nothing_new_and_lets_what_runs_end(
 async def test_attack_a_key_comes_with_instances_without_end(
     worker: Worker, material: Material, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.gateway.tunnels.MOST_INSTANCES", 2)
+    monkeypatch.setattr("postern.gateway.gateway_tunnels.MOST_INSTANCES", 2)
     several = [AgentHere(material) for _ in range(2)]
     for here in several:
         here.want(worker)

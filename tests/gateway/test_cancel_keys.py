@@ -16,11 +16,11 @@ from postern.gateway.live import LiveLink, LiveLinks
 from postern.protocols.postgres.login.postgres_login import Startup
 from postern.protocols.postgres.postgres_listener import _Client
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import answer_of, read_answer
-from postern.relay.target import Target
-from postern.services.access import Access
-from postern.store.ports.common import Topic
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Target
+from postern.services.admission import Access
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
 PID = 4242

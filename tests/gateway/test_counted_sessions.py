@@ -10,13 +10,13 @@ import pytest
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
-from postern.domain.row_count import RowCount
-from postern.gateway.row_counts import HeldStatement as Statement
-from postern.protocols.base import Standing
+from postern.domain.rules.row_count import RowCount
+from postern.gateway.rules.row_counts import HeldStatement as Statement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.protocols.texts import SQL_ASCII
+from postern.protocols.refusal_texts import SQL_ASCII
+from postern.protocols.wire_base import Standing
 from postern.testing import postgres as pg
 
 DEFINITIONS = """

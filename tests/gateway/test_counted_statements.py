@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
-from postern.gateway.row_counts import HeldStatement
+from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates
 

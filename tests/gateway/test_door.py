@@ -13,16 +13,16 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
-from postern.gateway import door as doors
-from postern.gateway.door import Enrolment, TunnelDoor
-from postern.gateway.listener import Logins
+from postern.gateway.clients import tunnel_door as doors
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.tunnel_door import Enrolment, TunnelDoor
+from postern.gateway.gateway_protocols import Carrier, Runner
+from postern.gateway.gateway_tunnels import Tunnels
 from postern.gateway.live import LiveLinks
-from postern.gateway.protocols import Carrier, Runner
-from postern.gateway.tunnels import Tunnels
-from postern.services.identity.authentication import MUST_ENROL, Authentication, Caller
+from postern.services.identity.logins.authentication import MUST_ENROL, Authentication, Caller
 from postern.transport import certificates, websocket
 from postern.transport.mux import Mux
 

@@ -9,14 +9,14 @@ from uuid import UUID, uuid4
 
 from tests.support.links import Asks
 
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
 from postern.gateway.engine import Engine, Opened, Parts
-from postern.gateway.held import HeldRequests
 from postern.gateway.live import LiveLinks
+from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Park
-from postern.relay.target import Dialer, Start, Target
+from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.sessions import Sessions
 from postern.testing import postgres as pg
 

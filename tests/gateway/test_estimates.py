@@ -13,13 +13,13 @@ from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
-from postern.domain.row_count import PartCount
+from postern.domain.rules.row_count import PartCount
 from postern.errors import Unavailable
-from postern.gateway.row_counts import HeldStatement
-from postern.protocols.base import Standing
+from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates, Limits
-from postern.relay.target import Start
+from postern.protocols.wire_base import Standing
+from postern.relay.relay_target import Start
 
 DEFINITIONS = """
 create schema hr;

@@ -18,29 +18,29 @@ from tests.support.promises import PATIENT, until
 from tests.support.reviews import decided
 from tests.support.world import START, World
 
-from postern.domain import review as limits
-from postern.domain.permit import Permit
-from postern.domain.review import MAX_INPUT, WAITS, Choice, ReviewStatus
-from postern.domain.row_count import PartCount, RowCount
-from postern.domain.session import Verb
+from postern.domain.reviews import review as limits
+from postern.domain.reviews.review import MAX_INPUT, WAITS, Choice, ReviewStatus
+from postern.domain.rules.permit import Permit
+from postern.domain.rules.row_count import PartCount, RowCount
+from postern.domain.sessions.session import Verb
 from postern.errors import Unavailable
-from postern.gateway import held as module
-from postern.gateway import looks
-from postern.gateway.held import HeldRequests
-from postern.gateway.parse_slots import ParseSlots, Task
-from postern.gateway.row_counts import HeldStatement
+from postern.gateway.rules import held_requests as module
+from postern.gateway.rules import review_looks
+from postern.gateway.rules.held_requests import HeldRequests
+from postern.gateway.rules.parse_slots import ParseSlots, Task
+from postern.gateway.rules.row_counts import HeldStatement
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
-from postern.protocols.base import Request, Standing
 from postern.protocols.postgres.postgres_row_counts import Estimates
+from postern.protocols.wire_base import Request, Standing
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
-from postern.relay.target import Start
+from postern.relay.relay_target import Start
 from postern.store.database import Database
-from postern.store.schema.reviews import reviews as table
-from postern.wiring.addresses import review_page
+from postern.store.schema.review_tables import reviews as table
+from postern.wiring.addresses_wiring import review_page
 
 
 class _Watched(asyncio.Future[None]):
@@ -274,7 +274,7 @@ async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
 
 
 async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 0.1)
+    monkeypatch.setattr(review_looks, "EVERY", 0.1)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -329,7 +329,7 @@ async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: Wor
 async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline, while it is asked, and while the row is written."""
     waits(monkeypatch, 0.2)
-    monkeypatch.setattr(looks, "EVERY", 0.05)
+    monkeypatch.setattr(review_looks, "EVERY", 0.05)
     services = world.services()
     held = HeldRequests(services.asking, services.reviews, world.signals, review_page(services.server_configs))
     session_id, of = await permit(world)
@@ -345,7 +345,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
 
 
 async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 3600.0)
+    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))

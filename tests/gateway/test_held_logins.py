@@ -12,15 +12,16 @@ import pytest
 from tests.support.promises import until
 from tests.support.waiting import Line, Place, now, somebody
 
-from postern.domain.principal import Principal
-from postern.domain.review import ReviewStatus
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import ReviewStatus
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway import held_logins, looks
-from postern.gateway.listener import Logins
+from postern.gateway.clients import held_logins
+from postern.gateway.clients.listener import Logins
+from postern.gateway.rules import review_looks
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.terminal import messages as frames
-from postern.relay.handshake import StreamHandshake
-from postern.store.ports.common import Topic
+from postern.protocols.terminal import terminal_frames as frames
+from postern.relay.relay_handshake import StreamHandshake
+from postern.store.ports.common_ports import Topic
 
 SIZES = [1, 2, 7, 100_000]  # bytes that come at once
 STARTUP = m.startup({"user": "me", "database": "shop"})
@@ -131,7 +132,7 @@ async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
 
 
 async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_looks, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     await place.table.becomes(ReviewStatus.APPROVED, told=False)
@@ -140,7 +141,7 @@ async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPa
 
 
 async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 3600.0)
+    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
     place = Place()
     client = await enter_held(place, somebody())
     await until(lambda: place.table.looks == 1)
@@ -151,7 +152,7 @@ async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.M
 
 
 async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_looks, "EVERY", 0.01)
     place = Place()
     place.table.away = True
     client = await enter_held(place, somebody())
@@ -163,7 +164,7 @@ async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPa
 
 
 async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 0.02)
+    monkeypatch.setattr(review_looks, "EVERY", 0.02)
     place = Place()
     clients = [await enter_held(place, somebody(f"user{number}")) for number in range(20)]
     await until(lambda: place.table.rounds.count(20) > 3)
@@ -179,14 +180,14 @@ async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.Mon
 
 async def test_rounds_are_not_in_step() -> None:
     """Workers that lost their signals at the same moment do not ask at the same moment."""
-    found = {round(looks.pause(), 6) for _ in range(100)}
+    found = {round(review_looks.pause(), 6) for _ in range(100)}
     assert len(found) > 50
-    assert looks.EVERY / 2 < min(found) < max(found) < looks.EVERY * 2
+    assert review_looks.EVERY / 2 < min(found) < max(found) < review_looks.EVERY * 2
 
 
 async def test_what_concerns_all_that_wait_is_asked_in_small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_logins, "_AT_ONCE", 3)
-    monkeypatch.setattr(looks, "EVERY", 3600.0)
+    monkeypatch.setattr(review_looks, "EVERY", 3600.0)
     place = Place()
     for number in range(20):
         await enter_held(place, somebody(f"user{number}"))
@@ -220,7 +221,7 @@ async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
 
 
 async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "EVERY", 0.01)
+    monkeypatch.setattr(review_looks, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     review = place.table.only

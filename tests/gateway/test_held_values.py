@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from postern.gateway.held import _value
+from postern.gateway.rules.held_requests import _value
 from postern.interception.events import Operation
 
 

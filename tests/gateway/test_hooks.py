@@ -15,18 +15,18 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.promises import PATIENT, until
 
-from postern.domain.connection import Connection, ConnectionType
 from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Verb
+from postern.domain.sessions.session import EndReason, Verb
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unavailable
-from postern.gateway import hooks as module
+from postern.gateway import worker_hooks as module
 from postern.gateway.hook_context import MOST, Moment, context
-from postern.gateway.hooks import OF_ONE, SessionHooks
-from postern.relay.hooks import Hook
+from postern.gateway.worker_hooks import OF_ONE, SessionHooks
+from postern.relay.relay_hooks import Hook
 
 SESSION = uuid4()
 AWAY = Unavailable("the store is away")

@@ -9,9 +9,9 @@ from collections.abc import Awaitable
 import pytest
 
 from postern.errors import PosternError
-from postern.gateway.listener import Logins, Places
-from postern.gateway.login_turns import LoginTurns
-from postern.relay.handshake import StreamHandshake
+from postern.gateway.clients.listener import Logins, Places
+from postern.gateway.clients.login_turns import LoginTurns
+from postern.relay.relay_handshake import StreamHandshake
 
 SOON = 0.05  # seconds
 

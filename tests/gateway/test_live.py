@@ -13,15 +13,15 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.waiting import somebody
 
-from postern.domain.connection import Connection
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.session import EndReason, Verb
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
+from postern.domain.sessions.session import EndReason, Verb
+from postern.domain.targets.connection import Connection
 from postern.errors import Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
-from postern.gateway.opening import EndedEarly
-from postern.services.access import Access
-from postern.store.ports.common import Topic
+from postern.gateway.session_opening import EndedEarly
+from postern.services.admission import Access
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
 OVER = "the access that review 7 gave is over: it was revoked by rita@example.com"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.gateway.fair_queue import FairQueue
-from postern.gateway.login_turns import LoginTurns, Turn
+from postern.gateway.clients.login_turns import LoginTurns, Turn
+from postern.gateway.rules.fair_queue import FairQueue
 
 
 def test_addresses_take_turns() -> None:

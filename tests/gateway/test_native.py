@@ -12,9 +12,9 @@ from tests.support.promises import until, within
 
 from postern.domain.server import Endpoint, Listener
 from postern.errors import Conflict, Invalid, Misconfigured
-from postern.gateway.native import NativeListener
-from postern.gateway.ports import probe
-from postern.store.ports.common import Topic
+from postern.gateway.clients.native_port import NativeListener
+from postern.gateway.clients.ports import probe
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
 

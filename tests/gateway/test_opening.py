@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from postern.domain.permit import Permit
-from postern.domain.session import EndReason
-from postern.gateway.opening import EndedEarly, Opening
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason
+from postern.gateway.session_opening import EndedEarly, Opening
 
 PERMIT = cast("Permit", SimpleNamespace(expires_at=None, review_id=None))  # only carried here
 

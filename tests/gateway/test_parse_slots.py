@@ -15,8 +15,8 @@ from uuid import UUID
 import anyio
 import pytest
 
-from postern.gateway import parse_slots
-from postern.gateway.parse_slots import Busy, ParseSlots, Task, loop_slot, process_slots
+from postern.gateway.rules import parse_slots
+from postern.gateway.rules.parse_slots import Busy, ParseSlots, Task, loop_slot, process_slots
 
 EVE, ANN, BOB = UUID(int=1), UUID(int=2), UUID(int=3)
 PATIENT = 60
@@ -224,7 +224,7 @@ async def test_on_the_event_loop_others_have_a_turn_between_two_tasks() -> None:
 def test_a_process_ends_though_a_statement_is_being_parsed() -> None:
     code = (
         "import asyncio, functools, time, uuid\n"
-        "from postern.gateway.parse_slots import process_slots\n"
+        "from postern.gateway.rules.parse_slots import process_slots\n"
         "async def main():\n"
         "    task = functools.partial(time.sleep, 600)\n"
         "    running = asyncio.ensure_future(process_slots().run(uuid.UUID(int=1), task))\n"

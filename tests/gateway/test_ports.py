@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postern.errors import Misconfigured
-from postern.gateway.ports import settle
+from postern.gateway.clients.ports import settle
 from postern.settings import PORTS, Settings
 
 FREE: dict[str, Any] = dict.fromkeys((*PORTS, "demo_port"), 0)

@@ -8,11 +8,11 @@ import pytest
 from tests.support.promises import until
 from tests.support.world import World
 
-from postern.domain.agent import Agent, AgentMode
+from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.worker import RelayWorker
+from postern.gateway.gateway_tunnels import Tunnels
 from postern.gateway.presence import Presence
-from postern.gateway.tunnels import Tunnels
-from postern.services.agents import Agents
+from postern.services.targets.agents import Agents
 from postern.store.database import Database
 from postern.transport.mux import Mux
 

@@ -15,20 +15,20 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.promises import within
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.masking import MaskingRule, TypeGroup
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy, needs_schema
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.masking import MaskingRule, TypeGroup
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy, needs_schema
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
-from postern.domain.target_schema import Function, Relation
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection, ConnectionType
+from postern.domain.targets.target_schema import Function, Relation
 from postern.errors import Unavailable
-from postern.gateway.schemas import AGE, TargetSchemas, next_reading
-from postern.relay.target import Dialer, Start, Target
+from postern.gateway.rules.target_schemas import AGE, TargetSchemas, next_reading
+from postern.relay.relay_target import Dialer, Start, Target
 from postern.settings import load
-from postern.wiring.worker import embedded_agent
+from postern.wiring.processes.worker_process import embedded_agent
 
 DATABASE = "schemas"
 ORG = UUID(int=7)

@@ -15,9 +15,9 @@ import pytest
 from tests.support.promises import until, wait_until
 
 from postern.errors import Unavailable
-from postern.gateway import supervisor as module
-from postern.gateway.children import Child, ChildSpec
-from postern.gateway.supervisor import Supervisor, back_off, run
+from postern.gateway.processes import supervisor as module
+from postern.gateway.processes.children import Child, ChildSpec
+from postern.gateway.processes.supervisor import Supervisor, back_off, run
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
@@ -146,10 +146,10 @@ async def test_run_once_waits_and_reports_failure() -> None:
 
 SUPERVISE = """
 import asyncio, os, sys
-from postern.gateway import supervisor as module
-from postern.gateway.supervisor import Supervisor, run
+from postern.gateway.processes import supervisor as module
+from postern.gateway.processes.supervisor import Supervisor, run
 if len(sys.argv) > 3: module.PATIENCE = float(sys.argv[3])
-from postern.gateway.children import Child, ChildSpec
+from postern.gateway.processes.children import Child, ChildSpec
 async def body(supervisor):
     await supervisor.start(ChildSpec("w1", ("-c", sys.argv[1], sys.argv[2])))
     print("up", flush=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import Unavailable
 from postern.gateway.unclosed import Ending, Unclosed
 

@@ -11,13 +11,13 @@ import pytest
 from tests.support.promises import until, within
 from tests.support.world import World
 
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.session import Verb
-from postern.domain.violation import MAX_STATEMENT, Violation
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
+from postern.domain.rules.violation import MAX_STATEMENT, Violation
+from postern.domain.sessions.session import Verb
 from postern.errors import Unavailable
-from postern.gateway import violations as module
-from postern.gateway.violations import ONE_BY_ONE, SessionViolations, Violations
+from postern.gateway.rules import violations as module
+from postern.gateway.rules.violations import ONE_BY_ONE, SessionViolations, Violations
 from postern.interception.events import Operation
 from postern.store.database import Database
 

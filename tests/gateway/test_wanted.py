@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from postern.cli.forward import Reached
-from postern.domain.review import MAX_REASON
+from postern.cli.terminal.forward import Reached
+from postern.domain.reviews.review import MAX_REASON
 from postern.domain.secret import Secret
 from postern.errors import Invalid, ProtocolViolation
-from postern.gateway.wanted import MOST_FIELDS, asked_for, fields_of
+from postern.gateway.clients.wanted import MOST_FIELDS, asked_for, fields_of
 
 
 @pytest.mark.parametrize(("reason", "duration"), [("", None), ("ticket 4711", 1800), ("x" * MAX_REASON, 1)])

@@ -23,8 +23,8 @@ from tests.support.aws import BUCKET, ObjectStorage, object_storage
 from tests.support.promises import within
 
 from postern.errors import Misconfigured, NotFound, Unavailable
-from postern.integrations import blobs as module
-from postern.integrations.blobs import ObjectBlobs
+from postern.integrations import cloud_blobs as module
+from postern.integrations.cloud_blobs import ObjectBlobs
 
 URL = f"s3://{BUCKET}/kept/here"
 

@@ -7,16 +7,16 @@ from uuid import uuid4
 
 import pytest
 
-from postern.domain.masking import DEFAULT_TYPES
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import DEFAULT_TYPES
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception import events
 from postern.interception.events import Output, Rows
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.base import Side
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_output import Text
 from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import Link, Send
 
 INSTALLED = os.environ.get("POSTERN_TEST_INSTALLED") == "1"

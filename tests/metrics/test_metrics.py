@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from postern.metrics.catalogue import METRICS
 from postern.metrics.meters import MOST_SERIES, Meters
+from postern.metrics.metric_catalogue import METRICS
 from postern.metrics.prometheus import text
 from postern.metrics.told import gather, tell
-from postern.wiring.metrics import gathered
+from postern.wiring.metrics_wiring import gathered
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitor.md"
 
@@ -121,7 +121,10 @@ def test_no_label_is_a_name_that_people_choose() -> None:
 
 def test_processes_that_nobody_asks_import_nothing_for_it() -> None:
     """Start-up time and memory stay."""
-    code = "import sys, postern.wiring.worker, postern.wiring.api; print([m for m in sys.modules if 'prometheus' in m])"
+    code = (
+        "import sys, postern.wiring.processes.worker_process, postern.wiring.processes.api_process;"
+        "print([m for m in sys.modules if 'prometheus' in m])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

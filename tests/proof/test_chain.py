@@ -10,12 +10,12 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
-from postern.domain.ledger import Checkpoint, Entry, Fact, Head, Kind, moment
+from postern.domain.sessions.ledger import Checkpoint, Entry, Fact, Head, Kind, moment
 from postern.proof.canonical import canonical
 from postern.proof.chain import Batch, LedgerCheck, Stated, batch_of
-from postern.proof.checkpoints import new_key, signed
-from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, digest_of, first_hash, next_hash
+from postern.proof.proof_checkpoints import new_key, signed
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import Writer, digest_of, first_hash, next_hash
 
 KEY = new_key(ORG, BEGIN)
 SESSION = UUID(int=1001)

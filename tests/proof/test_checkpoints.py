@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.support.proofs import BEGIN, ORG
 
-from postern.domain.ledger import Head
+from postern.domain.sessions.ledger import Head
 from postern.errors import Malformed
-from postern.proof.checkpoints import is_good, line_of, new_key, public_pem, read_line, read_pem, signed
+from postern.proof.proof_checkpoints import is_good, line_of, new_key, public_pem, read_line, read_pem, signed
 
 
 def test_a_checkpoint_is_read_as_it_was_written() -> None:

@@ -10,8 +10,8 @@ from tests.support.proofs import BEGIN, ORG, segment_bytes, stored
 
 from postern.errors import Malformed
 from postern.interception.events import Shown
-from postern.proof.copies import locate, measure, plain
-from postern.recording.records import (
+from postern.proof.proof_copies import locate, measure, plain
+from postern.recording.record_format import (
     FILE_PREFIX,
     MAGIC,
     MAX_HEADER,

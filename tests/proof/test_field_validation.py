@@ -11,13 +11,13 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, a_record, records
 
-from postern.domain.ledger import Head
+from postern.domain.sessions.ledger import Head
 from postern.errors import Malformed
-from postern.proof import checkpoints, package, sessions
+from postern.proof import package, proof_checkpoints, proof_sessions
 from postern.proof import records as record_lines
 from postern.proof.canonical import LARGEST, canonical
-from postern.proof.checkpoints import line_of, new_key, signed
 from postern.proof.package import Manifest, read_manifest, read_seal, sealed
+from postern.proof.proof_checkpoints import line_of, new_key, signed
 
 ID = str(UUID(int=3))
 MOMENT = "2026-05-01T12:00:00.000000Z"
@@ -65,13 +65,13 @@ def _record_line() -> bytes:
 
 def _session_line() -> bytes:
     made = a_record()
-    return sessions.line_of(*made.sessions[UUID(int=1002)])
+    return proof_sessions.line_of(*made.sessions[UUID(int=1002)])
 
 
 KEY, NEXT = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
 READERS = {
     "checkpoint": Reader(
-        checkpoints.read_line,
+        proof_checkpoints.read_line,
         line_of(signed(KEY, Head(7, bytes(32)), BEGIN, NEXT.public)),
         {
             "organisation": lambda value: value == ID,
@@ -110,7 +110,7 @@ READERS = {
         },
     ),
     "session": Reader(
-        sessions.read_line,
+        proof_sessions.read_line,
         _session_line(),
         {
             "session": lambda value: value == ID,
@@ -191,9 +191,9 @@ def test_session_reader_accepts_only_valid_values_of_segment(field: str, is_vali
         changed = {**values, "segments": [{**segment, field: value}]}
         # `bytes.fromhex` skips blanks; the digest is compared as bytes.
         is_blank = field == "digest" and value in ("ab ab", HASH.upper(), " " + HASH[2:])
-        assert _is_read(sessions.read_line, changed) == (is_valid(value) or is_blank), value
+        assert _is_read(proof_sessions.read_line, changed) == (is_valid(value) or is_blank), value
     del segment[field]
-    assert not _is_read(sessions.read_line, {**values, "segments": [segment]})
+    assert not _is_read(proof_sessions.read_line, {**values, "segments": [segment]})
 
 
 @pytest.mark.parametrize("content", [{}, {"subject": 1}, {"subject": "x"}, {"subject": ID.replace("-", "")}])

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tests.support.proofs import BEGIN, ORG
 
-from postern.proof.findings import MOST, Finding, Report, What
+from postern.proof.proof_findings import MOST, Finding, Report, What
 
 
 def test_report_is_good_until_something_is_found() -> None:

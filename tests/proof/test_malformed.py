@@ -19,10 +19,10 @@ from tests.support.proofs import records as with_records
 
 from postern.errors import Malformed
 from postern.proof.canonical import canonical
-from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, first_hash, next_hash
+from postern.proof.export_reading import verify_package
 from postern.proof.package import END, header, padding
-from postern.proof.reading import verify_package
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import Writer, first_hash, next_hash
 
 Members = list[tuple[str, bytes]]
 # What a JSON value may have become: each type, the borders of numbers, and texts that look like what they are not.

@@ -11,14 +11,14 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, a_record, records, unpack
 
-from postern.domain.ledger import LedgerKey
+from postern.domain.sessions.ledger import LedgerKey
 from postern.errors import Malformed
-from postern.proof.checkpoints import new_key
-from postern.proof.findings import Report, What
+from postern.proof.export_reading import verify_package
 from postern.proof.members import Member, members
 from postern.proof.package import BLOCK, END, Digest, Manifest, header, padding, read_manifest, sealed
-from postern.proof.reading import verify_package
-from postern.proof.writing import PackageWriter
+from postern.proof.proof_checkpoints import new_key
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_writing import PackageWriter
 
 MADE = records(a_record())
 DATA = MADE.pack(part=2000)

@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, segment_bytes, stored, unpack
 
-from postern.domain.ledger import Fact, Kind, moment
+from postern.domain.sessions.ledger import Fact, Kind, moment
 from postern.errors import Malformed
-from postern.proof.checkpoints import line_of, new_key, signed
-from postern.proof.copies import measure
-from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, digest_of, first_hash
+from postern.proof.export_reading import verify_package
 from postern.proof.package import END, header
-from postern.proof.reading import verify_package
-from postern.proof.sessions import Listed
+from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_copies import measure
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import Writer, digest_of, first_hash
+from postern.proof.proof_sessions import Listed
 
 
 def check(made: Made, tmp_path: Path, *, data: bytes | None = None, anchors: tuple[bytes, ...] = ()) -> Report:

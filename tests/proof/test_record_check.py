@@ -12,14 +12,14 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
-from postern.domain.ledger import Fact, Head, Kind, Record, RecordKind, moment
-from postern.domain.review import KEPT, TRANSITIONS, ReviewStatus
+from postern.domain.reviews.review import KEPT, TRANSITIONS, ReviewStatus
+from postern.domain.sessions.ledger import Fact, Head, Kind, Record, RecordKind, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical
 from postern.proof.chain import LedgerCheck
-from postern.proof.checkpoints import new_key, signed
-from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, digest_of, first_hash
+from postern.proof.proof_checkpoints import new_key, signed
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import Writer, digest_of, first_hash
 from postern.proof.records import RecordCheck, content_of, digest_of_batch
 
 KEY = new_key(ORG, BEGIN)

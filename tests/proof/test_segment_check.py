@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG
 
-from postern.domain.ledger import Fact, Facts, moment
-from postern.domain.segment import first_link, next_link
+from postern.domain.sessions.ledger import Fact, Facts, moment
+from postern.domain.sessions.segment import first_link, next_link
 from postern.proof.chain import Stated
-from postern.proof.findings import Report, What
-from postern.proof.ledger import digest_of
-from postern.proof.recordings import SegmentCheck
-from postern.proof.sessions import Listed, Told, told
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import digest_of
+from postern.proof.proof_recordings import SegmentCheck
+from postern.proof.proof_sessions import Listed, Told, told
 
 SESSION, OTHER = UUID(int=1001), UUID(int=1002)
 

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
-from postern.domain.ledger import Checkpoint, Head
-from postern.proof.checkpoints import line_of, new_key, signed
-from postern.proof.findings import Report, What
-from postern.proof.signatures import SignatureCheck
+from postern.domain.sessions.ledger import Checkpoint, Head
+from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_signatures import SignatureCheck
 
 KEY, NEXT, LAST = (new_key(ORG, BEGIN) for _ in range(3))
 FOREIGN = new_key(UUID(int=8), BEGIN)

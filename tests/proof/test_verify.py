@@ -11,14 +11,14 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, records
 
-from postern.domain.ledger import Kind
+from postern.domain.sessions.ledger import Kind
 from postern.proof.canonical import canonical
-from postern.proof.checkpoints import line_of
-from postern.proof.copies import measure
-from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, first_hash, next_hash
-from postern.proof.sessions import Told, told
-from postern.proof.signatures import SignatureCheck
+from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_copies import measure
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import Writer, first_hash, next_hash
+from postern.proof.proof_sessions import Told, told
+from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.verify import Copy, Scope, verify
 
 FIRST, SECOND_ID, THIRD, FOURTH = (UUID(int=1000 + number) for number in range(1, 5))

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postern.domain.errand import ErrandKind
+from postern.domain.targets.errand import ErrandKind
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Catalogue, Query, Row, Script
-from postern.protocols.base import Side, Wire
 from postern.protocols.framing import packed
+from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
@@ -30,17 +29,18 @@ from postern.protocols.postgres.queries.postgres_script import Script as Postgre
 from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.registry import PROTOCOLS
-from postern.protocols.terminal import messages as tm
+from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import Script as CommandScript
-from postern.protocols.terminal.wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.wire_base import Side, Wire
 from postern.testing import mysql as my
 from postern.testing import postgres as pg
-from postern.testing.asking import Lens, asked, check_catalogue, check_lens, check_query, check_script
 from postern.testing.contracts import Conversation, check_masking, check_wire
+from postern.testing.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
 
 SECRET = b"secret-4711"
 SCRIPT = "select 'grüße'; select 2"

@@ -15,10 +15,10 @@ import pytest
 from tests.support.ssh_gate import PASSWORD, USER, Site
 from tests.support.waiting import somebody
 
-from postern.domain.credential import Grant
+from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.gateway.fronts import Client, Fronts
+from postern.gateway.clients.fronts import Client, Fronts
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
@@ -27,11 +27,11 @@ from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.postgres.login import postgres_login as postgres
 from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.protocols.postgres.wire import postgres_messages as pm
-from postern.relay.handshake import StreamHandshake
-from postern.services.credentials import make_verifier
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.identity.credentials import make_verifier
 from postern.store.signals import LocalSignals
 from postern.testing import postgres as pg
-from postern.testing.logins import Gate, LogIn, check_gate, check_log_in
+from postern.testing.testing_logins import Gate, LogIn, check_gate, check_log_in
 
 STRANGER = "eve-web_1-abc234"
 VERIFIER = make_verifier(Secret(PASSWORD))

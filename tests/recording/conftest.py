@@ -12,7 +12,7 @@ import pytest
 
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_path
-from postern.recording.records import Header
+from postern.recording.record_format import Header
 from postern.recording.segments import Segments
 from postern.recording.spool import Spool
 

@@ -20,7 +20,7 @@ from tests.support.recordings import KEYS, BrokenBlobs, decrypt, encrypt
 from tests.support.world import START
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, NotFound, Unavailable
 from postern.recording.blob import PIECE, encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import CHUNK, PREAMBLE, SALT, STEP, encrypted_size, offset

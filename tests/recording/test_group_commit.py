@@ -14,7 +14,7 @@ from postern.interception.events import Shown
 from postern.recording import sealing
 from postern.recording.group_commit import GroupCommit
 from postern.recording.reader import SegmentReader
-from postern.recording.records import encode
+from postern.recording.record_format import encode
 from postern.recording.spool import Spool
 
 from .conftest import MakeSpool

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from tests.support.promises import wait_until
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Note, Operation
 from postern.recording import sealing
@@ -18,7 +18,7 @@ from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import sealed_path, spool_folder
 from postern.recording.leftovers import GAVE_UP, Leftovers
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
 
 from .conftest import MakeSpool

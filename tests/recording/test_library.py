@@ -5,13 +5,13 @@ from uuid import uuid4
 
 import pytest
 
-from postern.domain.results import CUT, Finished, Problem, Result, Row
+from postern.domain.sessions.results import CUT, Finished, Problem, Result, Row
 from postern.errors import NotFound, ProtocolViolation
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording.layout import sealed_path
-from postern.recording.library import Library, describe
+from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.records import Header
+from postern.recording.recording_library import Library, describe
 from postern.recording.sealing import seal
 
 from .conftest import MakeSegments

@@ -8,7 +8,7 @@ import zstandard
 from postern.errors import Malformed
 from postern.interception.events import Event, Operation, Shown
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode, encode_header
+from postern.recording.record_format import Header, encode, encode_header
 from postern.recording.sealing import seal
 
 EVENTS: list[Event] = [

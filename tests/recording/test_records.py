@@ -11,8 +11,17 @@ from tests.support.tables import cross
 
 from postern.errors import Malformed
 from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
-from postern.recording import records
-from postern.recording.records import CRC, FILE_PREFIX, PREFIX, Header, decode, decode_header, encode, encode_header
+from postern.recording import record_format
+from postern.recording.record_format import (
+    CRC,
+    FILE_PREFIX,
+    PREFIX,
+    Header,
+    decode,
+    decode_header,
+    encode,
+    encode_header,
+)
 
 
 def short(value: object) -> str:
@@ -75,8 +84,8 @@ def test_every_recorded_event_has_a_form() -> None:
         End("x"),
     ]
     assert {type(event) for event in examples} == set(RECORDED)
-    assert {split(encode(event, 0))[0] for event in examples} == set(records._DECODERS)
-    assert len(records._DECODERS) == len(RECORDED)
+    assert {split(encode(event, 0))[0] for event in examples} == set(record_format._DECODERS)
+    assert len(record_format._DECODERS) == len(RECORDED)
 
 
 @given(st.integers(0, 255), st.binary())
@@ -99,7 +108,7 @@ def test_what_the_format_cannot_hold_is_refused(event: Event, micros: int) -> No
 
 
 def test_a_payload_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_PAYLOAD", 1000)
+    monkeypatch.setattr(record_format, "MAX_PAYLOAD", 1000)
     with pytest.raises(Malformed, match="larger than 1000 bytes"):
         encode(Shown(bytes(1001)), 0)
 
@@ -137,7 +146,7 @@ def header_with(header: Header, changes: dict[str, Any]) -> bytes:
 
 
 def header_of(body: bytes) -> bytes:
-    data = FILE_PREFIX.pack(records.MAGIC, records.FORMAT, len(body)) + body
+    data = FILE_PREFIX.pack(record_format.MAGIC, record_format.FORMAT, len(body)) + body
     return data + CRC.pack(crc32(data))
 
 
@@ -197,14 +206,18 @@ def test_operation_of_an_unknown_phase_is_malformed(phase: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        *((kind, body) for kind in (records.NOTE, records.END) for body in (b"", b"{", b"7", b"[]", b"null", b"{}")),
-        *((kind, NESTED) for kind in (records.NOTE, records.END)),
-        (records.NOTE, b'{"text": "x"}'),
-        (records.NOTE, b'{"details": {}}'),
-        (records.NOTE, b'{"text": "x", "details": []}'),
-        (records.NOTE, b'{"text": "x", "details": null}'),
-        (records.END, b'{"reason": "x"}'),
-        (records.END, b'{"goes_on": true}'),
+        *(
+            (kind, body)
+            for kind in (record_format.NOTE, record_format.END)
+            for body in (b"", b"{", b"7", b"[]", b"null", b"{}")
+        ),
+        *((kind, NESTED) for kind in (record_format.NOTE, record_format.END)),
+        (record_format.NOTE, b'{"text": "x"}'),
+        (record_format.NOTE, b'{"details": {}}'),
+        (record_format.NOTE, b'{"text": "x", "details": []}'),
+        (record_format.NOTE, b'{"text": "x", "details": null}'),
+        (record_format.END, b'{"reason": "x"}'),
+        (record_format.END, b'{"goes_on": true}'),
     ],
     ids=short,
 )

@@ -10,7 +10,7 @@ from postern.interception.events import Completed, End, Note, Operation, Refusal
 from postern.recording import recovery
 from postern.recording.layout import sealed_path, spool_folder
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.recovery import GATEWAY_STOPPED, recover
 from postern.recording.sealing import seal
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support.spooled import ended, library, rows
 
-from postern.domain.recorded import Missing
+from postern.domain.sessions.recorded import Missing
 from postern.interception.events import Completed, End, Event, Operation, Shown
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.recording.layout import sealed_path
-from postern.recording.records import Header, encode, encode_header
+from postern.recording.record_format import Header, encode, encode_header
 
 LONG = b"".join(b"long %d " % number for number in range(1000))
 CUT = pg.message(b"D", b"\0\1" + len(LONG).to_bytes(4, "big") + LONG)

@@ -12,7 +12,7 @@ from postern.interception.events import Event, Operation
 from postern.recording import sealing
 from postern.recording.layout import make_folder, sealed_path
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.sealing import seal
 
 from .conftest import MakeSpool

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.support.promises import wait_until
 
-from postern.domain.recorded import Moment, Place, placed
+from postern.domain.sessions.recorded import Moment, Place, placed
 from postern.interception.events import Completed, Event, Operation, Resized, Shown
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import spool_folder
-from postern.recording.library import Library
+from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.records import Header
+from postern.recording.recording_library import Library
 from postern.recording.segments import Segments
 
 from .conftest import MakeSegments

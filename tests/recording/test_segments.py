@@ -14,9 +14,9 @@ from tests.support.promises import wait_until
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Event, Note, Operation, Shown
 from postern.recording.layout import sealed_path, spool_folder, spool_path
-from postern.recording.library import Gap, Library
+from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.records import Header
+from postern.recording.recording_library import Gap, Library
 from postern.recording.recovery import GATEWAY_STOPPED, recover
 from postern.recording.segments import Segments
 from postern.recording.spool import Spool

@@ -14,7 +14,7 @@ from postern.interception.events import End, Operation, Shown
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import sealed_path
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.segments import Segments
 from postern.recording.space import Space, free_bytes
 

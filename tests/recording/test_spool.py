@@ -15,7 +15,7 @@ import pytest
 from postern.errors import RecordingFailed
 from postern.interception.events import Event, Operation, Shown
 from postern.recording.reader import SegmentReader
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
 
 from .conftest import MakeSpool
@@ -215,7 +215,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 from postern.interception.events import Operation
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
 
 spool = Spool.create(Path(sys.argv[1]), Header(uuid4(), uuid4(), "postgres", "shop", "ann", datetime.now(UTC)))

@@ -16,13 +16,13 @@ from tests.support.world import World
 
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import NotFound, Unavailable
 from postern.interception.events import End, Event, Operation, Shown
 from postern.recording import seek
 from postern.recording.blob import PIECE
 from postern.recording.layout import recordings_folder, spool_folder
-from postern.recording.library import Gap, Library
+from postern.recording.recording_library import Gap, Library
 from postern.recording.recovery import recover
 from postern.recording.stored import Stored
 from postern.store.database import Database

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.support.promises import wait_until
 
-from postern.domain.recorded import Moment
+from postern.domain.sessions.recorded import Moment
 from postern.interception.events import Operation, Shown
 from postern.recording import tail
 from postern.recording.layout import spool_folder, spool_path
-from postern.recording.library import Library
+from postern.recording.record_format import Header, encode
 from postern.recording.recorder import Recorder
-from postern.recording.records import Header, encode
+from postern.recording.recording_library import Library
 from postern.recording.recovery import recover
 from postern.recording.spool import Spool
 from postern.recording.tail import RecordingTail

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.recorded import Exchange, Kind
+from postern.domain.sessions.recorded import Exchange, Kind
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
-from postern.recording import timeline
-from postern.recording.rendering import Gap
+from postern.recording import recording_timeline
+from postern.recording.recording_rendering import Gap
 
 Told = tuple[int, Event | Gap, list[tuple[Kind, bytes]]]
 
 
 def made(*told: Told, output: int = 100, in_turn: bool = True) -> list[Exchange]:
-    return list(timeline.exchanges(told, output, in_turn=in_turn))
+    return list(recording_timeline.exchanges(told, output, in_turn=in_turn))
 
 
 def asked(at: int, number: int, text: str = "x") -> Told:
@@ -81,7 +81,7 @@ def test_notes_gaps_and_what_nobody_asked_for_stand_in_their_places() -> None:
 
 
 def test_what_is_long_is_cut_and_says_so() -> None:
-    most = timeline.STATEMENT
+    most = recording_timeline.STATEMENT
     [one] = made((1, Operation(1, "ä" * most, values=(b"v" * most, b"w", None)), []), shown(2, b"123456"), output=4)
     assert (one.statement, one.statement_size, one.truncated) == ("ä" * (most // 2), 2 * most, True)
     assert one.values == (b"v" * most, b"", None)
@@ -100,9 +100,9 @@ def test_a_prepared_statement_is_no_run() -> None:
 
 def test_what_nothing_ends_does_not_wait_for_ever() -> None:
     """Lines of a terminal: memory is bounded however many are typed."""
-    waiting = timeline.exchanges((asked(at, at, "x" * 1000) for at in range(10**9)), 0, in_turn=True)
+    waiting = recording_timeline.exchanges((asked(at, at, "x" * 1000) for at in range(10**9)), 0, in_turn=True)
     assert next(waiting).number == 0
-    large = timeline.exchanges((asked(at, at, "x" * 10**6) for at in range(10**9)), 0, in_turn=True)
+    large = recording_timeline.exchanges((asked(at, at, "x" * 10**6) for at in range(10**9)), 0, in_turn=True)
     assert [next(large).number for _ in range(20)] == list(range(20))
 
 
@@ -156,11 +156,11 @@ def test_output_is_kept_up_to_its_limit(
 @pytest.mark.parametrize(
     ("sizes", "kept", "truncated"),
     [
-        ([timeline.STATEMENT], [timeline.STATEMENT], False),
-        ([timeline.STATEMENT + 1], [timeline.STATEMENT], True),
-        ([timeline.STATEMENT - 1, 1, 0], [timeline.STATEMENT - 1, 1, 0], False),
-        ([timeline.STATEMENT - 1, 2], [timeline.STATEMENT - 1, 1], True),
-        ([timeline.STATEMENT + 1, 1], [timeline.STATEMENT, 0], True),
+        ([recording_timeline.STATEMENT], [recording_timeline.STATEMENT], False),
+        ([recording_timeline.STATEMENT + 1], [recording_timeline.STATEMENT], True),
+        ([recording_timeline.STATEMENT - 1, 1, 0], [recording_timeline.STATEMENT - 1, 1, 0], False),
+        ([recording_timeline.STATEMENT - 1, 2], [recording_timeline.STATEMENT - 1, 1], True),
+        ([recording_timeline.STATEMENT + 1, 1], [recording_timeline.STATEMENT, 0], True),
     ],
 )
 def test_values_are_kept_up_to_their_limit_together(sizes: list[int], kept: list[int], truncated: bool) -> None:
@@ -170,7 +170,9 @@ def test_values_are_kept_up_to_their_limit_together(sizes: list[int], kept: list
 
 
 def test_statement_at_its_limit_is_whole() -> None:
-    (whole, cut) = made(asked(1, 1, "x" * timeline.STATEMENT), asked(1, 2, "x" * (timeline.STATEMENT + 1)))
+    (whole, cut) = made(
+        asked(1, 1, "x" * recording_timeline.STATEMENT), asked(1, 2, "x" * (recording_timeline.STATEMENT + 1))
+    )
     assert (whole.truncated, cut.truncated) == (False, True)
     assert whole.statement == cut.statement
 

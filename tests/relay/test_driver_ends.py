@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from tests.support.links import Asks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import Completed, Event, Shown
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Warn
-from postern.protocols.base import Side
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.wire import TerminalWire
+from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.wire_base import Side
 from postern.relay.driver import (
     BATCH_QUIET,
     FLUSH,

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 import uvloop
 
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay import endpoint
 from postern.relay.driver import Driver
 

@@ -22,7 +22,7 @@ from tests.support.mysql import server_context
 from tests.support.promises import within
 
 from postern.errors import Unavailable
-from postern.relay.handshake import StreamHandshake, der, end_point
+from postern.relay.relay_handshake import StreamHandshake, der, end_point
 
 
 async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> bool:

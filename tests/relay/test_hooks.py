@@ -14,7 +14,7 @@ from tests.support.tables import cross
 
 from postern.domain.hook import MAX_OUTPUT, MAX_REASON, HookOutcome
 from postern.errors import ProtocolViolation
-from postern.relay.hooks import MORE, Hook, answer_of, kept, read_answer
+from postern.relay.relay_hooks import MORE, Hook, answer_of, kept, read_answer
 
 HOOK = Hook(uuid4(), "print('größe')\n", "Y29udGV4dA==", 2.5)
 MISSING = object()

@@ -21,12 +21,12 @@ from tests.support.links import (
     refused,
 )
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
-from postern.protocols.base import Side
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
 from postern.testing import postgres as pg
 from postern.testing.playbook import (

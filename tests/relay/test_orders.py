@@ -11,15 +11,15 @@ import pytest
 from tests.support.spans import TRACEPARENT
 from tests.support.tables import cross
 
-from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import ConnectionType
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
-from postern.protocols.asking import TargetRefused
-from postern.relay.handshake import StreamHandshake
+from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.orders import DIAL, Order, answer_of, error_of, read_answer, refusal_of
-from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
-from postern.transport.messages import Refused
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
+from postern.transport.tunnel_messages import Refused
 
 MISSING = object()
 

@@ -16,19 +16,19 @@ import asyncssh
 import pytest
 from tests.support.muxes import Pair, run, settle
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import CarrierBroke, ProtocolViolation
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.base import Side, Wire
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres.wire.postgres_messages import message as pm
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport, carrier_error
-from postern.protocols.terminal import messages as tm
+from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
-from postern.protocols.terminal.wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver
 from postern.relay.link import Close, Link

@@ -11,8 +11,8 @@ from postern.errors import Invalid
 from postern.runbooks.evaluator import MAX_ENVIRONMENT, MAX_OUTPUT, MAX_STEPS
 from postern.runbooks.inputs import TYPES
 from postern.runbooks.parameters import MAX_PARAMETERS
-from postern.runbooks.parser import MAX_BLOCKS, MAX_NODES
-from postern.runbooks.signatures import SIGNATURES
+from postern.runbooks.runbook_parser import MAX_BLOCKS, MAX_NODES
+from postern.runbooks.runbook_signatures import SIGNATURES
 from postern.runbooks.template import MAX_TEXT, RenderError, Target, TemplateError, parse, target_of
 
 

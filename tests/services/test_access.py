@@ -12,20 +12,20 @@ import pytest
 from sqlalchemy import delete, event, update
 from tests.support.world import World
 
-from postern.domain.connection import Toggle
-from postern.domain.credential import Grant
-from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy
-from postern.domain.principal import Account, Principal, PrincipalStatus
-from postern.domain.session import Verb
+from postern.domain.identity.credential import Grant
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Toggle
 from postern.errors import Denied, NotFound, Unavailable
-from postern.services.access import Access
+from postern.services.admission import Access
 from postern.services.bundle import Services
-from postern.services.credentials import Credentials
-from postern.store.ports.common import Topic
-from postern.store.ports.targets import Rules
+from postern.services.identity.credentials import Credentials
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.target_ports import Rules
 from postern.store.schema.people import users
-from postern.store.schema.targets import guardrails
+from postern.store.schema.target_tables import guardrails
 
 
 @pytest.fixture

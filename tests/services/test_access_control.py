@@ -12,24 +12,24 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
-from postern.domain.access import decide
-from postern.domain.access_rule import AccessRule
-from postern.domain.credential import Grant
-from postern.domain.identity import Identity
+from postern.domain.identity.credential import Grant
+from postern.domain.identity.identity import Identity
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
+from postern.domain.rules.access import decide
+from postern.domain.rules.access_rule import AccessRule
+from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Verb
+from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated, Unavailable
-from postern.services.access import REFUSED_LOGIN
+from postern.services.admission import REFUSED_LOGIN
 from postern.services.bundle import Services
-from postern.services.connections import ConnectionFilter
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
-from postern.store.ports.common import Topic
+from postern.services.targets.connections import ConnectionFilter
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

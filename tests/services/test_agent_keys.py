@@ -9,18 +9,18 @@ import pytest
 from sqlalchemy import select
 from tests.support.world import MACHINE, World
 
-from postern.domain.agent import AgentKey, AgentMode
-from postern.domain.connection import ConnectionType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.connection import ConnectionType
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.server.server_configs import ServerFields
 from postern.services.server.trail import follow
-from postern.store.ports.common import Topic
-from postern.store.schema.targets import agents as table
+from postern.store.ports.common_ports import Topic
+from postern.store.schema.target_tables import agents as table
 
 CONTROL = replace(MACHINE, control=Endpoint("gate.example.com", 17444), authority=lambda: b"a certificate")
 

@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.agent import ALIVE_FOR, MAX_FACT, Agent, AgentMode
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import ALIVE_FOR, MAX_FACT, Agent, AgentMode
 from postern.errors import NotFound, TooMany, Unauthenticated
-from postern.services.agents import AgentChange, digest_of
-from postern.store.ports.common import Topic
+from postern.services.targets.agents import AgentChange, digest_of
+from postern.store.ports.common_ports import Topic
 
 
 def make_secret() -> Secret:

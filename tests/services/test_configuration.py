@@ -9,18 +9,18 @@ import pytest
 from sqlalchemy import select
 from tests.support.world import World
 
-from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
-from postern.domain.guardrail import Rule, RuleType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.rules.guardrail import Rule, RuleType
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.bundle import Services
-from postern.services.connection_fields import ConnectionFields
-from postern.services.connections import ConnectionFilter
 from postern.services.server.audit import redact
-from postern.store.ports.server import AuditFilter
-from postern.store.schema.targets import connections
+from postern.services.targets.connection_fields import ConnectionFields
+from postern.services.targets.connections import ConnectionFilter
+from postern.store.ports.server_ports import AuditFilter
+from postern.store.schema.target_tables import connections
 
 # What a connection to a database needs in its secret: HOST db.example, USER app.
 TARGET = {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:USER": Secret("YXBw")}

@@ -9,11 +9,11 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
-from postern.domain.connection import ConnectionType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.targets.connection import ConnectionType
 from postern.services.bundle import Services
-from postern.store.ports.targets import ConnectionFilter, SecretUse
+from postern.store.ports.target_ports import ConnectionFilter, SecretUse
 
 Read = Callable[[Services, Principal], Awaitable[Any]]
 READS: dict[str, Read] = {

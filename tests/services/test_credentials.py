@@ -10,13 +10,13 @@ import pytest
 from scramp import ScramClient, ScramException, ScramMechanism
 from tests.support.world import World
 
-from postern.domain.credential import Verifier, is_username
+from postern.domain.identity.credential import Verifier, is_username
+from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Page
-from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.services.credentials import Credentials, make_verifier
-from postern.store.ports.common import Topic
+from postern.services.identity.credentials import Credentials, make_verifier
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

@@ -10,18 +10,18 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.agent import Agent, AgentKey, AgentMode
-from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.declaration import Declaration
-from postern.domain.guardrail import Rule, RuleType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.rules.guardrail import Rule, RuleType
+from postern.domain.targets.agent import Agent, AgentKey, AgentMode
+from postern.domain.targets.connection import Connection, ConnectionType, Toggle
+from postern.domain.targets.declaration import Declaration
 from postern.errors import Conflict, Invalid, Malformed, NotFound, TooMany, Unauthenticated
-from postern.services import declarations as module
 from postern.services.bundle import Services
-from postern.services.connection_fields import ConnectionFields
-from postern.store.ports.common import Topic
-from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.services.targets import declarations as module
+from postern.services.targets.connection_fields import ConnectionFields
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
 
 RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="drop", name="drop")
 SHOP = Declaration(

@@ -14,19 +14,27 @@ from sqlalchemy import func, select
 from tests.support.promises import until
 from tests.support.world import World
 
-from postern.domain.connection import Toggle
-from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure, TargetStatus, TargetTest
 from postern.domain.features import Feature
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import Toggle
+from postern.domain.targets.errand import (
+    MAX_ANSWER,
+    Errand,
+    ErrandAnswer,
+    ErrandKind,
+    Failure,
+    TargetStatus,
+    TargetTest,
+)
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
-from postern.services import errands as module
-from postern.services.connections import ConnectionFilter, ConnectionView
-from postern.services.errands import Errands
-from postern.store.ports.common import Topic
-from postern.store.schema.targets import errands as table
+from postern.services.targets import errands as module
+from postern.services.targets.connections import ConnectionFilter, ConnectionView
+from postern.services.targets.errands import Errands
+from postern.store.ports.common_ports import Topic
+from postern.store.schema.target_tables import errands as table
 
 OFF: dict[str, Any] = {"access_mode_connect": Toggle.DISABLED, "access_mode_exec": Toggle.DISABLED}
 

@@ -9,9 +9,9 @@ import pytest
 from tests.support.public_keys import ecdsa_line, ed25519_line
 from tests.support.world import World
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.bundle import Services
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.support.world import World
 
-from postern.domain.connection import ConnectionType, Toggle
-from postern.domain.principal import Principal
-from postern.domain.review import person_of
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import person_of
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.services.bundle import Services
-from postern.services.connection_fields import fields_of
 from postern.services.identity.machines import MachineFields
+from postern.services.targets.connection_fields import fields_of
 
 HOST, OTHER = Secret("ZGIuZXhhbXBsZQ=="), Secret("b3RoZXIuZXhhbXBsZQ==")
 

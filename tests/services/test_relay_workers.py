@@ -7,7 +7,7 @@ from uuid import uuid4
 from tests.support.world import World
 
 from postern.domain.worker import LIVES_FOR, RelayWorker
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 async def test_all_are_told_when_a_worker_comes_and_when_it_stops(world: World) -> None:

@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.agent import ALIVE_FOR
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
-from postern.domain.resource import MOST_NAMED, TagUse
+from postern.domain.targets.agent import ALIVE_FOR
+from postern.domain.targets.resource import MOST_NAMED, TagUse
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.bundle import Services
-from postern.store.ports.targets import ConnectionFilter, SessionFilter
+from postern.store.ports.target_ports import ConnectionFilter, SessionFilter
 
 
 @pytest.fixture

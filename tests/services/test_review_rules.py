@@ -11,18 +11,18 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
-from postern.domain.connection import Connection
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
-from postern.domain.review import Demand
-from postern.domain.review_demands import MAX_ACCESS
-from postern.domain.review_rule import AccessType, ReviewRule
-from postern.domain.session import Verb
+from postern.domain.reviews.review import Demand
+from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
-from postern.services.reviews.words import in_words
-from postern.store.ports.common import Topic
+from postern.services.reviews.review_words import in_words
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ from tests.support.sinks import sink_fields
 from tests.support.world import World
 
 from postern.domain.addresses import AllowedNetworks
-from postern.domain.auth_config import AuthConfig, SamlConfig
 from postern.domain.event import EventKind
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal
+from postern.domain.identity.auth_config import AuthConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.sink import SinkKind
 from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.server.auth_settings import AuthFields, OidcFields
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 
 SINK_NETWORKS, PROVIDER_NETWORKS = "POSTERN_SINK_NETWORKS", "POSTERN_PROVIDER_NETWORKS"
 EVERYTHING = (ip_network("0.0.0.0/0"), ip_network("::/0"))

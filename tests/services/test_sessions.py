@@ -12,21 +12,21 @@ from sqlalchemy import select, update
 from tests.support.spans import TRACE_ID, TRACEPARENT, Noted
 from tests.support.world import World
 
-from postern.domain.command import Invocation
-from postern.domain.connection import ConnectionType, Toggle
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.lists import Page, Stretch
-from postern.domain.permit import Permit
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.targets.command import Invocation
+from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.domain.tracing import within
 from postern.errors import Denied, Invalid, NotFound
-from postern.services.access import Access
+from postern.services.admission import Access
 from postern.services.bundle import Services
 from postern.services.sessions import Sessions
-from postern.store.ports.common import Topic
-from postern.store.ports.targets import SessionFilter
-from postern.store.schema.sessions import session_starts
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.target_ports import SessionFilter
+from postern.store.schema.session_tables import session_starts
 
 
 @pytest.fixture

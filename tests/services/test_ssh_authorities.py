@@ -12,10 +12,10 @@ from tests.support.public_keys import ed25519_line, private_key
 from tests.support.ssh_ca import Authority
 from tests.support.world import World
 
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.ssh_certificate import SshCertificate, read_certificate
 from postern.domain.lists import Page
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
-from postern.domain.session import Verb
-from postern.domain.ssh_certificate import SshCertificate, read_certificate
+from postern.domain.sessions.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.support.world import World
 
-from postern.domain.connection import ConnectionType, Extra, Toggle
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.session import Verb
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import ConnectionType, Extra, Toggle
 from postern.errors import Denied
 from postern.services.bundle import Services
 

@@ -9,16 +9,16 @@ import pytest
 from tests.support.public_keys import ed25519_line, private_key
 from tests.support.world import World
 
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.ssh_key import MOST_KEYS, SshKey
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
-from postern.domain.session import Verb
-from postern.domain.ssh_key import MOST_KEYS, SshKey
+from postern.domain.sessions.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.protocols.ssh.listener.ssh_users import by_key
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 PAGE = Page()
 

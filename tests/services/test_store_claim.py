@@ -11,7 +11,7 @@ from tests.support.world import FakeClock
 from postern.errors import Conflict
 from postern.services.store_claim import EXPIRES, StoreClaim
 from postern.store.database import Database
-from postern.store.sql.leases import SqlLeases
+from postern.store.sql.sql_leases import SqlLeases
 
 SECOND = timedelta(seconds=1)
 

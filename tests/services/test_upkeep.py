@@ -11,13 +11,13 @@ from sqlalchemy import func, select
 from tests.support.promises import until
 from tests.support.world import CLIENT, World
 
-from postern.domain.login import LoginMethod, VoucherPurpose
+from postern.domain.identity.login import LoginMethod, VoucherPurpose
 from postern.errors import Unavailable
-from postern.services.identity.logins import LOGIN_LIFE
+from postern.services.identity.logins.logins import LOGIN_LIFE
 from postern.services.server.idempotency import KEPT_FOR
 from postern.services.upkeep import Task, Upkeep
 from postern.store.schema.people import logins, vouchers
-from postern.store.schema.server import idempotency_keys
+from postern.store.schema.server_tables import idempotency_keys
 
 
 async def test_old_logins_vouchers_and_answers_go(world: World) -> None:

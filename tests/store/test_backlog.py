@@ -9,11 +9,11 @@ from tests.support.world import World
 
 from postern.domain.event import EventKind
 from postern.domain.sink import NewDelivery, Sink, SinkKind, SinkStatus, Trouble
-from postern.metrics.catalogue import METRICS
+from postern.metrics.metric_catalogue import METRICS
 from postern.store.database import Database
-from postern.store.schema.sessions import sessions
-from postern.store.sql import backlog
-from postern.store.sql.backlog import SqlBacklog
+from postern.store.schema.session_tables import sessions
+from postern.store.sql.sessions import sql_backlog
+from postern.store.sql.sessions.sql_backlog import SqlBacklog
 
 
 async def test_nothing_is_behind_where_nothing_was(database: Database, world: World) -> None:
@@ -62,8 +62,8 @@ async def test_a_crowd_is_not_counted_to_its_end(database: Database, world: Worl
     ann, shop = await world.add_user("ann"), await world.add_connection("shop")
     for _ in range(4):
         await had(world, ann, shop)
-    before, backlog.MOST = backlog.MOST, 3
+    before, sql_backlog.MOST = sql_backlog.MOST, 3
     try:
         assert (await SqlBacklog(database).look(world.clock()))["postern_follow_up_sessions"] == 3
     finally:
-        backlog.MOST = before
+        sql_backlog.MOST = before

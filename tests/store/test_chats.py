@@ -13,10 +13,10 @@ from tests.support.reviews import asked
 from tests.support.world import World
 
 from postern.domain.chat import ChatLink, ChatMessage
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
-from postern.domain.review import ReviewKind
+from postern.domain.reviews.review import ReviewKind
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink, SinkKind, SinkScope
 

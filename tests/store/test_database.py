@@ -21,9 +21,9 @@ from tests.support.postgres import PostgresServer, free_port
 from postern.errors import Misconfigured, Unavailable
 from postern.store import database as module
 from postern.store.database import Database
-from postern.store.schema.base import metadata
+from postern.store.schema.columns import metadata
 from postern.store.schema.people import orgs
-from postern.store.schema.targets import agents
+from postern.store.schema.target_tables import agents
 
 
 @pytest.fixture

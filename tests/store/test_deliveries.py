@@ -10,8 +10,8 @@ from tests.support.world import World
 
 from postern.domain.event import EventKind
 from postern.domain.sink import Sink, SinkKind
-from postern.services.telling.events import test_of as tried
-from postern.store.schema.server import sinks
+from postern.services.notifications.event_payloads import test_of as tried
+from postern.store.schema.server_tables import sinks
 
 
 async def waiting_sink(world: World, name: str) -> Sink:

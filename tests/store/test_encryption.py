@@ -23,10 +23,10 @@ from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
 from postern.store.ports.keys import DataKey
 from postern.store.schema.people import orgs
-from postern.store.schema.server import data_keys
-from postern.store.schema.targets import connections
-from postern.store.sql.data_keys import SqlDataKeys
+from postern.store.schema.server_tables import data_keys
+from postern.store.schema.target_tables import connections
 from postern.store.sql.resealing import count_by_key, reseal, reseal_direct
+from postern.store.sql.sql_data_keys import SqlDataKeys
 
 KEY = os.urandom(32)
 

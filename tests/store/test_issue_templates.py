@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.access import Reach
-from postern.domain.connection import Connection
+from postern.domain.identity.organisation import Organisation
 from postern.domain.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
+from postern.domain.rules.access import Reach
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Malformed, NotFound
 
 ODD = "a:b, 'c' \u00e9\u4e2d"

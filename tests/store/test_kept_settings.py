@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from tests.support.world import World
 
-from postern.domain.organisation import Organisation
+from postern.domain.identity.organisation import Organisation
 
 
 async def test_a_setting_is_added_once_and_removed(world: World) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from tests.support.world import START
 
 from postern.store.database import Database
-from postern.store.sql.leases import SqlLeases
+from postern.store.sql.sql_leases import SqlLeases
 
 MINUTE = timedelta(minutes=1)
 

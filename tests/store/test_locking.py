@@ -15,14 +15,14 @@ from tests.support.promises import until
 from tests.support.sessions import add_session
 from tests.support.world import START, World
 
-from postern.domain.ledger import Kind
-from postern.domain.session import EndReason
-from postern.proof.ledger import Writer
-from postern.services.recordings.ledger import Ledger
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.session import EndReason
+from postern.proof.proof_ledger import Writer
+from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
-from postern.store.ports.targets import Ended
-from postern.store.ports.telling import ALL, Settled
-from postern.store.schema.sessions import sessions
+from postern.store.ports.notification_ports import ALL, Settled
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.session_tables import sessions
 
 Work = Callable[[World, list[UUID]], Coroutine[None, None, None]]
 

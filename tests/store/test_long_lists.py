@@ -13,12 +13,12 @@ from tests.support.plans import explained, statements_heard
 from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.world import START, World
 
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Position, Stretch
-from postern.domain.principal import Principal
-from postern.domain.review import ReviewStatus
+from postern.domain.reviews.review import ReviewStatus
 from postern.domain.sink import DeliveryState
-from postern.store.ports.reviews import ReviewFilter
-from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.ports.review_ports import ReviewFilter
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
 from postern.store.sql import long_lists
 
 SECOND = timedelta(seconds=1)

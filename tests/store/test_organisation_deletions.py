@@ -26,16 +26,16 @@ from sqlalchemy import (
 )
 from tests.support.world import START, World
 
-from postern.domain.organisation import Organisation
+from postern.domain.identity.organisation import Organisation
 from postern.errors import Conflict, NotFound
 from postern.services.server.trail import Trail
 from postern.store.database import Database
-from postern.store.schema.base import Utc, metadata
+from postern.store.schema.columns import Utc, metadata
 from postern.store.schema.people import orgs, users
-from postern.store.schema.retention import holds
-from postern.store.schema.sessions import sessions
-from postern.store.schema.targets import agents
-from postern.store.sql.organisation_deletions import owned_tables
+from postern.store.schema.retention_tables import holds
+from postern.store.schema.session_tables import sessions
+from postern.store.schema.target_tables import agents
+from postern.store.sql.identity.sql_organisation_deletions import owned_tables
 
 # Of the installation: they say nothing of an organisation.
 SHARED = {"leases", "purge_rounds", "relay_workers", "token_keys"}

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, event
 from tests.support.sessions import add_session, multiply
 from tests.support.world import START, World
 
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Position
-from postern.domain.principal import Principal
 from postern.store.database import Database
-from postern.store.ports.telling import ALL, ENDED, OPENED, TO_TELL, UNCOUNTED, UNREAD
-from postern.store.schema.sessions import sessions
+from postern.store.ports.notification_ports import ALL, ENDED, OPENED, TO_TELL, UNCOUNTED, UNREAD
+from postern.store.schema.session_tables import sessions
 
 FUTURE = START + timedelta(days=3650)
 PLACE = "ix_sessions_pending"

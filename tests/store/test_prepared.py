@@ -32,7 +32,7 @@ from sqlalchemy.pool import StaticPool
 from tests.support.examples import examples
 
 from postern.store.prepared import Prepared
-from postern.store.schema.base import Utc
+from postern.store.schema.columns import Utc
 
 THINGS = Table(
     "things",

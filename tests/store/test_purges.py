@@ -10,10 +10,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from tests.support.sessions import add_session
 from tests.support.world import World
 
-from postern.domain.ledger import Kind
-from postern.services.recordings.ledger import Ledger
+from postern.domain.sessions.ledger import Kind
+from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
-from postern.store.sql.purges import _free, _kept
+from postern.store.sql.recordings.sql_purges import _free, _kept
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tests.support.world import START
 
 from postern.domain.worker import RelayWorker
 from postern.store.database import Database
-from postern.store.sql.relay_workers import SqlRelayWorkers
+from postern.store.sql.targets.sql_relay_workers import SqlRelayWorkers
 
 
 async def test_a_worker_lives_while_it_beats(database: Database) -> None:

@@ -20,12 +20,11 @@ from tests.support.reviews import (
 )
 from tests.support.world import START, World
 
-from postern.domain.api_key import ApiKey
-from postern.domain.credential import Credential, Verifier
+from postern.domain.identity.api_key import ApiKey
+from postern.domain.identity.credential import Credential, Verifier
+from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Account, Principal
-from postern.domain.retention import Purge, What
-from postern.domain.review import (
+from postern.domain.reviews.review import (
     Choice,
     Demand,
     Person,
@@ -35,12 +34,13 @@ from postern.domain.review import (
     ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.time_window import time_window
 from postern.domain.secret import Secret
-from postern.domain.session import SessionStatus
-from postern.domain.time_window import time_window
-from postern.store.ports.reviews import ReviewFilter
-from postern.store.ports.targets import SessionFilter
-from postern.store.schema.reviews import review_groups
+from postern.domain.sessions.retention import Purge, What
+from postern.domain.sessions.session import SessionStatus
+from postern.store.ports.review_ports import ReviewFilter
+from postern.store.ports.target_ports import SessionFilter
+from postern.store.schema.review_tables import review_groups
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})
 SECOND = timedelta(seconds=1)

@@ -14,8 +14,8 @@ from tests.support.examples import examples
 from tests.support.reviews import REVIEWERS, asked, decided, kept, new_review, session_now, session_of
 from tests.support.world import START, World
 
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.review import (
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.reviews.review import (
     MAX_OF_OWNER,
     Choice,
     Demand,
@@ -24,10 +24,10 @@ from postern.domain.review import (
     ReviewKind,
     ReviewStatus,
 )
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, TooMany
 from postern.store.database import Database
-from postern.store.ports.reviews import Moved
+from postern.store.ports.review_ports import Moved
 from postern.store.schema.people import user_groups, users
 from postern.store.stores import Stores
 

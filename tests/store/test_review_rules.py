@@ -12,10 +12,10 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Group
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Group
-from postern.domain.review_rule import AccessType, ReviewRule
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.errors import Conflict, NotFound
 
 

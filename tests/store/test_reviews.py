@@ -22,9 +22,8 @@ from tests.support.reviews import (
 )
 from tests.support.world import START, World
 
-from postern.domain.command import Invocation
-from postern.domain.principal import Principal
-from postern.domain.review import (
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import (
     RUN_WITHIN,
     Choice,
     Demand,
@@ -36,15 +35,16 @@ from postern.domain.review import (
     Voice,
     person_of,
 )
-from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.domain.time_window import TimeWindow, time_window
+from postern.domain.reviews.time_window import TimeWindow, time_window
+from postern.domain.sessions.session import EndReason, SessionStatus, Verb
+from postern.domain.targets.command import Invocation
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
-from postern.store.ports.targets import Ended
-from postern.store.ports.telling import ALL
+from postern.store.ports.notification_ports import ALL
+from postern.store.ports.target_ports import Ended
 from postern.store.schema.people import orgs
-from postern.store.schema.reviews import reviews
-from postern.store.schema.sessions import session_starts, sessions
-from postern.store.sql import review_moves as module
+from postern.store.schema.review_tables import reviews
+from postern.store.schema.session_tables import session_starts, sessions
+from postern.store.sql.reviews import review_moves as module
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})
 SECOND = timedelta(seconds=1)
@@ -134,9 +134,9 @@ async def test_who_asks_when_it_was_just_approved_finds_what_was_given(
 async def test_what_waits_is_bounded_and_room_comes_back(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.domain.review.MAX_OF_OWNER", 3)
-    monkeypatch.setattr("postern.domain.review.FEW_OF_OWNER", 3)
-    monkeypatch.setattr("postern.domain.review.MAX_OF_ORGANISATION", 4)
+    monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_OWNER", 3)
+    monkeypatch.setattr("postern.domain.reviews.review.FEW_OF_OWNER", 3)
+    monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_ORGANISATION", 4)
     some = [await asked(world, ann) for _ in range(3)]
     before = await rows(world, sessions)
     with pytest.raises(TooMany, match="yours"):
@@ -153,7 +153,7 @@ async def test_what_waits_is_bounded_and_room_comes_back(
 async def test_statements_of_a_session_are_bounded_whether_they_wait_or_not(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.domain.review.MAX_OF_SESSION", 2)
+    monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_SESSION", 2)
     first = await asked(world, ann, kind=ReviewKind.STATEMENT)
     await world.stores.reviews.move(first.id, ReviewEvent.EXPIRED, START)
     statement = replace(new_review(world, ann, kind=ReviewKind.STATEMENT), session_id=first.session_id)

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import insert, select, update
 from tests.support.world import World
 
-from postern.domain.organisation import Organisation
+from postern.domain.identity.organisation import Organisation
 from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, Snapshot, repository_id, repository_name
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
-from postern.store.schema.runbooks import runbook_snapshots
-from postern.store.sql import runbook_repositories as module
+from postern.store.schema.runbook_tables import runbook_snapshots
+from postern.store.sql.runbooks import sql_runbook_repositories as module
 
 SNAPSHOT = Snapshot(
     "c0ffee",

@@ -13,9 +13,9 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Group
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Group
 from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.errors import Conflict, NotFound
 

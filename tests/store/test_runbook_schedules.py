@@ -15,15 +15,15 @@ import pytest
 from sqlalchemy import select
 from tests.support.world import START, World
 
+from postern.domain.identity.organisation import Organisation
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
 from postern.domain.runbook import Schedule
 from postern.domain.secret import Secret
 from postern.errors import Conflict, TooMany
 from postern.store.database import Database
-from postern.store.schema.runbooks import runbook_schedule_runs, runbook_schedules
+from postern.store.schema.runbook_tables import runbook_schedule_runs, runbook_schedules
 from postern.store.sql.resealing import count_by_key
-from postern.store.sql.runbook_schedules import BEGINS
+from postern.store.sql.runbooks.sql_runbook_schedules import BEGINS
 
 MOST = 100
 
@@ -233,7 +233,7 @@ from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
 from postern.store.stores import Stores
-from postern.store.sql.data_keys import SqlDataKeys
+from postern.store.sql.sql_data_keys import SqlDataKeys
 from tests.support.world import START
 
 async def main():

@@ -19,20 +19,20 @@ from tests.support.runbooks import URL
 from tests.support.sessions import add_session
 from tests.support.world import CLIENT, World
 
-from postern.domain.connection import ConnectionType
 from postern.domain.hook import HookKind, HookOutcome, HookRun
+from postern.domain.identity.login import LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.principal import Principal
+from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
-from postern.domain.login import LoginMethod, Provided, VoucherPurpose
-from postern.domain.principal import Principal
 from postern.domain.runbook import OPEN_HOOK
-from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionType
 from postern.services.identity.users import UserFields
-from postern.services.issues.settings import TrackerFields
+from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.server.idempotency import Ticket
-from postern.store.ports.identity import NewVoucher
+from postern.store.ports.identity_ports import NewVoucher
 from postern.store.sql.resealing import reseal
 
 MARK = "planted-0f3c9a"

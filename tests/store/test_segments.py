@@ -13,9 +13,9 @@ from sqlalchemy.exc import IntegrityError
 from tests.support.recordings import new_session
 from tests.support.world import START, World
 
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.store.database import Database
-from postern.store.sql.leases import SqlLeases
+from postern.store.sql.sql_leases import SqlLeases
 
 
 async def test_rows_come_back_as_they_were_and_are_never_replaced(world: World, tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ from tests.support.sessions import add_session
 from tests.support.world import World
 
 from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
-from postern.store.ports.runbooks import RepositoryHooks
-from postern.store.schema.runbooks import runbook_repositories, runbook_snapshots, session_hooks
-from postern.store.schema.sessions import sessions
+from postern.store.ports.runbook_ports import RepositoryHooks
+from postern.store.schema.runbook_tables import runbook_repositories, runbook_snapshots, session_hooks
+from postern.store.schema.session_tables import sessions
 from postern.store.sql.resealing import reseal
 
 BOTH = {OPEN_HOOK: "print('\u00e9')", CLOSE_HOOK: "print(2)"}
@@ -65,7 +65,7 @@ async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
         read.append(len(text))
         return json.loads(text)
 
-    monkeypatch.setattr("postern.store.sql.runbook_repositories.json", SimpleNamespace(loads=loads))
+    monkeypatch.setattr("postern.store.sql.runbooks.sql_runbook_repositories.json", SimpleNamespace(loads=loads))
     assert [one.texts for one in await hooks(world)] == [texts]
     assert sum(read) < 1_000
 

@@ -15,14 +15,14 @@ from tests.support.examples import examples
 from tests.support.issues import new_issue, opened, wanted
 from tests.support.world import World
 
+from postern.domain.identity.organisation import Organisation
 from postern.domain.issue import Issue, IssueState, SessionIssue
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.store.database import Database
-from postern.store.ports.targets import Ended, SessionFilter
-from postern.store.schema.issues import session_issues
-from postern.store.schema.sessions import sessions
+from postern.store.ports.target_ports import Ended, SessionFilter
+from postern.store.schema.issue_tables import session_issues
+from postern.store.schema.session_tables import sessions
 from postern.store.stores import Stores
 
 ROUNDS = examples(10)

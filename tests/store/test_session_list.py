@@ -12,13 +12,13 @@ from tests.support.plans import explained, statements_heard
 from tests.support.sessions import add_session, catch_up, multiply
 from tests.support.world import START, World
 
+from postern.domain.identity.principal import Principal
 from postern.domain.issue import Issue, in_session
 from postern.domain.lists import Count, Page, Position
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.domain.words import parse_search
+from postern.domain.sessions.session import EndReason, SessionStatus, Verb
+from postern.domain.sessions.words import parse_search
 from postern.store.database import Database
-from postern.store.ports.targets import SessionFilter
+from postern.store.ports.target_ports import SessionFilter
 from postern.store.sql import long_lists
 
 OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))

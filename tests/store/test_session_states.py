@@ -1,4 +1,5 @@
-"""No sequence of events brings a session into a state, or changes a field of it, that domain/session.py does not allow:
+"""No sequence of events brings a session into a state, or changes a field of it, that
+domain/sessions/session.py does not allow:
 Hypothesis chooses the events, the real store carries them out, and every row is compared after each."""
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from tests.support.examples import examples
 from tests.support.reviews import REVIEWERS, decided, new_review
 from tests.support.world import START, World
 
-from postern.domain.command import Invocation
-from postern.domain.principal import Principal
-from postern.domain.review import ReviewKind
-from postern.domain.session import CHANGES, TRANSITIONS, EndReason, Session, SessionEvent, SessionStatus, Verb
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import ReviewKind
+from postern.domain.sessions.session import CHANGES, TRANSITIONS, EndReason, Session, SessionEvent, SessionStatus, Verb
+from postern.domain.targets.command import Invocation
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.ports.targets import Ended
-from postern.store.ports.telling import ENDED, OPENED, UNCOUNTED, UNREAD
-from postern.store.schema.sessions import sessions
+from postern.store.ports.notification_ports import ENDED, OPENED, UNCOUNTED, UNREAD
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.session_tables import sessions
 
 T = TypeVar("T")
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ from tests.support.promises import until
 
 from postern.errors import Misconfigured
 from postern.store import signals
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals, SignalHub, SocketSignals
 
 

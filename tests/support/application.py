@@ -9,7 +9,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from postern.api.app import routed, serve
+from postern.api.application import routed, serve
 from postern.api.info import ServerInfo
 from postern.services.bundle import Services
 

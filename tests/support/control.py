@@ -11,13 +11,13 @@ from tests.support.certificates import Issued, issue
 from tests.support.postgres import free_port
 from tests.support.world import MACHINE, World
 
-from postern.api.control.server import ControlServer
-from postern.client.control import attend
-from postern.domain.agent import AgentKey, AgentMode
-from postern.domain.control import AgentOrder
-from postern.domain.declaration import Declaration
-from postern.domain.principal import Principal
+from postern.api.control.control_server import ControlServer
+from postern.client.client_control import attend
+from postern.domain.identity.principal import Principal
 from postern.domain.server import Endpoint
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.control import AgentOrder
+from postern.domain.targets.declaration import Declaration
 from postern.services.bundle import Services
 
 TUNNEL_URL = "wss://localhost:7443"

@@ -8,16 +8,16 @@ from uuid import UUID, uuid4
 
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection, ConnectionType
 from postern.protocols.postgres.postgres_row_counts import Limits
-from postern.relay.target import Start, Target
+from postern.relay.relay_target import Start, Target
 from postern.settings import load
-from postern.wiring.worker import embedded_agent
+from postern.wiring.processes.worker_process import embedded_agent
 
 DATABASE = "counted"
 ORG = UUID(int=7)

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 from tests.support.world import World
 
-from postern.domain.connection import Connection
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.store.ports.targets import Ended
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.targets.connection import Connection
+from postern.store.ports.target_ports import Ended
 
 
 def metrics(types: dict[str, int], refused: int = 0, operations: int = 3) -> dict[str, Any]:

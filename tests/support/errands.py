@@ -8,9 +8,9 @@ from uuid import UUID
 
 from tests.support.world import World
 
-from postern.domain.errand import ErrandAnswer, ErrandKind
-from postern.services.errands import Errands
-from postern.store.ports.common import Topic
+from postern.domain.targets.errand import ErrandAnswer, ErrandKind
+from postern.services.targets.errands import Errands
+from postern.store.ports.common_ports import Topic
 
 SMALL: Mapping[ErrandKind, ErrandAnswer] = {
     ErrandKind.TEST: ErrandAnswer({"success": True}),

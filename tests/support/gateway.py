@@ -30,21 +30,21 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
 from tests.support.world import logged_in
 
-from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.masking import MaskingRule
-from postern.domain.principal import Principal
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.masking import MaskingRule
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
-from postern.recording.library import Gap, Library
+from postern.recording.recording_library import Gap, Library
 from postern.services.bundle import Services
-from postern.services.connection_fields import ConnectionFields
-from postern.services.credentials import Issued
+from postern.services.identity.credentials import Issued
+from postern.services.targets.connection_fields import ConnectionFields
 from postern.settings import Settings, load
-from postern.store.ports.targets import SessionFilter
+from postern.store.ports.target_ports import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app

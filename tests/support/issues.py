@@ -13,7 +13,7 @@ from tests.support.world import FakeClock, World
 
 from postern.domain.issue import Assets, Issue, IssueState, NewIssue, SessionIssue, TrackerSettings
 from postern.domain.lists import Page
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.sessions.session import Session, SessionStatus, Verb
 
 
 def new_issue(session_id: UUID) -> NewIssue:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from postern.transport.mux import Incoming, Mux
-from postern.transport.windows import Reserve
+from postern.transport.stream_windows import Reserve
 
 HIGH, LOW = 64 * 1024, 16 * 1024  # of a wire, in bytes
 

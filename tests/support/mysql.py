@@ -19,11 +19,11 @@ from tests.support.mysql_links import links
 from postern.domain.secret import Secret
 from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
 from postern.protocols.mysql.login.mysql_login import ClientLogin, TargetLogin, connect
+from postern.protocols.wire_base import Side
 from postern.relay import endpoint
 from postern.relay.driver import Driver
-from postern.relay.handshake import StreamHandshake
+from postern.relay.relay_handshake import StreamHandshake
 
 
 @contextlib.contextmanager

@@ -19,8 +19,8 @@ from tests.support.openid import CLIENT_ID, CLIENT_SECRET, SCOPES, OpenIdProvide
 from tests.support.world import World
 
 from postern.api.info import ServerInfo
-from postern.domain.auth_config import AuthConfig, OidcConfig
-from postern.domain.login import LoginMethod
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient

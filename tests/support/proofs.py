@@ -13,7 +13,7 @@ from uuid import UUID
 
 import zstandard
 
-from postern.domain.ledger import (
+from postern.domain.sessions.ledger import (
     Checkpoint,
     Entry,
     Fact,
@@ -25,19 +25,19 @@ from postern.domain.ledger import (
     RecordKind,
     moment,
 )
-from postern.domain.segment import first_link, next_link
+from postern.domain.sessions.segment import first_link, next_link
 from postern.interception.events import RUN, End, Operation, Shown
 from postern.proof.canonical import canonical
-from postern.proof.checkpoints import line_of, new_key, signed
-from postern.proof.copies import measure
-from postern.proof.ledger import Writer, digest_of, first_hash
 from postern.proof.package import Manifest, segment_name
+from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_copies import measure
+from postern.proof.proof_ledger import Writer, digest_of, first_hash
+from postern.proof.proof_sessions import Listed, opening_of
+from postern.proof.proof_sessions import line_of as session_line
+from postern.proof.proof_writing import PackageWriter
 from postern.proof.records import content_of, digest_of_batch
 from postern.proof.records import line_of as record_line
-from postern.proof.sessions import Listed, opening_of
-from postern.proof.sessions import line_of as session_line
-from postern.proof.writing import PackageWriter
-from postern.recording.records import Header, encode, encode_header
+from postern.recording.record_format import Header, encode, encode_header
 
 ORG = UUID(int=7)
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)

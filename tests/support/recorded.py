@@ -15,19 +15,19 @@ from tests.support.recordings import KEYS, encrypt
 from tests.support.world import MACHINE, World
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.connection import Connection
-from postern.domain.ledger import Checkpoint
-from postern.domain.principal import Principal
-from postern.domain.segment import Segment, first_link, next_link
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.ledger import Checkpoint
+from postern.domain.sessions.segment import Segment, first_link, next_link
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.targets.connection import Connection
 from postern.errors import Unavailable
-from postern.proof.copies import measure
-from postern.recording.copies import StoredCopies
+from postern.proof.proof_copies import measure
+from postern.recording.recording_copies import StoredCopies
 from postern.services.bundle import Services
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.targets import Ended
-from postern.store.schema.recordings import segments
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.recording_tables import segments
 
 
 @dataclass

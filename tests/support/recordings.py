@@ -15,20 +15,20 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.support.world import START, World
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.connection import Connection
-from postern.domain.segment import Segment
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.sessions.segment import Segment
+from postern.domain.sessions.session import Session, SessionStatus, Verb
+from postern.domain.targets.connection import Connection
 from postern.errors import Malformed, Unavailable
 from postern.interception.events import End, Event, Operation, Refusal, Shown
 from postern.recording.blob import open_blob
 from postern.recording.cipher import SALT, Preamble, encrypted, info
 from postern.recording.layout import sealed_path, spool_path
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.sealing import seal
 from postern.recording.spool import Spool
 from postern.recording.stored import Stored
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.recordings import Blobs
+from postern.store.ports.recording_ports import Blobs
 
 
 class HeldKeys:

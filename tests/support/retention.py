@@ -13,16 +13,16 @@ from tests.support.recorded import Records
 from tests.support.recordings import BrokenBlobs
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.ledger import Kind
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
-from postern.domain.retention import Retention
-from postern.proof.findings import Report
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.retention import Retention
+from postern.proof.proof_findings import Report
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.recordings.purger import Purger
-from postern.store.ports.recordings import Blobs
-from postern.store.ports.server import AuditEntry, AuditFilter
+from postern.store.ports.recording_ports import Blobs
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
 
 
 @dataclass

@@ -11,13 +11,23 @@ from uuid import UUID, uuid4
 
 from tests.support.world import START, World
 
-from postern.domain.principal import Principal
-from postern.domain.review import WAITS, Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, person_of
-from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
-from postern.domain.session import Session, SessionStatus, Verb
-from postern.domain.time_window import TimeWindow
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import (
+    WAITS,
+    Binding,
+    Choice,
+    Demand,
+    Person,
+    Review,
+    ReviewKind,
+    ReviewStatus,
+    person_of,
+)
+from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, weigh
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.errors import Conflict
-from postern.store.ports.reviews import Moved
+from postern.store.ports.review_ports import Moved
 
 REVIEWERS = "dba"
 ASKS = (Demand("", (REVIEWERS,), all_groups=True),)

@@ -16,12 +16,12 @@ from tests.support.saml_idp import SamlIdp, form_of
 from tests.support.world import API_URL, World
 
 from postern.api.info import ServerInfo
-from postern.domain.auth_config import AuthConfig, SamlConfig
-from postern.domain.login import LoginMethod
+from postern.domain.identity.auth_config import AuthConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
 from postern.integrations.identity.fetch import Fetcher
-from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
+from postern.integrations.identity.saml_adapter import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.services.bundle import Services
-from postern.services.identity.saml_login import service_provider
+from postern.services.identity.logins.saml_login import service_provider
 from postern.store.database import Database
 
 INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)

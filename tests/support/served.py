@@ -25,10 +25,10 @@ from tests.support.templates import filled_world
 from tests.support.world import MACHINE, World, logged_in
 
 from postern.api.info import ServerInfo
-from postern.cli.config_file import Config
+from postern.cli.login.config_file import Config
+from postern.cli.login.profile import config
 from postern.cli.main import cli
-from postern.cli.profile import config
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient

@@ -11,11 +11,11 @@ from uuid import UUID, uuid4
 from sqlalchemy import text
 from tests.support.world import World
 
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.services.bundle import Services
-from postern.store.ports.targets import Ended
-from postern.store.schema.sessions import sessions
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.session_tables import sessions
 
 
 async def add_session(

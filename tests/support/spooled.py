@@ -9,16 +9,16 @@ from uuid import uuid4
 
 import zstandard
 
-from postern.domain.connection import TERMINAL
-from postern.domain.session import EndReason, Session, Verb
+from postern.domain.sessions.session import EndReason, Session, Verb
+from postern.domain.targets.connection import TERMINAL
 from postern.interception.events import End, Event
 from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
 from postern.protocols.postgres.wire import postgres_messages as pg
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import sealed_path, spool_path
-from postern.recording.library import Library
-from postern.recording.records import Header, encode, encode_header
+from postern.recording.record_format import Header, encode, encode_header
+from postern.recording.recording_library import Library
 
 if TYPE_CHECKING:
     from tests.api.conftest import Api

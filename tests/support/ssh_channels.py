@@ -11,16 +11,16 @@ from uuid import UUID, uuid4
 from tests.support.promises import PATIENT
 from tests.support.sshds import Sshd
 
+from postern.agent.agent_policy import ANYTHING, LocalPolicy
 from postern.agent.framed import FramedTransport
-from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.secrets import Resolved
-from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import ConnectionType
 from postern.protocols.ssh.target.ssh_targets import SshTargets
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.relay.orders import Order
-from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
 
 CONNECTION = UUID("6c1f4c6e-6f0f-4c4e-8d0b-2f6a5c1d9e01")
 

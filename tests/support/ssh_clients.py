@@ -17,11 +17,11 @@ from uuid import uuid4
 from tests.support.gateway import Gateway
 from tests.support.sshds import Sshd, make_key, public
 
-from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.services.connection_fields import ConnectionFields
-from postern.services.credentials import Issued
+from postern.domain.targets.connection import Connection, ConnectionType, Toggle
+from postern.services.identity.credentials import Issued
+from postern.services.targets.connection_fields import ConnectionFields
 from postern.transport import ssh_host_keys
 from postern.wiring import paths
 

@@ -14,25 +14,25 @@ import asyncssh
 from tests.support.promises import PATIENT
 from tests.support.waiting import somebody
 
-from postern.domain.connection import Extra
-from postern.domain.credential import Grant, Verifier
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
+from postern.domain.identity.credential import Grant, Verifier
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Extra
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.fronts import Client, Fronts
-from postern.gateway.listener import Logins
+from postern.gateway.clients.fronts import Client, Fronts
+from postern.gateway.clients.listener import Logins
 from postern.protocols.postgres.login import postgres_scram as scram
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_gate import SshGate
 from postern.protocols.ssh.listener.ssh_users import Proofs
-from postern.protocols.terminal import messages as m
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start
 from postern.services.bundle import Services
-from postern.services.ssh_keys import SshKeys
+from postern.services.identity.ssh_keys import SshKeys
 
 USER, PASSWORD = "ann-web_1-abc234", "a long enough password"
 SALT, ROUNDS = b"0123456789abcdef", 4096

@@ -10,10 +10,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from postern.domain.connection import TERMINAL, Connection
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.review import (
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import (
     Binding,
     Choice,
     Demand,
@@ -25,22 +23,24 @@ from postern.domain.review import (
     Voice,
     person_of,
 )
-from postern.domain.session import Verb
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import TERMINAL, Connection
 from postern.domain.tracing import NO_TRACER
 from postern.errors import Invalid, NotFound, PosternError
+from postern.gateway.clients.fronts import Fronts
+from postern.gateway.clients.held_logins import HeldLogins
+from postern.gateway.clients.wanted import Wanted
 from postern.gateway.engine import Engine
-from postern.gateway.fronts import Fronts
-from postern.gateway.held_logins import HeldLogins
-from postern.gateway.wanted import Wanted
 from postern.protocols.command.command_listener import CommandGate
 from postern.protocols.postgres.postgres_listener import PostgresGate
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start, Terminal
-from postern.services.access import Access
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start, Terminal
+from postern.services.admission import Access
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import LocalSignals
 
 DEMANDS = (Demand("", ("dba",), 1, all_groups=True),)

@@ -15,37 +15,37 @@ from argon2 import PasswordHasher
 from tests.support.runbooks import FakeFetcher
 
 from postern.domain.addresses import AllowedNetworks
-from postern.domain.agent import Agent, AgentMode
-from postern.domain.connection import TERMINAL, Connection, ConnectionType
-from postern.domain.login import ClientKind
-from postern.domain.principal import Account, Principal
-from postern.domain.recorded import Exchange, Moment, Tail
-from postern.domain.results import Result
+from postern.domain.identity.login import ClientKind
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.rules.trial import Answered, Asked, Step
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
-from postern.domain.session import Session
-from postern.domain.trial import Answered, Asked, Step
+from postern.domain.sessions.recorded import Exchange, Moment, Tail
+from postern.domain.sessions.results import Result
+from postern.domain.sessions.session import Session
+from postern.domain.targets.agent import Agent, AgentMode
+from postern.domain.targets.connection import TERMINAL, Connection, ConnectionType
 from postern.errors import NotFound
 from postern.integrations.identity.fetch import Fetcher
-from postern.integrations.identity.saml import SamlAdapter
-from postern.services.access_control import AccessControl
+from postern.integrations.identity.saml_adapter import SamlAdapter
 from postern.services.bundle import Services, build_services
 from postern.services.chat.desk import Window
-from postern.services.identity.logins import ClientFacts, Opened
-from postern.services.identity.openid import OpenId
-from postern.services.identity.passwords import Passwords
-from postern.services.identity.saml import Saml
+from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.identity.logins.openid_port import OpenId
+from postern.services.identity.logins.passwords import Passwords
+from postern.services.identity.logins.saml_port import Saml
 from postern.services.issues.tracker import Trackers
-from postern.services.server.features import Features
-from postern.services.server.machine import Machine
-from postern.services.targets import Abilities
+from postern.services.rules.access_control import AccessControl
+from postern.services.server.machine_facts import Machine
+from postern.services.server.server_features import Features
+from postern.services.targets.targets import Abilities
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
-from postern.store.ports.targets import Piece
+from postern.store.ports.target_ports import Piece
 from postern.store.signals import LocalSignals
-from postern.store.sql.data_keys import SqlDataKeys
+from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.store.stores import Stores
-from postern.wiring.masking import masks
+from postern.wiring.masking_wiring import masks
 from postern.wiring.parsers import PARSED, Judge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from postern.domain.validity import refused_for_its_dates
+from postern.domain.identity.validity import refused_for_its_dates
 from postern.errors import Misconfigured
 from postern.transport import certificates
 from postern.transport.certificates import Material, ensure, server_names

@@ -30,7 +30,7 @@ def test_a_message_of_a_later_version_is_read_without_what_is_new(kind: type[mes
     assert later.WhichOneof(kind.DESCRIPTOR.oneofs[0].name) is None
 
 
-@pytest.mark.parametrize("module", ["postern.client.control", "postern.api.control.server"])
+@pytest.mark.parametrize("module", ["postern.client.client_control", "postern.api.control.control_server"])
 def test_a_process_that_speaks_grpc_starts_others_without_noise(module: str) -> None:
     program = f"""
 import asyncio, {module}, grpc

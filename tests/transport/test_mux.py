@@ -15,7 +15,7 @@ from postern.transport.frames import header
 from postern.transport.lane import HIGH_WATER, LINGER
 from postern.transport.mux import Incoming, Mux, Refused
 from postern.transport.outbox import MAX_UNSENT
-from postern.transport.windows import WINDOW
+from postern.transport.stream_windows import WINDOW
 
 CHUNKS = (1, 7, 64, 4096, 1 << 20)
 

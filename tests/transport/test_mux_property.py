@@ -18,7 +18,7 @@ from postern.transport.lane import Lane
 from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
-from postern.transport.windows import SLOW, TUNNEL, WIDEST, WINDOW
+from postern.transport.stream_windows import SLOW, TUNNEL, WIDEST, WINDOW
 
 pytestmark = pytest.mark.slow
 

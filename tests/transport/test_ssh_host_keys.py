@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postern.domain.ssh_key import public_key
+from postern.domain.identity.ssh_key import public_key
 from postern.errors import Misconfigured
 from postern.transport import ssh_host_keys
 

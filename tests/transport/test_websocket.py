@@ -26,8 +26,8 @@ from postern.errors import Unavailable
 from postern.transport import mux as mux_module
 from postern.transport import websocket
 from postern.transport.mux import Incoming, Mux
+from postern.transport.stream_windows import WINDOW
 from postern.transport.websocket import WebSocketTransport
-from postern.transport.windows import WINDOW
 
 SIZE = 200 << 20
 BLOCK = os.urandom(1 << 20)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.transport.windows import LONGEST, SLOW, TUNNEL, WIDEST, WINDOW, Reserve, Window, Windows
+from postern.transport.stream_windows import LONGEST, SLOW, TUNNEL, WIDEST, WINDOW, Reserve, Window, Windows
 
 
 class Clock:

@@ -12,7 +12,7 @@ from tests.support.muxes import Pair, Sink, run, settle
 from postern.transport import frames
 from postern.transport.lane import Lane
 from postern.transport.mux import Mux
-from postern.transport.windows import LONGEST, PROCESS, TUNNEL, WIDEST, WINDOW, Reserve
+from postern.transport.stream_windows import LONGEST, PROCESS, TUNNEL, WIDEST, WINDOW, Reserve
 
 MB = 1_000_000
 _CHUNK = bytes(64 * 1024)

@@ -11,17 +11,19 @@ from click.testing import CliRunner
 
 from postern import settings as settings_module
 from postern.cli.main import cli
-from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Denied, Misconfigured, NotFound
 from postern.settings import Settings, load
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 from postern.store.signals import LocalSignals, SignalHub
-from postern.wiring import auth_reset, paths, prepare, setup_link
+from postern.wiring import paths
 from postern.wiring.app import open_app
-from postern.wiring.auth import default_auth
+from postern.wiring.auth_settings_wiring import default_auth
+from postern.wiring.host import auth_reset, setup_link
+from postern.wiring.processes import prepare
 
 OIDC = {
     "POSTERN_AUTH_METHOD": "oidc",

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import Misconfigured, Unavailable
-from postern.integrations.blobs import ObjectBlobs
+from postern.integrations.cloud_blobs import ObjectBlobs
 from postern.settings import load
 from postern.wiring import blobs
 

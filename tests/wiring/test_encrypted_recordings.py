@@ -17,22 +17,22 @@ from tests.support.world import World
 
 from postern.archive.archivist import Archivist, Round
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import Misconfigured, Unavailable
 from postern.recording.blob import read_preamble
-from postern.recording.copies import StoredCopies
 from postern.recording.layout import recordings_folder
-from postern.recording.library import Gap, Library
+from postern.recording.recording_copies import StoredCopies
+from postern.recording.recording_library import Gap, Library
 from postern.recording.stored import Stored
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
 from postern.store.ports.keys import MasterKey
-from postern.store.ports.recordings import Blobs
-from postern.store.sql.data_keys import SqlDataKeys
-from postern.wiring import keys as commands
-from postern.wiring import masters
+from postern.store.ports.recording_ports import Blobs
+from postern.store.sql.sql_data_keys import SqlDataKeys
+from postern.wiring import masters_wiring
 from postern.wiring.blobs import KeysForThreads, open_blobs, stored
+from postern.wiring.host import key_commands as commands
 
 MASTER = os.urandom(32)
 
@@ -315,7 +315,7 @@ def test_the_status_of_keys_counts_segments(database_url: str, tmp_path: Path) -
     async def fill() -> None:
         database = Database(settings.url)
         await database.migrate()
-        masters.master(settings)
+        masters_wiring.master(settings)
         world = await World.make(database, (tmp_path / "keys" / "encryption.key").read_bytes())
         made = await new_session(world, tmp_path)
         made.seal_all(3)

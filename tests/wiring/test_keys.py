@@ -25,12 +25,13 @@ from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.keys import DataKey
-from postern.store.ports.server import AuditEntry, AuditFilter
-from postern.store.schema.server import org_settings
+from postern.store.ports.server_ports import AuditEntry, AuditFilter
+from postern.store.schema.server_tables import org_settings
 from postern.store.signals import LocalSignals, SignalHub, SocketSignals
-from postern.store.sql.data_keys import SqlDataKeys
-from postern.wiring import keys, masters, paths
+from postern.store.sql.sql_data_keys import SqlDataKeys
+from postern.wiring import masters_wiring, paths
 from postern.wiring.app import now, open_app
+from postern.wiring.host import key_commands
 
 PLANTED = "planted secret"
 
@@ -64,16 +65,16 @@ def master_file(folder: Path, name: str = "new.key") -> str:
 def test_a_rotation_touches_no_value_and_the_old_master_key_opens_nothing_any_more(settings: Settings) -> None:
     before = asyncio.run(sealed_setting(settings))
     to = master_file(settings.home)
-    master, done = keys.rotate(settings, to)
+    master, done = key_commands.rotate(settings, to)
     assert done == 2
     rotated = replace(settings, master_key=to)
     assert asyncio.run(sealed_setting(settings)) == before
     assert asyncio.run(planted(rotated)) == PLANTED
-    assert keys.status(rotated).is_rotated
-    assert keys.status(rotated).master == master
+    assert key_commands.status(rotated).is_rotated
+    assert key_commands.status(rotated).master == master
     with pytest.raises(Misconfigured, match="POSTERN_MASTER_KEY"):
         asyncio.run(planted(settings))
-    assert keys.rotate(rotated, to) == (master, 0)
+    assert key_commands.rotate(rotated, to) == (master, 0)
 
 
 async def sealed_setting(settings: Settings) -> bytes:
@@ -90,7 +91,7 @@ def test_a_rotation_that_was_cut_off_goes_on_and_both_masters_are_read_until_the
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     to = master_file(settings.home)
-    monkeypatch.setattr(keys, "GROUP", 1)
+    monkeypatch.setattr(key_commands, "GROUP", 1)
     kept = SqlDataKeys.rewrap
     calls = 0
 
@@ -103,32 +104,32 @@ def test_a_rotation_that_was_cut_off_goes_on_and_both_masters_are_read_until_the
 
     monkeypatch.setattr(SqlDataKeys, "rewrap", cut_off)
     with pytest.raises(KeyboardInterrupt):
-        keys.rotate(settings, to)
+        key_commands.rotate(settings, to)
     monkeypatch.setattr(SqlDataKeys, "rewrap", kept)
-    mixed = {key.master for key in keys.status(settings).keys}
+    mixed = {key.master for key in key_commands.status(settings).keys}
     assert len(mixed) == 2
     with pytest.raises(Misconfigured, match="finish `postern keys rotate`"):
         asyncio.run(planted(settings))
     both = replace(settings, master_key=to, master_key_old=f"file:{paths.encryption_key(settings)}")
     assert asyncio.run(planted(both)) == PLANTED
-    assert keys.rotate(settings, to)[1] == 1
+    assert key_commands.rotate(settings, to)[1] == 1
     assert asyncio.run(planted(replace(settings, master_key=to))) == PLANTED
 
 
 def test_a_gateway_that_made_a_data_key_during_the_rotation_is_seen_to(settings: Settings) -> None:
     to = master_file(settings.home)
-    keys.rotate(settings, to)
+    key_commands.rotate(settings, to)
     # A process that still has the old master key, with what it has read before.
     asyncio.run(add_under(settings))
     rotated = replace(settings, master_key=to, master_key_old=f"file:{paths.encryption_key(settings)}")
-    assert keys.rotate(rotated, to)[1] == 1
-    assert keys.status(replace(settings, master_key=to)).is_rotated
+    assert key_commands.rotate(rotated, to)[1] == 1
+    assert key_commands.status(replace(settings, master_key=to)).is_rotated
 
 
 async def add_under(settings: Settings) -> None:
     database = Database(settings.url)
     try:
-        master = masters.master(settings)
+        master = masters_wiring.master(settings)
         draft = DataKey(uuid4(), None, b"", master.id, now())
         wrapped = master.wrap(os.urandom(32), draft.context)
         await SqlDataKeys(database).renew(replace(draft, wrapped=wrapped))
@@ -141,15 +142,15 @@ def test_attack_054_after_rotation_and_renewal_nothing_is_in_clear_and_old_keys_
 ) -> None:
     old = asyncio.run(sealed_setting(settings))
     to = master_file(settings.home)
-    keys.rotate(settings, to)
+    key_commands.rotate(settings, to)
     rotated = replace(settings, master_key=to)
-    renewed = keys.renew(rotated, None)
+    renewed = key_commands.renew(rotated, None)
     assert {one.organisation: one.values for one in renewed} == {"default": 1, None: 0}
     new = asyncio.run(sealed_setting(rotated))
     assert new[:17] != old[:17]
     assert PLANTED.encode() not in new
     assert asyncio.run(planted(rotated)) == PLANTED
-    found = keys.status(rotated)
+    found = key_commands.status(rotated)
     assert [key.values for key in found.keys if key.retired_at] == [0, 0]
     assert sum(key.values for key in found.keys) == 1
 
@@ -159,7 +160,7 @@ def test_a_master_key_of_the_environment_is_used_and_not_passed_on(
 ) -> None:
     name = f"OUR_MASTER_{secrets.token_hex(4).upper()}"
     monkeypatch.setenv(name, base64.b64encode(os.urandom(32)).decode())
-    keys.rotate(settings, f"env:{name}")
+    key_commands.rotate(settings, f"env:{name}")
     assert name not in os.environ
     assert asyncio.run(planted(replace(settings, master_key=f"env:{name}"))) == PLANTED
 
@@ -171,18 +172,18 @@ def arn(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_master_key_in_aws_kms(settings: Settings, arn: str) -> None:
-    keys.rotate(settings, f"aws-kms:{arn}")
+    key_commands.rotate(settings, f"aws-kms:{arn}")
     in_kms = replace(settings, master_key=f"aws-kms:{arn}")
     assert asyncio.run(planted(in_kms)) == PLANTED
     back = master_file(settings.home, "back.key")
-    keys.rotate(in_kms, back)
+    key_commands.rotate(in_kms, back)
     assert asyncio.run(planted(replace(settings, master_key=back))) == PLANTED
 
 
 @pytest.mark.parametrize("place", ["", "file:", "vault:x", "c2VjcmV0IGtleSBieSBtaXN0YWtl", "env:"])
 def test_a_place_that_is_none_is_refused_without_being_repeated(place: str) -> None:
     with pytest.raises(Misconfigured, match="file:PATH") as refused:
-        masters.master_of(place)
+        masters_wiring.master_of(place)
     assert not place or place not in refused.value.message.replace("file:PATH", "").replace("env:NAME", "")
 
 
@@ -218,15 +219,15 @@ def test_how_far_it_is_is_told(settings: Settings) -> None:
     asyncio.run(planted(settings))
     to = master_file(settings.home)
     wrapped, sealed = list[int](), list[int]()
-    assert keys.rotate(settings, to, wrapped.append)[1] == sum(wrapped) == 2
-    done = keys.renew(replace(settings, master_key=to), None, sealed.append)
+    assert key_commands.rotate(settings, to, wrapped.append)[1] == sum(wrapped) == 2
+    done = key_commands.renew(replace(settings, master_key=to), None, sealed.append)
     assert sum(one.values for one in done) == len(sealed) > 0
 
 
 def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:
     to = master_file(settings.home)
-    keys.rotate(settings, to)
-    keys.renew(replace(settings, master_key=to), None)
+    key_commands.rotate(settings, to)
+    key_commands.renew(replace(settings, master_key=to), None)
 
     async def entries() -> list[AuditEntry]:
         async with open_app(replace(settings, master_key=to), LocalSignals()) as app:
@@ -245,7 +246,7 @@ def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:
 
 def test_which_variables_hold_master_keys() -> None:
     settings = Settings(home=Path("/x"), master_key="env:OURS", master_key_old="file:/k")
-    assert masters.variables(settings) == {"OURS"}
+    assert masters_wiring.variables(settings) == {"OURS"}
 
 
 async def test_a_gateway_that_runs_seals_by_the_new_keys_as_soon_as_they_are_renewed(
@@ -259,7 +260,7 @@ async def test_a_gateway_that_runs_seals_by_the_new_keys_as_soon_as_they_are_ren
     try:
         async with open_app(settings, signals) as app:
             before = await app.encryption.seal(b"x", row="r", org_id=None)
-            await asyncio.to_thread(keys.renew, settings, None)
+            await asyncio.to_thread(key_commands.renew, settings, None)
 
             async def changed() -> bool:
                 return (await app.encryption.seal(b"x", row="r", org_id=None))[:17] != before[:17]

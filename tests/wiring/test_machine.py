@@ -11,7 +11,8 @@ import pytest
 
 from postern.errors import Misconfigured
 from postern.settings import Settings
-from postern.wiring import machine, paths
+from postern.wiring import paths
+from postern.wiring.processes import machine_processes
 
 LINK = "http://localhost:7480/setup#token=t0ken"
 TOLD = {
@@ -37,7 +38,7 @@ def installed(*names: str) -> Callable[[str], str | None]:
 def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", installed("psql"))
     monkeypatch.setattr(sys, "argv", ["/opt/postern/.venv/bin/postern", "up"])
-    banner = machine._banner(settings, is_first=True)
+    banner = machine_processes._banner(settings, is_first=True)
     postern = "    /opt/postern/.venv/bin/postern"
     for text in (
         *("http://localhost:7480", "s3cret", TOLD["psql"]),
@@ -49,7 +50,7 @@ def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pyt
 
 def test_the_next_banner_shows_no_secret(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", installed())
-    banner = machine._banner(settings, is_first=False)
+    banner = machine_processes._banner(settings, is_first=False)
     assert "s3cret" not in banner
     assert "t0ken" not in banner
     assert "postgresql://" not in banner
@@ -58,7 +59,7 @@ def test_the_next_banner_shows_no_secret(settings: Settings, monkeypatch: pytest
 
 
 def test_where_passwords_are_not_taken_only_the_link_is_shown(settings: Settings) -> None:
-    banner = machine._banner(replace(settings, auth_method="oidc"), is_first=True)
+    banner = machine_processes._banner(replace(settings, auth_method="oidc"), is_first=True)
     assert "s3cret" not in banner
     assert LINK in banner
 
@@ -67,15 +68,22 @@ def test_a_file_that_was_removed_is_not_said_to_have_the_password(settings: Sett
     emptied = TOLD | {"admin_password": "", "setup_url": "", "psql": ""}  # what the next start writes
     paths.first_run_file(settings).write_text(json.dumps(emptied))
     for is_first in (True, False):
-        banner = machine._banner(settings, is_first)
+        banner = machine_processes._banner(settings, is_first)
         assert "password is in" not in banner
         assert "setup-link` makes a link" in banner
 
 
 def test_a_gateway_without_workers_is_refused(settings: Settings) -> None:
     with pytest.raises(Misconfigured, match="give 1 or more"):
-        machine.run(replace(settings, workers=0), {})
+        machine_processes.run(replace(settings, workers=0), {})
 
 
 def test_children_take_no_module_from_the_folder_they_are_started_in() -> None:
-    assert machine._child("w1", "worker", "--name", "w1").arguments == ("-P", "-m", "postern", "worker", "--name", "w1")
+    assert machine_processes._child("w1", "worker", "--name", "w1").arguments == (
+        "-P",
+        "-m",
+        "postern",
+        "worker",
+        "--name",
+        "w1",
+    )

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from tests.support.world import World
 
-from postern.domain.agent import ALIVE_FOR
+from postern.domain.targets.agent import ALIVE_FOR
 from postern.store.database import Database
-from postern.wiring.checks import find_offline_agents
+from postern.wiring.host.checks import find_offline_agents
 
 
 async def test_agents_that_were_not_heard_of_lately_are_found_with_their_connections(database: Database) -> None:

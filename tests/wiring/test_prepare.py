@@ -12,19 +12,20 @@ from uuid import uuid4
 import pytest
 from tests.support.world import CLIENT, logged_in
 
-from postern.demo import target as demo
-from postern.demo.target import Target
-from postern.domain.masking import Strictness
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.demo import demo_target as demo
+from postern.demo.demo_target import Target
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
+from postern.domain.rules.masking import Strictness
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unauthenticated, Unavailable
 from postern.protocols.postgres.postgres_client import user_of
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import app as app_module
-from postern.wiring import demo_shop, paths, prepare, tls
+from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
-from postern.wiring.prepare import DEMO_CREDENTIAL_LIFE
+from postern.wiring.processes import prepare
+from postern.wiring.processes.prepare import DEMO_CREDENTIAL_LIFE
 
 
 @pytest.fixture

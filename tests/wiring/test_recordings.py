@@ -10,18 +10,18 @@ from pathlib import Path
 from postern.archive.archivist import Round
 from postern.recording.layout import sealed_folder
 from postern.settings import load
-from postern.wiring import paths, recordings
-from postern.wiring.metrics import gathered
-from postern.wiring.recordings import Waiting, archivist_trouble, trouble_told
+from postern.wiring import paths, recordings_wiring
+from postern.wiring.metrics_wiring import gathered
+from postern.wiring.recordings_wiring import Waiting, archivist_trouble, trouble_told
 
 
 def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
     """Without an archivist it may: sessions work, and a load balancer that took them away would help nobody."""
     settings = load({}, home=str(tmp_path), recording_least_free=1)
-    assert recordings.archivist_silence(tmp_path) == math.inf
-    assert recordings.trouble_with_recordings(settings) == ""
+    assert recordings_wiring.archivist_silence(tmp_path) == math.inf
+    assert recordings_wiring.trouble_with_recordings(settings) == ""
     poor = load({}, home=str(tmp_path), recording_least_free=1 << 62)
-    assert "too little room" in recordings.trouble_with_recordings(poor)
+    assert "too little room" in recordings_wiring.trouble_with_recordings(poor)
 
 
 async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(t
     assert b"postern_archivist_silence_seconds +Inf" in await gathered(tmp_path)
     beat.touch()
     os.utime(beat, (time.time() - 300, time.time() - 300))
-    assert recordings.waiting_for_archivist(tmp_path) == Waiting()
+    assert recordings_wiring.waiting_for_archivist(tmp_path) == Waiting()
     sealed = sealed_folder(tmp_path) / "2026" / "01"
     sealed.mkdir(parents=True)
     for number, age in enumerate((10, 700)):

@@ -12,16 +12,17 @@ from click.testing import CliRunner
 from tests.support.world import CLIENT
 
 from postern.cli.main import cli
-from postern.domain.second_factor import FactorKind, SecondFactor
+from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound
-from postern.services.identity.local_login import SecondStep
-from postern.services.identity.logins import Opened
+from postern.services.identity.logins.local_login import SecondStep
+from postern.services.identity.logins.logins import Opened
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
-from postern.wiring import paths, prepare
-from postern.wiring import setup_link as wiring
+from postern.wiring import paths
 from postern.wiring.app import open_app
+from postern.wiring.host import setup_link as wiring
+from postern.wiring.processes import prepare
 
 NEW = Secret("another long password")
 
@@ -102,6 +103,6 @@ def test_nothing_is_made_in_a_folder_that_is_no_gateway_s(
         with pytest.raises(NotFound, match="no gateway"):
             wiring.make(replace(settings, home=home), None, None)
         assert not home.exists() or not list(home.iterdir())
-    monkeypatch.setattr("postern.wiring.own.os.geteuid", lambda: settings.home.stat().st_uid + 1)
+    monkeypatch.setattr("postern.wiring.host.host_folder.os.geteuid", lambda: settings.home.stat().st_uid + 1)
     with pytest.raises(Denied, match="another user"):
         wiring.make(settings, None, None)

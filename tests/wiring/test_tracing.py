@@ -10,8 +10,8 @@ from tests.support.collector import collecting
 
 from postern.domain.tracing import NO_TRACER
 from postern.metrics.meters import Meters
-from postern.wiring import tracing as wiring
-from postern.wiring.tracing import tracing
+from postern.wiring import tracing_wiring as wiring
+from postern.wiring.tracing_wiring import tracing
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,8 @@ def test_a_variable_that_makes_no_sense_is_said_and_not_quoted(
 
 def test_the_library_is_not_loaded_where_nothing_is_traced() -> None:
     code = (
-        "import sys, postern.wiring.worker, postern.wiring.api, postern.wiring.archivist, postern.wiring.agent;"
+        "import sys;"
+        "from postern.wiring.processes import worker_process, api_process, archivist_process, agent_process;"
         "print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from postern.agent.serve import Reaching
-from postern.domain.connection import protocol_of
-from postern.domain.declaration import Declaration
 from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import protocol_of
+from postern.domain.targets.declaration import Declaration
 from postern.errors import Denied, Unavailable
-from postern.relay.hooks import Hook
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_hooks import Hook
+from postern.relay.relay_target import Target
 
 
 class Declared:

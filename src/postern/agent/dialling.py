@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
-from postern.protocols.database_uri import SSL_MODES
-from postern.relay.handshake import StreamHandshake
+from postern.protocols.protocol_database_uri import SSL_MODES
+from postern.relay.relay_handshake import StreamHandshake
 
 
 async def connect(stream: StreamHandshake, host: str, port: int) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from postern.agent.files import SecretFiles
-from postern.agent.policy import ANYTHING, NO_COMMANDS
+from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
 from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
-from postern.domain.connection import TERMINAL, Connection
 from postern.domain.hook import HookOutcome
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Denied
 from postern.integrations.secrets.sources import Sources
-from postern.relay.hooks import Hook, order_for
 from postern.relay.orders import Order
-from postern.relay.target import Start, Target
+from postern.relay.relay_hooks import Hook, order_for
+from postern.relay.relay_target import Start, Target
 
 
 class EmbeddedAgent:

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from postern.errors import ProtocolViolation
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 log = logging.getLogger(__name__)
 

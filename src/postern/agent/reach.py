@@ -6,17 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from postern.agent.hooks import Hooks
-from postern.agent.policy import ANYTHING, LocalPolicy
-from postern.agent.protocols import AGENT_SPECS, Targets
+from postern.agent.agent_hooks import Hooks
+from postern.agent.agent_policy import ANYTHING, LocalPolicy
+from postern.agent.agent_protocols import AGENT_SPECS, Targets
 from postern.agent.secrets import Resolver
-from postern.domain.connection import protocol_of
 from postern.domain.hook import HookOutcome
+from postern.domain.targets.connection import protocol_of
 from postern.domain.tracing import part
 from postern.errors import Unavailable
-from postern.relay.hooks import Hook
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_hooks import Hook
+from postern.relay.relay_target import Target
 
 log = logging.getLogger(__name__)
 

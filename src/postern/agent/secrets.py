@@ -7,11 +7,11 @@ import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from postern.agent.files import SecretFiles
-from postern.agent.policy import ANYTHING, LocalPolicy
-from postern.domain.connection import SecretKind, secret_key
+from postern.agent.agent_policy import ANYTHING, LocalPolicy
+from postern.agent.secret_files import SecretFiles
 from postern.domain.reference import Reference
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import SecretKind, secret_key
 from postern.errors import Denied, Invalid, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.protocols.registry import PROTOCOLS

@@ -11,10 +11,10 @@ from postern.domain.hook import HookOutcome
 from postern.domain.text import one_line
 from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
 from postern.errors import PosternError, ProtocolViolation
-from postern.relay import hooks
-from postern.relay.hooks import HOOK, Hook
+from postern.relay import relay_hooks
 from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
-from postern.relay.target import Target
+from postern.relay.relay_hooks import HOOK, Hook
+from postern.relay.relay_target import Target
 from postern.transport.mux import Incoming
 from postern.transport.pipe import End, Pipe
 
@@ -110,7 +110,7 @@ class Orders:
             outcome = await self._reach.hook(order, hook)
         finally:
             self._ended()
-        incoming.accept(hooks.answer_of(outcome), End())
+        incoming.accept(relay_hooks.answer_of(outcome), End())
         incoming.stream.close()
 
     async def _cancel(self, incoming: Incoming, order: Order) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from postern.api import idempotency
-from postern.api.auth import address_of, asks_who, services_of
-from postern.api.errors import response_of, status_of
+from postern.api import idempotent_requests
+from postern.api.authentication_of_requests import address_of, asks_who, services_of
+from postern.api.error_answers import response_of, status_of
 from postern.api.responses import errors
 from postern.api.route import Route
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
@@ -42,8 +42,8 @@ class AuditedRoute(Route):
         """Also: a write of somebody known may carry an `Idempotency-Key`."""
         if set(options.get("methods") or ()) & set(_ACTIONS) and asks_who(endpoint):
             dependencies = list(options.get("dependencies") or ())
-            if not idempotency.is_kept(dependencies):
-                options["dependencies"] = [*dependencies, idempotency.BEGIN]
+            if not idempotent_requests.is_kept(dependencies):
+                options["dependencies"] = [*dependencies, idempotent_requests.BEGIN]
                 options["responses"] = {**errors(409, 429), **(options.get("responses") or {})}
         super().__init__(path, endpoint, **options)
 
@@ -56,14 +56,14 @@ class AuditedRoute(Route):
             with follow() as trail:
                 try:
                     response = await handle(request)
-                except idempotency.Replay as replay:  # nothing was done, so there is nothing to write down
+                except idempotent_requests.Replay as replay:  # nothing was done, so there is nothing to write down
                     return replay.response()
                 except Exception as error:
                     await _record(request, self.path_format, status_of(error), trail)
-                    await idempotency.end(request, await response_of(request, error))
+                    await idempotent_requests.end(request, await response_of(request, error))
                     raise
                 await _record(request, self.path_format, response.status_code, trail)
-                await idempotency.end(request, response)
+                await idempotent_requests.end(request, response)
                 return response
 
         return audited

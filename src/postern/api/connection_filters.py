@@ -7,10 +7,10 @@ from uuid import UUID
 
 from fastapi import Depends, Query
 
-from postern.domain.connection import ConnectionStatus, ConnectionType
-from postern.domain.target_keys import canonical_subtype
+from postern.domain.targets.connection import ConnectionStatus, ConnectionType
+from postern.domain.targets.target_keys import canonical_subtype
 from postern.errors import Invalid
-from postern.services.connections import ConnectionFilter
+from postern.services.targets.connections import ConnectionFilter
 
 MOST = 100  # entries of one filter
 _LONGEST = 5_000  # characters of one filter that is a list

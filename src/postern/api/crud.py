@@ -14,13 +14,13 @@ from typing import Annotated, Any, Protocol, TypeVar
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import create_model
 
-from postern.api.auth import Caller, Use
+from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.rule_filter import filter_of, name_filter_of
+from postern.api.rule_filter_query import filter_of, name_filter_of
 from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
 from postern.domain.named_resource import NamedResource
-from postern.domain.rule_filter import RuleFilter
+from postern.domain.rules.rule_filter import RuleFilter
 from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService

@@ -11,7 +11,7 @@ from uuid import uuid4
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from postern.api import traces
+from postern.api import request_traces
 
 log = logging.getLogger("postern.api")
 
@@ -78,7 +78,7 @@ class _Exchange:
         length = headers.get(b"content-length", b"0")
         self.announced = int(length) if length.isdigit() else 0
         scope.setdefault("state", {})["request_id"] = self.id
-        traces.received(scope)
+        request_traces.received(scope)
 
     @property
     def has_begun(self) -> bool:
@@ -122,12 +122,12 @@ class _Exchange:
         meters = getattr(self._scope["app"].state, "meters", None)
         if meters is None:
             return
-        method = traces.method_of(self._scope)
-        meters.count("postern_api_requests", method, traces.route_of(self._scope), str(self._status or "none"))
+        method = request_traces.method_of(self._scope)
+        meters.count("postern_api_requests", method, request_traces.route_of(self._scope), str(self._status or "none"))
         meters.observe("postern_api_request_seconds", time.perf_counter() - self._started, method)
 
     def trace(self) -> None:
-        traces.answered(self._scope, self._status)
+        request_traces.answered(self._scope, self._status)
 
     def log(self) -> None:
         """The path without its query, which may hold what people searched for."""

@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
-from postern.api.auth import SECURITY, asks_who
+from postern.api.authentication_of_requests import SECURITY, asks_who
 
 
 class Route(APIRoute):

@@ -22,15 +22,15 @@ from uuid import UUID
 
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey, survey
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
 from postern.recording.blob import encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
 from postern.recording.layout import SEALED_SUFFIX, sealed_folder
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.recordings import Blobs, SegmentStore
-from postern.store.ports.targets import Piece
+from postern.store.ports.recording_ports import Blobs, SegmentStore
+from postern.store.ports.target_ports import Piece
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from postern.archive.survey import Survey
-from postern.domain.segment import Segment, first_link, key_of, next_link
+from postern.domain.sessions.segment import Segment, first_link, key_of, next_link
 from postern.recording.layout import read_sealed_name
 
 PATIENCE = 3600.0  # seconds that a segment waits for one before it that is not here

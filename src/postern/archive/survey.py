@@ -14,9 +14,9 @@ import zstandard
 from postern.errors import Malformed
 from postern.interception.events import Operation, Refusal
 from postern.recording.reader import SegmentReader
-from postern.recording.rendering import piece_of
+from postern.recording.recording_rendering import piece_of
 from postern.recording.stored import Hashed
-from postern.store.ports.targets import Piece
+from postern.store.ports.target_ports import Piece
 
 _BUFFER = 256 * 1024
 _PIECE = 65_536

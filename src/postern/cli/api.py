@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from postern.cli import profile, renewal
-from postern.cli.profile import Profile
+from postern.cli.login import login_renewal, profile
+from postern.cli.login.profile import Profile
 from postern.client.client import Client
-from postern.client.http import Http
+from postern.client.client_http import Http
 
 
 def in_force() -> Profile:
     """With a token that is good for a while. Raises Unauthenticated when nobody is logged in."""
     environ = profile.environ()
-    return renewal.fresh(environ, profile.require(environ))
+    return login_renewal.fresh(environ, profile.require(environ))
 
 
 @contextmanager

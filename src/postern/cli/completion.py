@@ -16,7 +16,8 @@ from typing import Any
 
 import click
 
-from postern.cli import nouns, profile
+from postern.cli import nouns
+from postern.cli.login import profile
 from postern.cli.nouns import Noun
 from postern.errors import PosternError
 
@@ -77,7 +78,7 @@ def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: s
 
 def types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Of what can be masked."""
-    from postern.domain.masking import InfoType
+    from postern.domain.rules.masking import InfoType
 
     return sorted(name for name in InfoType if name.startswith(incomplete.upper()))
 
@@ -98,7 +99,7 @@ def _names(listed: _List, incomplete: str) -> list[str]:
 
 
 def _asked(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
-    from postern.client.http import Http  # costs more than everything else here: not before it is needed
+    from postern.client.client_http import Http  # costs more than everything else here: not before it is needed
 
     with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
         page = http.call("GET", listed.path, query={"limit": _MOST, "search": search})

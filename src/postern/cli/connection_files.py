@@ -14,9 +14,9 @@ from postern.cli.nouns import AGENT
 from postern.cli.resource_group import looking_up
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import Row
-from postern.domain.connection import is_identifier
-from postern.domain.target_keys import canonical_subtype, check_target_keys
+from postern.client.client_shapes import Row
+from postern.domain.targets.connection import is_identifier
+from postern.domain.targets.target_keys import canonical_subtype, check_target_keys
 from postern.domain.text import one_line
 from postern.errors import NotFound, PosternError
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from postern.cli import profile
+from postern.cli.login import profile
 from postern.cli.nouns import NOUNS
 from postern.cli.status import Status, UsageMistake, report
 from postern.domain.text import printable

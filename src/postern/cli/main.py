@@ -5,71 +5,110 @@ from __future__ import annotations
 import click
 
 from postern import __version__
-from postern.cli import profile
 from postern.cli.lazy import PROFILE, Lazy, LazyGroup
+from postern.cli.login import profile
 
 COMMANDS = {
-    "up": Lazy("postern.cli.commands.gateway:up", "Run the gateway with a demo database to try it on.", profile=False),
-    "gateway": Lazy("postern.cli.commands.gateway:gateway", "Run the gateway.", profile=False),
-    "agent": Lazy("postern.cli.commands.agent:agent", "Run an agent in the network of the targets.", profile=False),
+    "up": Lazy(
+        "postern.cli.commands.processes.gateway_commands:up",
+        "Run the gateway with a demo database to try it on.",
+        profile=False,
+    ),
+    "gateway": Lazy("postern.cli.commands.processes.gateway_commands:gateway", "Run the gateway.", profile=False),
+    "agent": Lazy(
+        "postern.cli.commands.processes.agent_commands:agent",
+        "Run an agent in the network of the targets.",
+        profile=False,
+    ),
     "run": Lazy(
-        "postern.cli.commands.run:run",
+        "postern.cli.commands.runbooks.run_commands:run",
         "Run an agent inside an application's container.",
         profile=False,
     ),
-    "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
-    "logout": Lazy("postern.cli.commands.login:logout", "Log out."),
-    "setup": Lazy("postern.cli.commands.setup:setup", "Set your password with a set-up link."),
+    "login": Lazy("postern.cli.commands.identity.login_commands:login", "Log in to a gateway."),
+    "logout": Lazy("postern.cli.commands.identity.login_commands:logout", "Log out."),
+    "setup": Lazy("postern.cli.commands.identity.setup_commands:setup", "Set your password with a set-up link."),
     "setup-link": Lazy(
-        "postern.cli.commands.setup:setup_link", "Create a set-up link, on the gateway's machine.", profile=False
+        "postern.cli.commands.identity.setup_commands:setup_link",
+        "Create a set-up link, on the gateway's machine.",
+        profile=False,
     ),
     "whoami": Lazy(
-        "postern.cli.commands.whoami:whoami", "Show your account, role and groups, and when the login expires."
+        "postern.cli.commands.identity.whoami_commands:whoami",
+        "Show your account, role and groups, and when the login expires.",
     ),
-    "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
-    "password": Lazy("postern.cli.commands.password:password", "Change your password."),
-    "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
-    "connect": Lazy("postern.cli.commands.connect:connect", "Connect to a database, a server or a command."),
+    "profiles": Lazy(
+        "postern.cli.commands.identity.profile_commands:profiles",
+        "List and choose the gateways that this machine knows.",
+    ),
+    "password": Lazy("postern.cli.commands.identity.password_commands:password", "Change your password."),
+    "second-factor": Lazy(
+        "postern.cli.commands.identity.second_factor_commands:second_factor", "List and manage your second factors."
+    ),
+    "connect": Lazy("postern.cli.commands.connect_commands:connect", "Connect to a database, a server or a command."),
     "proxy-manager": Lazy(
-        "postern.cli.commands.proxy_manager:proxy_manager", "Open local ports on request from the API."
+        "postern.cli.commands.proxy_manager_commands:proxy_manager", "Open local ports on request from the API."
     ),
-    "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
-    "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
-    "access": Lazy("postern.cli.commands.access:access", "Explain why a user can or cannot use a connection."),
+    "exec": Lazy(
+        "postern.cli.commands.runbooks.execute_commands:execute", "Run a script on a connection and print its output."
+    ),
+    "connections": Lazy("postern.cli.commands.connection_commands:connections", "List and manage connections."),
+    "access": Lazy(
+        "postern.cli.commands.identity.access_commands:access", "Explain why a user can or cannot use a connection."
+    ),
     "sessions": Lazy(
-        "postern.cli.commands.sessions:sessions", "List sessions, show, watch, replay, export, end or verify them."
+        "postern.cli.commands.sessions.session_commands:sessions",
+        "List sessions, show, watch, replay, export, end or verify them.",
     ),
     "recordings": Lazy(
-        "postern.cli.commands.recordings:recordings",
+        "postern.cli.commands.sessions.recording_commands:recordings",
         "Verify that recordings and logs are unchanged, and export the proof.",
     ),
-    "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
-    "reviews": Lazy("postern.cli.commands.reviews:reviews", "List reviews, and approve, reject or revoke them."),
-    "runbooks": Lazy("postern.cli.commands.runbooks:runbooks", "List, show and run scripts that are kept in git."),
-    "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
-    "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
-    "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
-    "ssh-keys": Lazy("postern.cli.commands.ssh_keys:ssh_keys", "List, add and remove your SSH keys."),
-    "ssh-login": Lazy("postern.cli.commands.ssh_login:ssh_login", "Approve an SSH client that waits for a login."),
-    "chat": Lazy("postern.cli.commands.chat:chat", "Link your Slack account, to decide reviews there."),
+    "reports": Lazy(
+        "postern.cli.commands.sessions.report_commands:reports", "Show what was masked, and what happened over time."
+    ),
+    "reviews": Lazy(
+        "postern.cli.commands.review_commands:reviews", "List reviews, and approve, reject or revoke them."
+    ),
+    "runbooks": Lazy(
+        "postern.cli.commands.runbooks.runbook_commands:runbooks", "List, show and run scripts that are kept in git."
+    ),
+    "guardrails": Lazy("postern.cli.commands.guardrail_commands:guardrails", "List and manage guard rails."),
+    "masking": Lazy("postern.cli.commands.masking_commands:masking", "List, manage and try masking rules."),
+    "credentials": Lazy(
+        "postern.cli.commands.credential_commands:credentials", "Issue and revoke connection credentials."
+    ),
+    "ssh-keys": Lazy("postern.cli.commands.identity.ssh_key_commands:ssh_keys", "List, add and remove your SSH keys."),
+    "ssh-login": Lazy(
+        "postern.cli.commands.identity.ssh_login_commands:ssh_login", "Approve an SSH client that waits for a login."
+    ),
+    "chat": Lazy("postern.cli.commands.chat_commands:chat", "Link your Slack account, to decide reviews there."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
     "auth": Lazy(
-        "postern.cli.commands.auth:auth", "Reset how users log in, on the gateway's own machine.", profile=False
+        "postern.cli.commands.identity.auth_commands:auth",
+        "Reset how users log in, on the gateway's own machine.",
+        profile=False,
     ),
     "keys": Lazy(
-        "postern.cli.commands.keys:keys", "Rotate the encryption keys, on the gateway's machine.", profile=False
+        "postern.cli.commands.identity.identity_key_commands:keys",
+        "Rotate the encryption keys, on the gateway's machine.",
+        profile=False,
     ),
     "completion": Lazy(
-        "postern.cli.commands.completion:completion", "Print the completion script for your shell.", profile=False
+        "postern.cli.commands.completion_commands:completion",
+        "Print the completion script for your shell.",
+        profile=False,
     ),
-    "doctor": Lazy("postern.cli.commands.doctor:doctor", "Diagnose problems of a client, an agent or a gateway."),
-    "version": Lazy("postern.cli.commands.version:version", "Show the version.", profile=False),
+    "doctor": Lazy(
+        "postern.cli.commands.doctor_commands:doctor", "Diagnose problems of a client, an agent or a gateway."
+    ),
+    "version": Lazy("postern.cli.commands.version_commands:version", "Show the version.", profile=False),
     # What the supervisor starts; nobody types these.
-    "worker": Lazy("postern.cli.commands.worker:worker", hidden=True, profile=False),
-    "api": Lazy("postern.cli.commands.api:api", hidden=True, profile=False),
-    "archivist": Lazy("postern.cli.commands.archivist:archivist", hidden=True, profile=False),
-    "demo": Lazy("postern.cli.commands.demo:demo", hidden=True, profile=False),
-    "prepare": Lazy("postern.cli.commands.prepare:prepare", hidden=True, profile=False),
+    "worker": Lazy("postern.cli.commands.processes.worker_commands:worker", hidden=True, profile=False),
+    "api": Lazy("postern.cli.commands.processes.api_commands:api", hidden=True, profile=False),
+    "archivist": Lazy("postern.cli.commands.processes.archivist_commands:archivist", hidden=True, profile=False),
+    "demo": Lazy("postern.cli.commands.processes.demo_commands:demo", hidden=True, profile=False),
+    "prepare": Lazy("postern.cli.commands.processes.prepare_commands:prepare", hidden=True, profile=False),
 }
 
 

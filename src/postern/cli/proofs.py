@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from postern.cli.output import fields, local_time
-from postern.domain.ledger import moment
+from postern.cli.printing import fields, local_time
+from postern.domain.sessions.ledger import moment
 from postern.domain.text import one_line
 from postern.errors import Invalid, Malformed
-from postern.proof.checkpoints import read_pem
-from postern.proof.findings import Report
+from postern.proof.proof_checkpoints import read_pem
+from postern.proof.proof_findings import Report
 
 _EVERY = 4 * 1024 * 1024  # bytes between two words on progress
 

@@ -23,12 +23,12 @@ from postern.cli.completion import Completion
 from postern.cli.json_files import one_object
 from postern.cli.lazy import AliasGroup
 from postern.cli.nouns import Noun
-from postern.cli.output import emit, json_option
-from postern.cli.rows import Columns, confirm, page_of, paging_options, pairs, show_page, show_row
+from postern.cli.printing import emit, json_option
+from postern.cli.row_commands import Columns, confirm, page_of, paging_options, pairs, show_page, show_row
 from postern.cli.status import report_done
 from postern.client.client import Client
-from postern.client.resources import PAGE, Collection
-from postern.client.shapes import Row, RowPage
+from postern.client.client_resources import PAGE, Collection
+from postern.client.client_shapes import Row, RowPage
 from postern.domain.text import one_line
 from postern.errors import NotFound, PosternError
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from postern.cli.nouns import CONNECTION, Noun
 from postern.cli.resource_group import Field
 from postern.client.client import Client
-from postern.client.shapes import Row
+from postern.client.client_shapes import Row
 from postern.errors import NotFound
 
 PRESET = Field("--preset", "preset", "Begin with this preset; other options change it.", only="create")

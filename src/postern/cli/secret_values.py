@@ -23,10 +23,10 @@ from typing import Any
 
 import click
 
-from postern.cli.rows import stdin_line
+from postern.cli.row_commands import stdin_line
 from postern.cli.status import Status, report
-from postern.domain.connection import SecretKind
 from postern.domain.reference import Reference
+from postern.domain.targets.connection import SecretKind
 from postern.errors import Invalid
 
 HELD = 1024 * 1024  # bytes of one file; the API takes 4 MiB in all

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from postern.client.shapes import Row
-from postern.domain.connection import Extra, Toggle
+from postern.client.client_shapes import Row
+from postern.domain.targets.connection import Extra, Toggle
 
 _SAYS: Mapping[Extra, str] = {
     Extra.FORWARD_LOCAL: "SSH clients may reach ports of the target's network (ssh -L).",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from postern.cli.nouns import AGENT
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.shapes import Row
-from postern.domain.agent import AgentMode
-from postern.domain.connection import TERMINAL, protocol_of
+from postern.client.client_shapes import Row
+from postern.domain.targets.agent import AgentMode
+from postern.domain.targets.connection import TERMINAL, protocol_of
 from postern.domain.text import one_line
 
 

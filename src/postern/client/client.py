@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from postern.client.authentication import Authentication, Ticket
-from postern.client.http import Http
-from postern.client.resources import (
+from postern.client.client_authentication import Authentication, Ticket
+from postern.client.client_http import Http
+from postern.client.client_resources import (
     Collection,
     Credentials,
     Reports,
@@ -18,10 +18,10 @@ from postern.client.resources import (
     Sessions,
     SshLogins,
 )
+from postern.client.client_shapes import ServerInfo, User
 from postern.client.runbook_runs import RunbookRuns
-from postern.client.shapes import ServerInfo, User
-from postern.domain.agent import AgentMode
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentMode
 from postern.errors import Conflict, Denied, NotFound
 
 

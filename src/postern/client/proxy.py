@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from postern.client.control import Service, Speech, stay
+from postern.client.client_control import Service, Speech, stay
 from postern.domain.secret import Secret
 from postern.transport.control import control_pb2 as messages
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
-from postern.client.http import Http
-from postern.client.resources import prefer
-from postern.client.shapes import ExecResult
+from postern.client.client_http import Http
+from postern.client.client_resources import prefer
+from postern.client.client_shapes import ExecResult
 from postern.domain.secret import Secret
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from postern.demo import shop
-from postern.demo.target import SUPERUSER, Target
+from postern.demo.demo_target import SUPERUSER, Target
 from postern.domain.secret import Secret
 
 

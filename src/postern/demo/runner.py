@@ -7,8 +7,8 @@ import logging
 import signal
 from types import FrameType
 
+from postern.demo.demo_server import Server
 from postern.demo.populate import populate
-from postern.demo.server import Server
 from postern.process import announce_ready
 from postern.settings import Settings
 

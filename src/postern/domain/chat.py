@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from postern.domain.review import Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.reviews.review import Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
 from postern.domain.text import one_line, printable
 
 MAX_NAME = 200  # characters of a name, a rule or a group that are shown

@@ -1,6 +1,6 @@
 """What is told to the outside: every kind of event there is, and when it happens.
 
-What each carries, with its schema, is in `services/telling/payloads.py`; docs/events.md is made of both.
+What each carries, with its schema, is in `services/notifications/payloads.py`; docs/events.md is made of both.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from postern.domain.review import ReviewEvent
+from postern.domain.reviews.review import ReviewEvent
 
 
 class EventKind(StrEnum):

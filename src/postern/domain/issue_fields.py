@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postern.domain.connection import is_tag_key
 from postern.domain.issue import IssueTemplate, MappingType, NewIssue, Prompt, PromptType
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import is_tag_key
 from postern.domain.text import one_line, printable
 from postern.errors import Invalid
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
 
 SLOT = 900  # seconds; the offset of every time zone is a multiple of it
 

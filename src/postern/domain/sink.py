@@ -9,7 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.event import EventKind
-from postern.domain.review import Review
+from postern.domain.reviews.review import Review
 from postern.domain.secret import Secret
 
 
@@ -89,8 +89,8 @@ class Sink:
     """`address` is a URL: https:, or syslog+tls:, syslog+tcp:, syslog+udp:, smtps:, smtp+starttls:, smtp:; where a
     chat's is a secret, what may be shown of it. `headers` go with each request. `authority` is the PEM of the CA that
     issued the receiver's certificate; empty when that is publicly trusted. `options` and `keys` are what a chat needs
-    besides, by the names that services/telling/chat_fields.py has; keys are secrets. `new_secret` is the signing secret
-    that a write has just created, which is shown once; a stored sink does not have it."""
+    besides, by the names that services/notifications/chat_fields.py has; keys are secrets. `new_secret` is the signing
+    secret that a write has just created, which is shown once; a stored sink does not have it."""
 
     id: UUID
     org_id: UUID

@@ -13,28 +13,28 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.descriptors import PER_SESSION, Descriptors
-from postern.domain.connection import Connection
-from postern.domain.masking import InfoType
-from postern.domain.permit import Permit
-from postern.domain.session import EndReason, Session, Verb
+from postern.domain.rules.masking import InfoType
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason, Session, Verb
+from postern.domain.targets.connection import Connection
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, ProtocolViolation, RecordingFailed, Unavailable
-from postern.gateway.held import HeldRequests
-from postern.gateway.hooks import SessionHooks
 from postern.gateway.live import LiveLink, LiveLinks
-from postern.gateway.opening import EndedEarly, Opening
-from postern.gateway.schemas import TargetSchemas, next_reading
-from postern.gateway.traces import about, over
+from postern.gateway.rules.held_requests import HeldRequests
+from postern.gateway.rules.target_schemas import TargetSchemas, next_reading
+from postern.gateway.rules.violations import Count, SessionViolations, Violations
+from postern.gateway.session_opening import EndedEarly, Opening
+from postern.gateway.session_traces import about, over
 from postern.gateway.unclosed import Ending, Unclosed
-from postern.gateway.violations import Count, SessionViolations, Violations
+from postern.gateway.worker_hooks import SessionHooks
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
-from postern.protocols.base import Side, Wire
+from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver, clock_since
-from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link, Park
-from postern.relay.target import Dialer, Start, Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.issues.opening import NO_FIELDS
 from postern.services.sessions import Sessions
 

@@ -12,8 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.hook import HookKind
-from postern.domain.permit import Permit
-from postern.domain.session import EndReason
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason
 
 MOST = 48 * 1024  # bytes of JSON: in base64, 64 KiB; Linux takes no variable of more than 128
 _COMMAND = ["python3"]

@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from postern.domain.permit import Permit
-from postern.domain.session import EndReason
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason
+from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import PosternError
-from postern.gateway.opening import Dialling, Opening, time_is_over
-from postern.gateway.schemas import next_reading
+from postern.gateway.rules.target_schemas import next_reading
+from postern.gateway.session_opening import Dialling, Opening, time_is_over
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
-from postern.services.access import Access
-from postern.services.identity.tries import neighbourhood
-from postern.store.ports.common import Signals, Topic
+from postern.services.admission import Access
+from postern.services.identity.logins.tries import neighbourhood
+from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from uuid import UUID
 
 from postern.domain.worker import RelayWorker
 from postern.errors import Conflict, PosternError
-from postern.gateway.tunnels import Tunnels
-from postern.services.agents import AgentChange, Agents
-from postern.services.relay_workers import RelayWorkers
+from postern.gateway.gateway_tunnels import Tunnels
 from postern.services.store_claim import StoreClaim
-from postern.store.ports.common import Signals, Topic
+from postern.services.targets.agents import AgentChange, Agents
+from postern.services.targets.relay_workers import RelayWorkers
+from postern.store.ports.common_ports import Signals, Topic
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from postern.protocols.asking import Catalogue, Script
+from postern.protocols.gateway_queries import Catalogue, Script
 from postern.protocols.registry import PROTOCOLS
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
-from postern.domain.target_schema import TargetSchema
+from postern.domain.targets.target_schema import TargetSchema
 
 _PACKED: Final = 16  # schemas whose packed form is kept
 _UNPACKED: Final = 16

@@ -15,7 +15,7 @@ import spacy
 from presidio_analyzer.nlp_engine import SpacyNlpEngine
 from presidio_analyzer.predefined_recognizers import SpacyRecognizer
 
-from postern.domain.masking import MODEL_TYPES
+from postern.domain.rules.masking import MODEL_TYPES
 from postern.errors import Misconfigured, Unavailable
 
 LONGEST = 100_000  # characters of one text

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Final, Literal, Protocol
 from uuid import UUID
 
-from postern.domain.target_schema import TargetSchema
+from postern.domain.targets.target_schema import TargetSchema
 from postern.interception.events import Event, Note, Operation
 from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict, Warn
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-from postern.metrics.catalogue import METRICS
+from postern.metrics.metric_catalogue import METRICS
 
 MOST_SERIES = 1_000  # of one metric in one process; what is beyond goes to the series "other"
 

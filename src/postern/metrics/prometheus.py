@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from postern import __version__
-from postern.metrics.catalogue import METRICS
-from postern.metrics.catalogue import Metric as Described
+from postern.metrics.metric_catalogue import METRICS
+from postern.metrics.metric_catalogue import Metric as Described
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PROCESS = "process"

@@ -1,6 +1,6 @@
 """Proof that nobody changed the record: values in, values out, offline.
 
-    segments   c(0) ── c(1) ── c(2) ── c(3)                     one chain for each session (domain/segment.py)
+    segments   c(0) ── c(1) ── c(2) ── c(3)                     one chain for each session (domain/sessions/segment.py)
                                           │ last value, number, size
     ledger     h(0) ── h(1) ────────── h(2) ── h(3) ── …        one for each organisation
                        opened          closed  opened

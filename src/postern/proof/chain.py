@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.ledger import Checkpoint, Entry, Fact, Kind
+from postern.domain.sessions.ledger import Checkpoint, Entry, Fact, Kind
 from postern.errors import Malformed
 from postern.proof.canonical import parse
-from postern.proof.findings import Report, What
-from postern.proof.ledger import digest_of, first_hash, next_hash
-from postern.proof.sessions import BINDS, bound
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import digest_of, first_hash, next_hash
+from postern.proof.proof_sessions import BINDS, bound
 
 _MOST_RECORDS = 100_000  # that one entry seals
 

@@ -24,10 +24,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.ledger import LedgerKey, moment
+from postern.domain.sessions.ledger import LedgerKey, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
-from postern.proof.checkpoints import sign
+from postern.proof.proof_checkpoints import sign
 
 FORMAT = 2
 FORMATS = (1, FORMAT)  # that are read; 1 had no records

@@ -22,13 +22,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.ledger import Record, RecordKind
-from postern.domain.review import KEPT, ReviewStatus
+from postern.domain.reviews.review import KEPT, ReviewStatus
+from postern.domain.sessions.ledger import Record, RecordKind
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 from postern.proof.chain import Batch, LedgerCheck
-from postern.proof.findings import Report, What
-from postern.proof.ledger import digest_of
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_ledger import digest_of
 
 _NAMES = {RecordKind.AUDIT: "audit entry", RecordKind.REVIEW: "review"}
 _PENDING = ReviewStatus.PENDING.value

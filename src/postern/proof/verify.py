@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.ledger import Record
+from postern.domain.sessions.ledger import Record
 from postern.errors import Malformed
 from postern.proof.chain import LedgerCheck, Stated
-from postern.proof.findings import Report, What
-from postern.proof.recordings import SegmentCheck
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_recordings import SegmentCheck
+from postern.proof.proof_sessions import Told
+from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.records import RecordCheck
-from postern.proof.sessions import Told
-from postern.proof.signatures import SignatureCheck
 
 
 @dataclass(frozen=True, slots=True)

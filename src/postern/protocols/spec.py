@@ -1,8 +1,8 @@
 """What a protocol is to the rest of Postern: one value of facts and functions, made by `protocols/NAME/spec.py`.
 
     domain, store, services, api, cli ──▶ facts (names, ports, keys)        read at import, plain values
-    gateway ──▶ GatewaySpec and WireSpec (gateway/protocols.py)             ┐
-    agent   ──▶ AgentSpec (agent/protocols.py)                              ┴ one ProtocolSpec is all three
+    gateway ──▶ GatewaySpec and WireSpec (gateway/gateway_protocols.py)             ┐
+    agent   ──▶ AgentSpec (agent/agent_protocols.py)                              ┴ one ProtocolSpec is all three
     wiring  ──▶ the rest: parsers, lineage, and readers of recordings
 
 This module, the registry and the specs stand below all rooms, so that even the domain can read facts. They therefore
@@ -17,23 +17,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from postern.agent.policy import LocalPolicy
-    from postern.agent.protocols import Targets
-    from postern.domain.target_schema import TargetSchema
-    from postern.gateway.agents import Agent
-    from postern.gateway.fronts import Fronts
-    from postern.gateway.protocols import Gate, GateParts, OpenWire, Runner, WireParts
-    from postern.gateway.row_counts import RowCounts
+    from postern.agent.agent_policy import LocalPolicy
+    from postern.agent.agent_protocols import Targets
+    from postern.domain.targets.target_schema import TargetSchema
+    from postern.gateway.agent_reach import Agent
+    from postern.gateway.clients.fronts import Fronts
+    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
+    from postern.gateway.rules.row_counts import RowCounts
     from postern.inspection.masking.origins import SessionOrigins
-    from postern.inspection.sql.parser import Parser, SessionParser
+    from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
-    from postern.protocols.asking import Catalogue, Script
     from postern.protocols.clients import NativeClient
-    from postern.protocols.database_uri import DatabaseUri
-    from postern.recording.library import Reader
-    from postern.recording.rendering import Renderer
+    from postern.protocols.gateway_queries import Catalogue, Script
+    from postern.protocols.protocol_database_uri import DatabaseUri
+    from postern.recording.recording_library import Reader
+    from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
-    from postern.relay.target import Dialer
+    from postern.relay.relay_target import Dialer
     from postern.services.bundle import Services
 
 

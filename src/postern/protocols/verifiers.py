@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed
 from postern.recording import cipher
 from postern.recording.cipher import CHUNK, STEP, Cipher, Preamble
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.recordings import Blobs
+from postern.store.ports.recording_ports import Blobs
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.recording.recovery import Mark, recover
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,16 @@ import zstandard
 
 from postern.errors import Malformed
 from postern.interception.events import End, Event
-from postern.recording.records import CRC, FILE_PREFIX, MAX_HEADER, MAX_PAYLOAD, PREFIX, Header, decode, decode_header
+from postern.recording.record_format import (
+    CRC,
+    FILE_PREFIX,
+    MAX_HEADER,
+    MAX_PAYLOAD,
+    PREFIX,
+    Header,
+    decode,
+    decode_header,
+)
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BUFFER = 256 * 1024

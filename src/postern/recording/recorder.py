@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postern.errors import Malformed, RecordingFailed
 from postern.interception.events import Event, Note, Shown
-from postern.recording.records import encode
+from postern.recording.record_format import encode
 from postern.recording.segments import Segments
 
 OUTPUT_LIMIT_REACHED = "output limit reached"

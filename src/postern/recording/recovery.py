@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
-from postern.domain.segment import Segment
-from postern.domain.session import EndReason
+from postern.domain.sessions.segment import Segment
+from postern.domain.sessions.session import EndReason
 from postern.errors import Malformed
 from postern.interception.events import End, Note, Operation, Refusal
 from postern.recording.layout import SPOOL_SUFFIX, home_of, read_spool_name, sealed_path
 from postern.recording.reader import SegmentReader
-from postern.recording.records import encode
+from postern.recording.record_format import encode
 from postern.recording.sealing import seal
 
 log = logging.getLogger(__name__)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from postern.domain.recorded import Kind
+from postern.domain.sessions.recorded import Kind
 from postern.errors import Malformed
 from postern.interception.events import Event
 from postern.recording.reader import SegmentReader
-from postern.recording.rendering import Gap
-from postern.recording.rest import Rest
+from postern.recording.recording_rendering import Gap
+from postern.recording.unrendered_rest import Rest
 
 Record = tuple[int, Event | Gap]
 

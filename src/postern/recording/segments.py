@@ -16,7 +16,7 @@ from postern.errors import RecordingFailed
 from postern.interception.events import End
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import sealed_path, spool_path
-from postern.recording.records import Header, encode
+from postern.recording.record_format import Header, encode
 from postern.recording.spool import Spool
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from postern.errors import RecordingFailed
 from postern.recording.layout import FILE_MODE, make_folder, sync_folder
-from postern.recording.records import Header, encode_header
+from postern.recording.record_format import Header, encode_header
 
 
 class Spool:

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from postern.domain.trial import Answered, Asked, Lost, Step
+from postern.domain.rules.trial import Answered, Asked, Lost, Step
 from postern.errors import PosternError
 from postern.interception.events import RUN, Event, Note, Operation, Refusal, Shown
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
-from postern.recording.rendering import Gap, Renderer
-from postern.recording.rest import Rest
+from postern.recording.recording_rendering import Gap, Renderer
+from postern.recording.unrendered_rest import Rest
 
 _OWN = 16  # texts of the gateway's own that are remembered, until they were seen in what was shown
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import UUID
 
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.recording.blob import open_blob
 from postern.recording.reader import SegmentReader
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.recordings import Blobs
+from postern.store.ports.recording_ports import Blobs
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

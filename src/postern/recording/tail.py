@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 from zlib import crc32
 
-from postern.domain.recorded import Kind, Moment, Tail
+from postern.domain.sessions.recorded import Kind, Moment, Tail
 from postern.errors import Malformed
 from postern.interception.events import End, Event
 from postern.recording import seek
 from postern.recording.layout import SPOOL_SUFFIX
 from postern.recording.reader import SegmentReader
-from postern.recording.records import CRC, MAX_PAYLOAD, PREFIX, Header, decode
-from postern.recording.rendering import Gap, Replay
-from postern.recording.rest import Rest
+from postern.recording.record_format import CRC, MAX_PAYLOAD, PREFIX, Header, decode
+from postern.recording.recording_rendering import Gap, Replay
+from postern.recording.unrendered_rest import Rest
 
 _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which what cannot be read may still become whole

@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import Event
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse, Verdict, Warn
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.link import Clock, Close, Effect, Link, Park, Record, Send
 
 log = logging.getLogger(__name__)

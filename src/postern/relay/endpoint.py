@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from postern.errors import CarrierBroke
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from uuid import UUID
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import (
     RUN,
@@ -37,7 +37,7 @@ from postern.interception.events import (
 )
 from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
+from postern.protocols.wire_base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)

@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
-from postern.domain.connection import ConnectionType
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import ConnectionType
 from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
-from postern.protocols.asking import TargetRefused
-from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
+from postern.protocols.gateway_queries import TargetRefused
+from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
 from postern.transport.mux import Refused
 
 DIAL, CANCEL = "dial", "cancel"

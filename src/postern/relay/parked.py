@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Hold, Warn
-from postern.protocols.base import Request
+from postern.protocols.wire_base import Request
 
 
 class Parked:

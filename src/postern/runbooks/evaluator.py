@@ -11,10 +11,9 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.formatting import kind_of, shown
 from postern.runbooks.functions import FUNCTIONS, is_true, text_of
 from postern.runbooks.inputs import compiled, problem
-from postern.runbooks.places import Places
 from postern.runbooks.quoting import Target, quoted
-from postern.runbooks.signatures import literal_text
-from postern.runbooks.tree import (
+from postern.runbooks.runbook_signatures import literal_text
+from postern.runbooks.runbook_tree import (
     Action,
     Block,
     Call,
@@ -30,6 +29,7 @@ from postern.runbooks.tree import (
     Tree,
     Variable,
 )
+from postern.runbooks.template_places import Places
 from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quoted_text
 
 MAX_OUTPUT = 1_000_000  # bytes of the script

@@ -13,8 +13,8 @@ from typing import Any
 
 from postern.domain.runbook import Parameter
 from postern.runbooks.faults import Fault
-from postern.runbooks.signatures import literal_text
-from postern.runbooks.tree import (
+from postern.runbooks.runbook_signatures import literal_text
+from postern.runbooks.runbook_tree import (
     Action,
     Block,
     Call,

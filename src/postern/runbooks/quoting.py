@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from postern.domain.connection import TERMINAL, protocol_of
+from postern.domain.targets.connection import TERMINAL, protocol_of
 from postern.runbooks.faults import Fault
 
 

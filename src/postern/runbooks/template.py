@@ -15,9 +15,9 @@ from postern.runbooks.evaluator import Machine
 from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
 from postern.runbooks.inputs import problem_of
 from postern.runbooks.parameters import Survey
-from postern.runbooks.parser import read
 from postern.runbooks.quoting import Target, target_of
-from postern.runbooks.tree import Tree
+from postern.runbooks.runbook_parser import read
+from postern.runbooks.runbook_tree import Tree
 
 __all__ = ["RenderError", "Rendered", "Target", "Template", "TemplateError", "parse", "target_of"]
 

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postern.services.access_control import AccessControl
-from postern.services.agent_keys import AgentKeys
-from postern.services.chat.bundle import ChatServices, build_chats
+from postern.services.chat.chat_services import ChatServices, build_chats
 from postern.services.chat.desk import Window
-from postern.services.identity.bundle import IdentityServices, build_identity
+from postern.services.identity.identity_services import IdentityServices, build_identity
+from postern.services.identity.logins.openid_port import OpenId
+from postern.services.identity.logins.passwords import Passwords
+from postern.services.identity.logins.saml_port import Saml
 from postern.services.identity.machines import Machines
-from postern.services.identity.openid import OpenId
-from postern.services.identity.passwords import Passwords
-from postern.services.identity.saml import Saml
-from postern.services.issues.bundle import IssueServices, build_issues
+from postern.services.issues.issue_services import IssueServices, build_issues
 from postern.services.issues.tracker import Trackers
-from postern.services.recordings.bundle import RecordingServices, build_recordings
-from postern.services.runbooks.bundle import RunbookServices, build_runbooks
+from postern.services.notifications.notification_services import TellingServices, build_telling
+from postern.services.recordings.recording_services import RecordingServices, build_recordings
+from postern.services.rules.access_control import AccessControl
 from postern.services.runbooks.fetching import Fetcher
-from postern.services.server.bundle import ServerServices, build_server
+from postern.services.runbooks.runbook_services import RunbookServices, build_runbooks
 from postern.services.server.health import Health
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.services.server.organisations import Organisations
-from postern.services.targets import Abilities, TargetServices, build_targets
-from postern.services.telling.bundle import TellingServices, build_telling
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.targets import Recordings
+from postern.services.server.server_services import ServerServices, build_server
+from postern.services.targets.agent_keys import AgentKeys
+from postern.services.targets.targets import Abilities, TargetServices, build_targets
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.target_ports import Recordings
 from postern.store.stores import Stores
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
-from postern.store.ports.common import Signals, Topic
+from postern.store.ports.common_ports import Signals, Topic
 
 
 class DoneSignals:

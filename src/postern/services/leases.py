@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from postern.store.ports.common import Clock
-from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.recording_ports import LeaseStore
 
 HELD = timedelta(seconds=30)
 

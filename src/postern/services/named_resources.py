@@ -11,16 +11,16 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 from uuid import UUID, uuid4
 
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
 from postern.domain.named_resource import NamedResource, plural
-from postern.domain.principal import Principal
 from postern.domain.resource_names import check_resource_name
-from postern.domain.rule_filter import ALL_RULES, RuleFilter
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Invalid, NotFound, PreconditionFailed
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.named_resources import ResourceStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.named_resource_ports import ResourceStore
 
 MAX_DESCRIPTION = 10_000
 

@@ -10,28 +10,28 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.connection import TERMINAL, Connection
 from postern.domain.features import Feature
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Stretch
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.results import Result
-from postern.domain.review import ReviewStatus
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.rules.permit import Permit
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookRef, labels_of
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.sessions.results import Result
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.targets.command import NOTHING_ADDED, Invocation
+from postern.domain.targets.connection import TERMINAL, Connection
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
-from postern.services.access import Access
+from postern.services.admission import Access
 from postern.services.issues.opening import NO_FIELDS, Issues
-from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
-from postern.services.server.features import Features
+from postern.services.server.server_features import Features
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import PrincipalStore
-from postern.store.ports.targets import AgentStore, Ended, Recordings, SessionFilter, SessionStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.target_ports import AgentStore, Ended, Recordings, SessionFilter, SessionStore
 
 __all__ = ["SessionFilter", "Sessions"]
 

@@ -10,8 +10,8 @@ import math
 from datetime import timedelta
 
 from postern.errors import Conflict
-from postern.store.ports.common import Clock
-from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.recording_ports import LeaseStore
 
 LEASE = "gateway"
 EXPIRES = timedelta(seconds=60)  # after the last heartbeat; workers send one every 5 s

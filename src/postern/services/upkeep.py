@@ -1,4 +1,4 @@
-"""What is done again and again, behind the back of those who wait. Which tasks there are: `wiring/upkeep.py`."""
+"""What is done again and again, behind the back of those who wait. Which tasks there are: `wiring/upkeep_wiring.py`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from postern.errors import Misconfigured
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 log = logging.getLogger(__name__)
 

@@ -4,57 +4,57 @@ from __future__ import annotations
 
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.sql.access import SqlAccess
-from postern.store.sql.access_rules import SqlAccessRules
-from postern.store.sql.agents import SqlAgents
-from postern.store.sql.api_keys import SqlApiKeys
-from postern.store.sql.audit import SqlAudit
-from postern.store.sql.chats import SqlChats
-from postern.store.sql.checkpoints import SqlCheckpoints, SqlLedgerKeys
-from postern.store.sql.connections import SqlConnections
-from postern.store.sql.credentials import SqlCredentials
-from postern.store.sql.deliveries import SqlDeliveries
-from postern.store.sql.errands import SqlErrands
-from postern.store.sql.follow_up import SqlFollowUp
-from postern.store.sql.foundings import SqlFoundings
-from postern.store.sql.groups import SqlGroups
-from postern.store.sql.guardrails import SqlGuardRails
-from postern.store.sql.holds import SqlHolds
-from postern.store.sql.host_keys import SqlHostKeys
-from postern.store.sql.idempotency import SqlIdempotency
-from postern.store.sql.issue_templates import SqlIssueTemplates
-from postern.store.sql.leases import SqlLeases
-from postern.store.sql.ledger import SqlLedger
-from postern.store.sql.logins import SqlLogins
-from postern.store.sql.machines import SqlMachines
-from postern.store.sql.masking_rules import SqlMaskingRules
-from postern.store.sql.organisation_deletions import SqlOrganisationDeletions
-from postern.store.sql.organisations import SqlOrganisations, SqlSettings
-from postern.store.sql.principals import SqlPrincipals
-from postern.store.sql.purges import SqlPurges
-from postern.store.sql.relay_workers import SqlRelayWorkers
-from postern.store.sql.reports import SqlReports
-from postern.store.sql.resources import SqlResources
-from postern.store.sql.retentions import SqlRetentions
-from postern.store.sql.review_reports import SqlReviewReports
-from postern.store.sql.review_rules import SqlReviewRules
-from postern.store.sql.reviews import SqlReviews
-from postern.store.sql.runbook_repositories import SqlRepositories, SqlSnapshots
-from postern.store.sql.runbook_rules import SqlRunbookRules
-from postern.store.sql.runbook_schedules import SqlRunbookSchedules
-from postern.store.sql.schema import SqlSchema
-from postern.store.sql.second_factors import SqlSecondFactors
-from postern.store.sql.segments import SqlSegments
-from postern.store.sql.session_hooks import SqlHookRuns
-from postern.store.sql.session_issues import SqlSessionIssues
-from postern.store.sql.session_texts import SqlSessionTexts
-from postern.store.sql.sessions import SqlSessions
-from postern.store.sql.sinks import SqlSinks
-from postern.store.sql.ssh_authorities import SqlSshAuthorities
-from postern.store.sql.ssh_keys import SqlSshKeys
-from postern.store.sql.token_keys import SqlSigningKeys
-from postern.store.sql.violations import SqlViolations
-from postern.store.sql.vouchers import SqlVouchers
+from postern.store.sql.identity.sql_api_keys import SqlApiKeys
+from postern.store.sql.identity.sql_credentials import SqlCredentials
+from postern.store.sql.identity.sql_foundings import SqlFoundings
+from postern.store.sql.identity.sql_groups import SqlGroups
+from postern.store.sql.identity.sql_logins import SqlLogins
+from postern.store.sql.identity.sql_machines import SqlMachines
+from postern.store.sql.identity.sql_organisation_deletions import SqlOrganisationDeletions
+from postern.store.sql.identity.sql_organisations import SqlOrganisations, SqlSettings
+from postern.store.sql.identity.sql_principals import SqlPrincipals
+from postern.store.sql.identity.sql_second_factors import SqlSecondFactors
+from postern.store.sql.identity.sql_ssh_authorities import SqlSshAuthorities
+from postern.store.sql.identity.sql_ssh_keys import SqlSshKeys
+from postern.store.sql.identity.sql_token_keys import SqlSigningKeys
+from postern.store.sql.identity.sql_vouchers import SqlVouchers
+from postern.store.sql.notifications.sql_chats import SqlChats
+from postern.store.sql.notifications.sql_deliveries import SqlDeliveries
+from postern.store.sql.notifications.sql_reports import SqlReports
+from postern.store.sql.notifications.sql_sinks import SqlSinks
+from postern.store.sql.recordings.sql_checkpoints import SqlCheckpoints, SqlLedgerKeys
+from postern.store.sql.recordings.sql_holds import SqlHolds
+from postern.store.sql.recordings.sql_ledger import SqlLedger
+from postern.store.sql.recordings.sql_purges import SqlPurges
+from postern.store.sql.recordings.sql_retentions import SqlRetentions
+from postern.store.sql.recordings.sql_segments import SqlSegments
+from postern.store.sql.reviews.sql_review_reports import SqlReviewReports
+from postern.store.sql.reviews.sql_review_rules import SqlReviewRules
+from postern.store.sql.reviews.sql_reviews import SqlReviews
+from postern.store.sql.rules.sql_access import SqlAccess
+from postern.store.sql.rules.sql_access_rules import SqlAccessRules
+from postern.store.sql.rules.sql_guardrails import SqlGuardRails
+from postern.store.sql.rules.sql_masking_rules import SqlMaskingRules
+from postern.store.sql.rules.sql_violations import SqlViolations
+from postern.store.sql.runbooks.sql_issue_templates import SqlIssueTemplates
+from postern.store.sql.runbooks.sql_runbook_repositories import SqlRepositories, SqlSnapshots
+from postern.store.sql.runbooks.sql_runbook_rules import SqlRunbookRules
+from postern.store.sql.runbooks.sql_runbook_schedules import SqlRunbookSchedules
+from postern.store.sql.sessions.sql_follow_up import SqlFollowUp
+from postern.store.sql.sessions.sql_session_hooks import SqlHookRuns
+from postern.store.sql.sessions.sql_session_issues import SqlSessionIssues
+from postern.store.sql.sessions.sql_session_texts import SqlSessionTexts
+from postern.store.sql.sessions.sql_sessions import SqlSessions
+from postern.store.sql.sql_audit import SqlAudit
+from postern.store.sql.sql_idempotency import SqlIdempotency
+from postern.store.sql.sql_leases import SqlLeases
+from postern.store.sql.sql_schema import SqlSchema
+from postern.store.sql.targets.sql_agents import SqlAgents
+from postern.store.sql.targets.sql_connections import SqlConnections
+from postern.store.sql.targets.sql_errands import SqlErrands
+from postern.store.sql.targets.sql_host_keys import SqlHostKeys
+from postern.store.sql.targets.sql_relay_workers import SqlRelayWorkers
+from postern.store.sql.targets.sql_resources import SqlResources
 
 
 class Stores:

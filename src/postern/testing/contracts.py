@@ -2,7 +2,7 @@
 
 check_wire     what passes, what is refused, what is garbage: every `protocols.base.Wire`
 check_masking  answers that are changed, refused, or looked at by something that breaks: the same
-The others: `testing/asking.py` (what the gateway says to targets), `testing/logins.py` (who comes in).
+The others: `testing/query_contracts.py` (what the gateway says to targets), `testing/testing_logins.py` (who comes in).
 
 Each raises AssertionError that says what is broken.
 """
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Event, Operation, Output, Refusal, Rows
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
-from postern.protocols.base import Side, Wire
+from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
 from postern.testing.playbook import CHUNKS, Order, pieces
 

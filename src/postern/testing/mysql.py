@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from postern.protocols.base import Side
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_values import packed, sized
+from postern.protocols.wire_base import Side
 
 Cell = bytes | str | None
 

@@ -30,7 +30,7 @@ from typing import TypeGuard
 from postern.interception.events import RUN, Completed, Event, Operation, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Verdict
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Park, Record, Send
 
 # Sizes of the pieces that inputs are cut in; 0 is uncut.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from postern.protocols.base import Side
 from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.wire_base import Side
 
 TEXT_OID, INT4_OID, UNKNOWN_OID = 25, 23, 705
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from postern.errors import ProtocolViolation
 from postern.transport.frames import CLOSE, CREDIT, END, MAX_DATA, RESET
 from postern.transport.outbox import Outbox, Sender
-from postern.transport.windows import WINDOW, Window, Windows
+from postern.transport.stream_windows import WINDOW, Window, Windows
 
 log = logging.getLogger(__name__)
 

@@ -34,13 +34,13 @@ from postern.errors import CarrierBroke, PosternError, ProtocolViolation, Unavai
 from postern.transport import frames
 from postern.transport.carrier import Carrier
 from postern.transport.lane import Lane
-from postern.transport.messages import Message as Message
-from postern.transport.messages import Refused as Refused
-from postern.transport.messages import decode, decode_refusal, encode, encode_refusal
 from postern.transport.outbox import HEADROOM, MAX_UNSENT, Outbox
 from postern.transport.stream import Stream
+from postern.transport.stream_windows import TUNNEL, Reserve, Windows
 from postern.transport.switch import Switch
-from postern.transport.windows import TUNNEL, Reserve, Windows
+from postern.transport.tunnel_messages import Message as Message
+from postern.transport.tunnel_messages import Refused as Refused
+from postern.transport.tunnel_messages import decode, decode_refusal, encode, encode_refusal
 
 log = logging.getLogger(__name__)
 

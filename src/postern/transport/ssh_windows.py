@@ -19,7 +19,7 @@ from typing import Any
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
 
-from postern.domain.ssh_wire import Reader
+from postern.domain.identity.ssh_wire import Reader
 
 TOGETHER = 32 * 1024  # bytes of pieces that become one
 MOST_PIECES = 200_000

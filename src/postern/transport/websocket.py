@@ -31,7 +31,7 @@ from picows import (
     ws_create_server,
 )
 
-from postern.domain.validity import refused_for_its_dates
+from postern.domain.identity.validity import refused_for_its_dates
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
 from postern.transport.outbox import HEADROOM

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from postern.errors import Misconfigured
+from postern.integrations.anchors.anchor_webhook import WebhookAnchor
 from postern.integrations.anchors.file import FileAnchor
-from postern.integrations.anchors.webhook import WebhookAnchor
 from postern.settings import Settings
-from postern.store.ports.ledger import Anchor
+from postern.store.ports.ledger_ports import Anchor
 
 
 def anchors(settings: Settings) -> tuple[Anchor, ...]:

@@ -10,44 +10,44 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from postern.domain.addresses import AllowedNetworks
-from postern.domain.connection import TEXTUAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
-from postern.gateway.ports import probe
+from postern.domain.targets.connection import TEXTUAL
+from postern.gateway.clients.ports import probe
 from postern.inspection.patterns import compiles
 from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.slack_window import SlackWindow
-from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.identity_addresses import networks_of
 from postern.integrations.identity.oidc import OpenIdClient
-from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
+from postern.integrations.identity.saml_adapter import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.trackers.trackers import tracker_of
 from postern.protocols.registry import PROTOCOLS
-from postern.recording.copies import StoredCopies
-from postern.recording.library import Library
+from postern.recording.recording_copies import StoredCopies
+from postern.recording.recording_library import Library
 from postern.recording.stored import Stored
 from postern.services.bundle import Services, build_services
 from postern.services.issues.tracker import Trackers
-from postern.services.server.machine import Machine
-from postern.services.targets import Abilities
+from postern.services.server.machine_facts import Machine
+from postern.services.targets.targets import Abilities
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
-from postern.store.ports.common import Signals, Topic
-from postern.store.sql.backlog import SqlBacklog
+from postern.store.ports.common_ports import Signals, Topic
+from postern.store.sql.sessions.sql_backlog import SqlBacklog
 from postern.store.stores import Stores
-from postern.wiring import masters, paths, tls
+from postern.wiring import masters_wiring, paths, tls
 from postern.wiring.anchors import anchors
-from postern.wiring.auth import default_auth
+from postern.wiring.auth_settings_wiring import default_auth
 from postern.wiring.blobs import stored
 from postern.wiring.git import git_fetcher
-from postern.wiring.language import language_types
-from postern.wiring.masking import masks
-from postern.wiring.metrics import gathered
+from postern.wiring.language_wiring import language_types
+from postern.wiring.masking_wiring import masks
+from postern.wiring.metrics_wiring import gathered
 from postern.wiring.parsers import PARSED, Judge
 from postern.wiring.providers import Providers
-from postern.wiring.recordings import trouble_with_recordings
+from postern.wiring.recordings_wiring import trouble_with_recordings
 
 ENFORCEABLE = frozenset(PROTOCOLS)  # rules hold wherever a protocol is spoken
 
@@ -70,7 +70,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
     try:
         if migrate:
             await database.migrate()
-        encryption = masters.open_encryption(settings, database)
+        encryption = masters_wiring.open_encryption(settings, database)
         await encryption.load()
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())

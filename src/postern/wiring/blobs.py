@@ -11,14 +11,14 @@ from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from postern.archive.folder import FolderBlobs
-from postern.domain.segment import Segment
+from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, Misconfigured, Unavailable
-from postern.integrations.blobs import ObjectBlobs
+from postern.integrations.cloud_blobs import ObjectBlobs
 from postern.recording.layout import recordings_folder
 from postern.recording.stored import Stored
 from postern.settings import Settings
 from postern.store.encryption import Encryption
-from postern.store.ports.recordings import Blobs, SegmentStore
+from postern.store.ports.recording_ports import Blobs, SegmentStore
 
 T = TypeVar("T")
 

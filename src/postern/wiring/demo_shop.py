@@ -10,16 +10,16 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 
-from postern.demo.target import Target
-from postern.domain.connection import ConnectionType, Toggle
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.demo.demo_target import Target
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.errors import Conflict, NotFound
-from postern.services.agents import EMBEDDED
 from postern.services.bundle import Services
-from postern.services.connection_fields import ConnectionFields, fields_of
+from postern.services.targets.agents import EMBEDDED
+from postern.services.targets.connection_fields import ConnectionFields, fields_of
 
 NAME = "shop-demo"
 GUARDRAIL = "no destructive statements"

@@ -8,7 +8,7 @@ from pathlib import Path
 from postern.errors import Misconfigured
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
-from postern.integrations.identity.addresses import networks_of
+from postern.integrations.identity.identity_addresses import networks_of
 from postern.settings import Settings
 
 _SCHEMES = ("https", "ssh", "http", "file")

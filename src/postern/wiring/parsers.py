@@ -7,13 +7,13 @@ from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
-from postern.domain.dialect import DIALECTS
-from postern.domain.guardrail import GuardRail
-from postern.domain.policy import Policy
-from postern.domain.trial import Trial
-from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
-from postern.inspection.sql.parser import Parser, SessionParser
+from postern.domain.rules.guardrail import GuardRail
+from postern.domain.rules.policy import Policy
+from postern.domain.rules.trial import Trial
+from postern.domain.targets.dialect import DIALECTS
+from postern.inspection.guardrails.guardrail_trial import SessionTrier, Trier, try_input, try_output
 from postern.inspection.sql.shared import own
+from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.interception.pipeline import Interceptor, SessionView
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import DialectSpec

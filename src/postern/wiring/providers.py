@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from postern.domain.auth_config import AuthConfig
-from postern.domain.login import LoginMethod
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
 from postern.integrations.identity.oidc import OpenIdClient
-from postern.integrations.identity.saml import SamlAdapter
+from postern.integrations.identity.saml_adapter import SamlAdapter
 
 
 class Providers:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.control import Attending, Place
 from tests.support.world import World
 
-from postern.domain.agent import AgentKey
+from postern.domain.targets.agent import AgentKey
 from postern.store.database import Database
 
 Attend = Callable[..., Attending]

@@ -17,13 +17,13 @@ from tests.support.control import TUNNEL_URL, Link, Place
 from tests.support.promises import until, wait_until, within
 
 from postern.api.control import attendance
-from postern.api.control.calls import Room, address_of
-from postern.client import control as client
-from postern.domain.agent import AgentKey
-from postern.domain.control import SILENCE, Drain, Welcome, WorkersChanged
+from postern.api.control.control_calls import Room, address_of
+from postern.client import client_control as client
+from postern.domain.targets.agent import AgentKey
+from postern.domain.targets.control import SILENCE, Drain, Welcome, WorkersChanged
 from postern.domain.worker import RelayWorker
 from postern.errors import TooMany, Unauthenticated, Unavailable
-from postern.services.agent_keys import make_secret
+from postern.services.targets.agent_keys import make_secret
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlStub
 

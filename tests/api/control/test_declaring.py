@@ -13,10 +13,10 @@ from tests.api.control.test_attendance import rest, stub
 from tests.support.control import Place
 from tests.support.promises import until, within
 
-from postern.domain.agent import AgentKey, AgentMode
-from postern.domain.connection import ConnectionType
-from postern.domain.control import Welcome
-from postern.domain.declaration import Declaration
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.control import Welcome
+from postern.domain.targets.declaration import Declaration
 from postern.errors import Conflict, Invalid, Malformed, NotFound, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
 

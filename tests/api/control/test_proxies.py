@@ -13,14 +13,14 @@ from tests.support.control import Place
 from tests.support.promises import until
 from tests.support.world import CLIENT, World
 
-from postern.client.control import Service
+from postern.client.client_control import Service
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated, Unavailable
-from postern.services import proxy_managers
-from postern.services.proxy_managers import ProxyStatus
+from postern.services.targets import proxy_managers
+from postern.services.targets.proxy_managers import ProxyStatus
 from postern.store.database import Database
 
 

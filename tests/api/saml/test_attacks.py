@@ -18,7 +18,7 @@ from tests.support.saml_idp import DS, SAML, SAMLP, KeyPair, SamlIdp
 
 from postern.domain.lists import Page
 from postern.integrations.identity import saml_response
-from postern.store.ports.identity import PrincipalFilter
+from postern.store.ports.identity_ports import PrincipalFilter
 
 BOB = "bob-0002"
 Edit = Callable[[etree._Element], None]

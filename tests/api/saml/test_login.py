@@ -18,14 +18,14 @@ from tests.support.saml_flow import US, Returning, SamlGateway, query_of
 from tests.support.saml_idp import ANN, SamlIdp, form_of
 from tests.support.world import API_URL, CLIENT
 
-from postern.domain.auth_config import AuthConfig
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import ClientKind
+from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.login import ClientKind
-from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.store.database import Database
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 
 METADATA = "urn:oasis:names:tc:SAML:2.0:metadata"
 NAME_ID_FORMAT = "urn:oasis:names:tc:SAML:2.0:nameid-format:"
@@ -246,7 +246,7 @@ async def test_a_provider_that_failed_is_not_asked_by_everybody_who_waits(gatewa
 
 def test_a_gateway_without_saml_does_not_load_xml_libraries() -> None:
     code = (
-        "import sys, postern.wiring.api\n"
+        "import sys, postern.wiring.processes.api_process\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'lxml', 'signxml', 'saml2', 'xmlsec'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.api.conftest import PASSWORD, Api, message
 
 from postern.domain.lists import Page
-from postern.store.ports.common import Topic
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.server_ports import AuditFilter
 
 CORE = "urn:ietf:params:scim:schemas:core:2.0"
 PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"

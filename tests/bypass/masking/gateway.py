@@ -16,7 +16,7 @@ from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection
+from postern.domain.targets.connection import Connection
 
 
 def _masked(gateway: Gateway, connection: Connection, name: str, policing: Policing, columns: Sequence[str]) -> None:

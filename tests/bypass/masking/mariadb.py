@@ -13,8 +13,8 @@ from tests.bypass.masking.strategies import Policing
 from tests.bypass.masking.talk import Far, Forgotten, History, Talk, talk
 from tests.support.mariadb import MariaDbServer
 
-from postern.domain.policy import Policy
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.policy import Policy
+from postern.domain.targets.target_schema import TargetSchema
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.testing import mysql as my

@@ -17,8 +17,8 @@ from tests.bypass.masking.talk import SPOKEN_NAME, TIMEOUT, Far, Forgotten, Hist
 from tests.support import wire
 from tests.support.postgres import PostgresServer
 
-from postern.domain.policy import Policy
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.policy import Policy
+from postern.domain.targets.target_schema import TargetSchema
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.testing import postgres as pg

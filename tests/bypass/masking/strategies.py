@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from postern.domain.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy, Strictness, TypeGroup
-from postern.domain.policy import Policy
+from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy, Strictness, TypeGroup
+from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
 
 KEY = "5e" * 32

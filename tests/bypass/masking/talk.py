@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from postern.domain.policy import Policy
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.policy import Policy
+from postern.domain.targets.target_schema import TargetSchema
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.base import Side, Wire
+from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Send
-from postern.wiring.worker import default_interceptors
+from postern.wiring.processes.worker_process import default_interceptors
 
 SPOKEN_NAME = b"leaks_a"  # what the client calls the database, whichever it is
 TIMEOUT = 20.0  # seconds

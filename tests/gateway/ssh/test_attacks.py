@@ -20,14 +20,14 @@ from asyncssh import auth
 from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
-from postern.domain.connection import Extra
+from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_limits import LONGEST_PASSWORD, MOST_EARLY
 from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
 from postern.protocols.ssh.listener.ssh_visit import Visit
-from postern.protocols.terminal import messages as m
-from postern.relay.target import Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import Start
 
 CHANNEL_OPEN, USERAUTH_REQUEST, USERAUTH_SUCCESS, KEXINIT, IGNORE = 90, 50, 52, 20, 2
 

@@ -12,7 +12,7 @@ from asyncssh.packet import Boolean, String, UInt32
 from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
-from postern.domain.connection import Extra
+from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.listener import ssh_channel_sessions as sessions
 from postern.protocols.ssh.listener import ssh_gate as gate
 from postern.protocols.ssh.listener import ssh_limits as bounds
@@ -20,8 +20,8 @@ from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_limits import MOST_VARIABLES
 from postern.protocols.ssh.listener.ssh_server import Connection
 from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS
-from postern.protocols.terminal import messages as m
-from postern.relay.target import Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import Start
 from postern.transport.ssh_windows import SMALLEST_PACKET
 
 GLOBAL_REQUEST, CHANNEL_OPEN, CHANNEL_DATA = 80, 90, 94

@@ -15,14 +15,14 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import USER, Site, open_site
 from tests.support.world import CLIENT, World
 
-from postern.domain.login import ClientKind, LoginMethod
-from postern.domain.principal import Principal
+from postern.domain.identity.login import ClientKind, LoginMethod
+from postern.domain.identity.principal import Principal
 from postern.errors import NotFound, Unavailable
-from postern.gateway.listener import Places
+from postern.gateway.clients.listener import Places
 from postern.protocols.ssh.listener import ssh_admission as admission
 from postern.protocols.ssh.listener.ssh_browser_login import Invitation
 from postern.services.bundle import Services
-from postern.services.identity.ssh_logins import BrowserLogin
+from postern.services.identity.logins.ssh_logins import BrowserLogin
 
 INFO_RESPONSE = 61
 

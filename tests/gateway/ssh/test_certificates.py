@@ -15,7 +15,7 @@ from tests.support.ssh_ca import fields
 from tests.support.ssh_gate import Site, open_site
 from tests.support.world import START, World
 
-from postern.domain.connection import Extra
+from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.listener.ssh_server import MOST_KEYS
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
 

@@ -11,7 +11,7 @@ from tests.support.promises import until
 
 from postern.protocols.ssh.listener import ssh_client_channel as channels
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 
 class Reader(asyncio.Protocol):

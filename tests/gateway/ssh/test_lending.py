@@ -15,13 +15,13 @@ from tests.gateway.ssh.test_listening import Agent
 from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
-from postern.domain.connection import Extra
+from postern.domain.targets.connection import Extra
 from postern.errors import Denied
 from postern.protocols.ssh.listener.ssh_client_listening import Lender
 from postern.protocols.ssh.listener.ssh_server import SshServer
 from postern.protocols.terminal import listening as told
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind, Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind, Start
 
 
 class Target(Agent):

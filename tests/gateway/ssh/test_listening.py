@@ -14,12 +14,12 @@ from tests.gateway.ssh.test_bounds import CHANNEL_OPEN, GLOBAL_REQUEST, at_gatew
 from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import Site, open_site
 
-from postern.domain.connection import Extra
-from postern.gateway.fronts import Client
+from postern.domain.targets.connection import Extra
+from postern.gateway.clients.fronts import Client
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS
 from postern.protocols.terminal import listening as told
-from postern.protocols.terminal import messages as m
-from postern.relay.target import ChannelKind, Start
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import ChannelKind, Start
 
 REQUEST_SUCCESS = 81
 

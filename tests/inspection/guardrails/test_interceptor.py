@@ -4,11 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.errors import Invalid
-from postern.inspection.guardrails import findings
-from postern.inspection.guardrails.findings import StatementCache
-from postern.inspection.guardrails.interceptor import GuardRails
+from postern.inspection.guardrails import guardrail_findings
+from postern.inspection.guardrails.guardrail_findings import StatementCache
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
@@ -146,8 +146,8 @@ def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
 
 
 def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "CACHED_STATEMENTS", 10)
-    monkeypatch.setattr(findings, "CACHED_BYTES", 100)
+    monkeypatch.setattr(guardrail_findings, "CACHED_STATEMENTS", 10)
+    monkeypatch.setattr(guardrail_findings, "CACHED_BYTES", 100)
     cache = StatementCache()
     for number in range(100):
         cache.put(f"{number:05}", None)
@@ -157,12 +157,12 @@ def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatc
     for number in range(5):
         cache.put(f"{number:030}", None)
     assert len(cache) == 3
-    cache.put("x" * (findings.CACHED_STATEMENT_BYTES + 1), None)
+    cache.put("x" * (guardrail_findings.CACHED_STATEMENT_BYTES + 1), None)
     assert len(cache) == 3
 
 
 def test_the_cache_holds_exactly_its_bound_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "CACHED_BYTES", 100)
+    monkeypatch.setattr(guardrail_findings, "CACHED_BYTES", 100)
     cache = StatementCache()
     for number in range(10):
         cache.put(f"{number:010}", None)
@@ -173,7 +173,7 @@ def test_the_cache_holds_exactly_its_bound_of_characters(monkeypatch: pytest.Mon
 
 
 def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "CACHED_STATEMENTS", 2)
+    monkeypatch.setattr(guardrail_findings, "CACHED_STATEMENTS", 2)
     cache = StatementCache()
     cache.put("a", None)
     cache.put("b", None)

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import Action, GuardRail
-from postern.domain.guardrail_presets import preset
-from postern.inspection.guardrails.trial import try_input, try_output
+from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.rules.guardrail_presets import preset
+from postern.inspection.guardrails.guardrail_trial import try_input, try_output
 from postern.wiring.parsers import parser_of
 
 

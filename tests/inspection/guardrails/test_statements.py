@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import Relation, TargetSchema
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_trial import try_input
 from postern.inspection.guardrails.statements import MAX_PARSED
-from postern.inspection.guardrails.trial import try_input
 from postern.inspection.sql.oracle import OracleParser
-from postern.inspection.sql.parser import Parser, unknown
+from postern.inspection.sql.sql_parser import Parser, unknown
 from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView

@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from tests.bypass import cases_mysql, cases_oracle, cases_postgres, cases_tsql
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.guardrail_presets import PRESETS
-from postern.inspection.guardrails.interceptor import SEARCHED_AT_ONCE, GuardRails
-from postern.inspection.guardrails.rules import judge_text, load
-from postern.inspection.guardrails.tasks import JudgeText, read_answer
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail_presets import PRESETS
+from postern.inspection.guardrails.guardrail_interceptor import SEARCHED_AT_ONCE, GuardRails
+from postern.inspection.guardrails.guardrail_rules import judge_text, load
+from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
 from postern.inspection.schema_ref import ref_of
-from postern.inspection.sql.parser import Parser, SessionParser
+from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse

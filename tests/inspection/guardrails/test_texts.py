@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.inspection.guardrails.interceptor import GuardRails
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.statement import Effect, Statement
-from postern.domain.target_schema import TargetSchema
-from postern.domain.trial import Answered, Asked, Hit
-from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
-from postern.inspection.sql.parser import Parser, SessionParser
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.statement import Effect, Statement
+from postern.domain.rules.trial import Answered, Asked, Hit
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.guardrails.guardrail_trial import SessionTrier, Trier, try_input, try_output
+from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser

@@ -12,7 +12,7 @@ from tests.inspection.lineage import truth
 from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.mariadb import MariaDbServer
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, TargetSchema
 from postern.interception.events import Column, Kind
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 

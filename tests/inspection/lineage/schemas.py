@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from postern.domain.target_schema import ColumnRef, Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, Function, Relation, TargetSchema
 
 
 class Lineage(Protocol):

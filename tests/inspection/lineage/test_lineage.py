@@ -10,8 +10,8 @@ from tests.inspection.lineage import schemas
 from tests.inspection.lineage.cases import CASES
 from tests.support.promises import within
 
-from postern.domain.target_schema import ColumnRef, Function, TargetSchema
-from postern.inspection.sql.postgres.tree import readings
+from postern.domain.targets.target_schema import ColumnRef, Function, TargetSchema
+from postern.inspection.sql.postgres.postgres_tree import readings
 from postern.protocols.postgres.lineage.postgres_lineage import MOST_TEXT, Lineage
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name

@@ -10,7 +10,7 @@ from tests.inspection.lineage import schemas
 from tests.inspection.lineage.mysql_world import CASES
 from tests.support.promises import within
 
-from postern.domain.target_schema import Function, TargetSchema
+from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.protocols.mysql.lineage.mysql_lineage import MOST_TEXT, MySqlLineage
 
 relation = partial(schemas.relation, schema="shop")

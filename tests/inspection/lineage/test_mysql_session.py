@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.inspection.lineage.test_mysql_lineage import ORDERS, USERS, relation, target
 
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
 from postern.interception.events import Column, Kind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.target_schema import Relation, TargetSchema
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.interception.events import Column, Kind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage

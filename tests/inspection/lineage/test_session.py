@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.inspection.lineage.test_lineage import ORDERS, relation, target
 
-from postern.domain.target_schema import Relation, TargetSchema
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.interception.events import Column, Kind
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage

@@ -11,10 +11,10 @@ from tests.bypass import cases_mysql, cases_postgres
 from tests.inspection.lineage.cases import CASES
 from tests.inspection.lineage.mysql_world import CASES as MYSQL_CASES
 
-from postern.domain.masking import MaskingRule, Strictness
-from postern.domain.target_schema import Relation, TargetSchema
+from postern.domain.rules.masking import MaskingRule, Strictness
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.unread import Unread
-from postern.inspection.masking.interceptor import Masking
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Verdict

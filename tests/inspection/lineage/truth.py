@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.interception.events import Column
 
 Case = Sequence[str]  # the statements of one session, of which the last one's answer counts

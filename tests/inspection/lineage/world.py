@@ -11,7 +11,7 @@ from tests.inspection.lineage import truth
 from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.postgres import PostgresServer
 
-from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, TargetSchema
 from postern.interception.events import Column, Kind
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.inspection.masking import card
-from postern.inspection.masking.card import CREDIT_CARD, has_check_digit, have_check_digits, is_card
 from postern.inspection.masking.detector import substitute_valid
+from postern.inspection.masking.kinds import card
+from postern.inspection.masking.kinds.card import CREDIT_CARD, has_check_digit, have_check_digits, is_card
 
 from .values import cards, digits, luhn_digit
 

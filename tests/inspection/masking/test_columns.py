@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness, TypeGroup
-from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
-from postern.inspection.masking.interceptor import _STATEMENTS, NOT_INSPECTED, Masking
+from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness, TypeGroup
+from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
+from postern.inspection.masking.masking_interceptor import _STATEMENTS, NOT_INSPECTED, Masking
 from postern.inspection.masking.origins import ColumnPatterns, Sources
 from postern.inspection.masking.samples import SampleRows
 from postern.interception.events import Change, Column, Kind, Note, Operation, Phase, Rows

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.masking import DEFAULT_TYPES, MaskingRule, Strategy, Strictness
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import DEFAULT_TYPES, MaskingRule, Strategy, Strictness
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Heading, Operation, Output, Rows, Summary
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.masking import DEFAULT_TYPES, InfoType
+from postern.domain.rules.masking import DEFAULT_TYPES, InfoType
 from postern.inspection.masking.detectors import detectors_for
-from postern.inspection.masking.texts import Hits, mask_text
+from postern.inspection.masking.joined_texts import Hits, mask_text
 
 ALL = detectors_for(DEFAULT_TYPES)
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import MODEL_TYPES, CustomType, InfoType
+from postern.domain.rules.masking import MODEL_TYPES, CustomType, InfoType
 from postern.errors import Unavailable
 from postern.inspection.masking.detector import Found
 from postern.inspection.masking.detectors import detectors_for
-from postern.inspection.masking.texts import Hits, mask_text, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
 
 from .values import SOUP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.labelled.names import TELLING
 
-from postern.domain.masking import InfoType
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detectors import detectors_for
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.masking import DEFAULT_TYPES
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import DEFAULT_TYPES
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Channel, Kind, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE

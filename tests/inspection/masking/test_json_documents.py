@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import DEFAULT_TYPES
+from postern.domain.rules.masking import DEFAULT_TYPES
 from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.joined_texts import Hits, mask_text
 from postern.inspection.masking.json_documents import _mask_document, mask_documents
-from postern.inspection.masking.texts import Hits, mask_text
 
 from .values import ANY_TEXT, ANY_VALUE, SOUP, cards
 

@@ -34,11 +34,11 @@ from stdnum.sg import uen
 from stdnum.tr import tckimlik
 from stdnum.us import itin, rtn
 
-from postern.domain.masking import MODEL_TYPES, InfoType
+from postern.domain.rules.masking import MODEL_TYPES, InfoType
 from postern.inspection.masking.catalogue import ORDER
-from postern.inspection.masking.checksums import verhoeff as is_verhoeff
 from postern.inspection.masking.detectors import detectors_for
 from postern.inspection.masking.kinds import americas, asia_pacific, europe, finance
+from postern.inspection.masking.kinds.checksums import verhoeff as is_verhoeff
 
 Check = Callable[[bytes], bool]
 

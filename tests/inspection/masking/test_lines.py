@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.masking import DEFAULT_TYPES
+from postern.domain.rules.masking import DEFAULT_TYPES
+from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.detectors import THRESHOLD, detectors_for
-from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.texts import Hits
+from postern.inspection.masking.joined_texts import Hits
 
 DETECTORS = detectors_for(DEFAULT_TYPES, (), THRESHOLD, "")
 MAIL = b"ann@example.com"

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.masking import MaskingRule, Strictness, TypeGroup
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.masking.interceptor import Masking
-from postern.inspection.masking.messages import _LOOKS, known
+from postern.domain.rules.masking import MaskingRule, Strictness, TypeGroup
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.masking.error_messages import _LOOKS, known
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.named_only import is_about_names
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse

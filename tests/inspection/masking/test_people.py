@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from postern.domain.masking import DEFAULT_TYPES, PERSONAL_TYPES, InfoType, info_type
+from postern.domain.rules.masking import DEFAULT_TYPES, PERSONAL_TYPES, InfoType, info_type
 from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.scalars import mask_numbers
-from postern.inspection.masking.texts import Hits, mask_text, mask_texts
 
 from .values import ANY_TEXT
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.masking import DEFAULT_TYPES, InfoType
+from postern.domain.rules.masking import DEFAULT_TYPES, InfoType
 from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.joined_texts import Hits
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
-from postern.inspection.masking.texts import Hits
 
 from .values import cards
 

@@ -8,19 +8,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import CustomType, InfoType
-from postern.inspection.masking import card, email, iban, ip, phone, ssn
+from postern.domain.rules.masking import CustomType, InfoType
 from postern.inspection.masking.catalogue import ORDER
+from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.detector import Mask, substitute_all, substitute_valid
 from postern.inspection.masking.detectors import ROUNDS, detectors_for
-from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.texts import Hits, mask_text, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
+from postern.inspection.masking.kinds import card, email_address, iban, ip, phone, ssn
 
 from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
 
 # The close search of every form, in order, without anything that makes it quick.
 PLAIN: Sequence[tuple[InfoType, Mask]] = (
-    (InfoType.EMAIL_ADDRESS, email._mask),
+    (InfoType.EMAIL_ADDRESS, email_address._mask),
     (InfoType.IBAN_CODE, substitute_valid(iban._CANDIDATE, iban._judge)),
     (InfoType.CREDIT_CARD, substitute_valid(card._CANDIDATE, card._judge)),
     (InfoType.US_SSN, substitute_all(ssn._NUMBER, ssn.MASK)),

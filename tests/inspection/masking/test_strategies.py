@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from postern.domain.masking import InfoType, Strategy
+from postern.domain.rules.masking import InfoType, Strategy
 from postern.inspection.masking.strategies import _MEMO, Substitutes
 from postern.interception.events import Scalar
 

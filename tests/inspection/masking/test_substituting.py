@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from postern.domain.masking import InfoType, Strategy
-from postern.inspection.masking.card import is_card
+from postern.domain.rules.masking import InfoType, Strategy
+from postern.inspection.masking.joined_texts import Hits
+from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search
-from postern.inspection.masking.texts import Hits
 from postern.interception.events import Scalar
 
 KEY = b"k" * 32

@@ -8,13 +8,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType
+from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType
 from postern.inspection.masking import detector as detector_module
-from postern.inspection.masking import texts as texts_module
+from postern.inspection.masking import joined_texts as texts_module
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Catalogue, Detectors, detectors_for
-from postern.inspection.masking.texts import Hits, mask_text, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
 
 from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.iban import LENGTHS
+from postern.domain.rules.masking import InfoType
+from postern.inspection.masking.kinds.iban import LENGTHS
 
 Draw = st.DrawFn
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.bypass import cases_mysql, cases_oracle, cases_tsql
 from tests.bypass.cases import effects_of
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName
-from postern.domain.target_schema import Function, TargetSchema
-from postern.inspection.sql.cache import CACHED_TEXTS, TextCache
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
+from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.inspection.sql.oracle import OracleParser
+from postern.inspection.sql.sql_cache import CACHED_TEXTS, TextCache
 from postern.inspection.sql.tsql import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.target_schema import Function, TargetSchema
+from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.protocols.mysql.dialect import mysql_prepared as module
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements

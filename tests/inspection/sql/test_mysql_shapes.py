@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.sql.shapes import LONGEST, shape_of
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.sql.sql_shapes import LONGEST, shape_of
 from postern.protocols.mysql.dialect.mysql_parser import judge_text
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 

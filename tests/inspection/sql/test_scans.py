@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from postern.domain.dialect import DIALECTS
-from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.guardrail_presets import preset
-from postern.domain.statement import Effect
-from postern.inspection.guardrails.interceptor import GuardRails
+from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
+from postern.domain.rules.guardrail_presets import preset
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.dialect import DIALECTS
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
 from postern.inspection.sql.oracle import OracleParser
-from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.sql_parser import Parser
 from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.inspection.sql.shapes import LONGEST, shape_of
+from postern.inspection.sql.sql_shapes import LONGEST, shape_of
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 PARSER = PostgresParser()

@@ -19,13 +19,13 @@ from botocore.exceptions import ClientError
 from moto.server import ThreadedMotoServer
 from tests.support.proofs import BEGIN, ORG
 
-from postern.domain.ledger import Checkpoint, Head
 from postern.domain.secret import Secret
+from postern.domain.sessions.ledger import Checkpoint, Head
 from postern.errors import Misconfigured, Unavailable
+from postern.integrations.anchors.anchor_webhook import WebhookAnchor
 from postern.integrations.anchors.bucket import BucketAnchor
 from postern.integrations.anchors.file import FileAnchor
-from postern.integrations.anchors.webhook import WebhookAnchor
-from postern.proof.checkpoints import line_of, new_key, read_line, signed
+from postern.proof.proof_checkpoints import line_of, new_key, read_line, signed
 from postern.settings import load
 from postern.wiring.anchors import anchors
 

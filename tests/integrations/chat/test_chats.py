@@ -28,7 +28,7 @@ from postern.integrations.chat.apprise import Apprise
 from postern.integrations.chat.email import Email
 from postern.integrations.chat.teams import MAX_BODY, Teams
 from postern.integrations.sinks.receivers import Receivers
-from postern.services.telling.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED, address_of, checked_chat
+from postern.services.notifications.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED, address_of, checked_chat
 
 HOSTILE = "[Approve](https://evil.example) **APPROVED** <b>x</b>"
 URL = "https://pg.example.com/api/reviews/page/1"

@@ -14,8 +14,8 @@ from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
+from postern.integrations.git.git_places import Place, Way, place_of
 from postern.integrations.git.messages import Policy
-from postern.integrations.git.places import Place, Way, place_of
 
 Make = Callable[..., GitFetcher]
 OPEN = Policy()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postern.domain.identity import Identity
+from postern.domain.identity.identity import Identity
 from postern.errors import Unauthenticated
 from postern.integrations.identity.claims import identity_of, missing
 

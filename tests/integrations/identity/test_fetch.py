@@ -12,8 +12,8 @@ from tests.support.openid import OpenIdProvider, Reply, openid_provider
 
 from postern.domain.addresses import check_resolved
 from postern.errors import Invalid, Misconfigured, Unavailable
-from postern.integrations.identity.addresses import checked_url, networks_of
 from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.identity_addresses import checked_url, networks_of
 
 DOCUMENT = "/.well-known/openid-configuration"
 

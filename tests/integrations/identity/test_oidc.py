@@ -11,8 +11,8 @@ from tests.support.oidc_site import config_of
 from tests.support.openid import OpenIdProvider, json_reply, openid_provider
 from tests.support.world import FakeClock
 
-from postern.domain.auth_config import AuthConfig
-from postern.domain.login import LoginMethod
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.identity.fetch import Fetcher

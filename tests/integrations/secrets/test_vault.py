@@ -11,7 +11,7 @@ from tests.support.answering import Said, answering
 from tests.support.vault import ROOT, RealVault, VaultDouble
 
 from postern.errors import Unavailable
-from postern.integrations.secrets.vault import VaultSecrets
+from postern.integrations.secrets.secret_vault import VaultSecrets
 
 VALUE = "correct horse"
 KEPT: dict[str, Mapping[str, object]] = {

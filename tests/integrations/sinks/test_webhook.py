@@ -17,7 +17,7 @@ from postern.domain.secret import Secret
 from postern.domain.sink import Delivery, SigningSecret, SinkKind
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.integrations.sinks.senders import Senders
-from postern.integrations.sinks.webhook import signature
+from postern.integrations.sinks.sink_webhook import signature
 
 Make = Callable[..., Delivery]
 

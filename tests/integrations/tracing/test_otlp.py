@@ -14,8 +14,8 @@ from tests.support.postgres import free_port
 from tests.support.promises import wait_until, within
 
 from postern.domain.tracing import SpanKind
-from postern.integrations.tracing import otlp
-from postern.integrations.tracing.otlp import MOST_TEXT, MOST_WAITING, OtlpTracer
+from postern.integrations.tracing import tracing_otlp
+from postern.integrations.tracing.tracing_otlp import MOST_TEXT, MOST_WAITING, OtlpTracer
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
 FACTS = {"service.name": "postern", "host.name": "gateway.example.com"}
@@ -136,7 +136,7 @@ def test_a_collector_that_hangs_makes_nobody_wait_and_what_does_not_fit_is_count
         assert sum(dropped) == 500
         began = time.monotonic()
         tracer.close()
-        assert time.monotonic() - began < within(otlp.LAST_WORDS + 1.0)
+        assert time.monotonic() - began < within(tracing_otlp.LAST_WORDS + 1.0)
         assert sum(dropped) == MOST_WAITING + 500
 
 
@@ -145,7 +145,7 @@ def test_a_collector_that_is_away_is_said_once_and_so_is_its_return(
 ) -> None:
     caplog.set_level(logging.INFO)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
-    monkeypatch.setattr(otlp, "EVERY", 20)
+    monkeypatch.setattr(tracing_otlp, "EVERY", 20)
     with collecting(status=503) as collector, tracing(collector.port, monkeypatch) as (tracer, dropped):
         for expected in (1, 2):
             tracer.start("x").end()

@@ -19,7 +19,7 @@ from tests.support.trackers.settings import jira_settings, new_issue
 from postern.domain.issue import TrackerKind, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, PosternError, Unavailable
-from postern.integrations.trackers import calls
+from postern.integrations.trackers import tracker_calls
 from postern.integrations.trackers.trackers import AnyTracker, tracker_of
 
 NEW = new_issue(SOFTWARE, TASK)
@@ -176,7 +176,7 @@ async def test_redirects_lead_nowhere(site: JiraServer, tracker: AnyTracker, sta
 
 
 async def test_an_answer_without_end(site: JiraServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "LIMIT", 10_000)
+    monkeypatch.setattr(tracker_calls, "LIMIT", 10_000)
     tracker = tracker_of(jira_settings(site), LOOPBACK)
     site.faults.append(Fault("myself", raw=b"HTTP/1.1 200 X\r\nContent-Length: 99999999\r\n\r\n" + b"x" * 20_000))
     with pytest.raises(Unavailable, match="larger than 10000 bytes"):
@@ -235,16 +235,16 @@ async def test_what_a_tracker_says_is_one_clean_line_without_the_token(site: Jir
     ("given", "pause"),
     [
         ("30", 30),
-        ("99999999999", calls.MAX_PAUSE),
+        ("99999999999", tracker_calls.MAX_PAUSE),
         ("-1", None),
         ("soon", None),
         ("", None),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 1),
-        ("Fri, 01 Jan 2100 00:00:00 GMT", calls.MAX_PAUSE),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", tracker_calls.MAX_PAUSE),
     ],
 )
 def test_pauses(given: str, pause: int | None) -> None:
-    assert calls.pause_of(calls.Reply(429, {"Retry-After": given}, None)) == pause
+    assert tracker_calls.pause_of(tracker_calls.Reply(429, {"Retry-After": given}, None)) == pause
 
 
 async def test_too_many_requests(site: JiraServer, tracker: AnyTracker) -> None:

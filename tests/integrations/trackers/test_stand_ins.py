@@ -15,8 +15,8 @@ from tests.support.trackers.settings import github_settings, gitlab_settings, ji
 
 from postern.domain.issue import TrackerSettings
 from postern.errors import Invalid, NotFound
-from postern.integrations.trackers.calls import Calls, Reply
-from postern.integrations.trackers.texts import document
+from postern.integrations.trackers.tracker_calls import Calls, Reply
+from postern.integrations.trackers.tracker_texts import document
 from postern.integrations.trackers.trackers import tracker_of
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pymysql import _auth as theirs
 from tests.support.examples import examples
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import ProtocolViolation, Unavailable
 from postern.protocols.mysql.login import mysql_auth as auth

@@ -9,9 +9,9 @@ import pytest
 from tests.support.mariadb import MariaDbServer
 from tests.support.mysql import running_mariadb
 
-from postern.domain.errand import ErrandKind
-from postern.domain.target_schema import TargetSchema
-from postern.protocols.asking import Row
+from postern.domain.targets.errand import ErrandKind
+from postern.domain.targets.target_schema import TargetSchema
+from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import Query
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, UNREADABLE, target_schema

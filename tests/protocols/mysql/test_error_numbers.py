@@ -12,10 +12,10 @@ import pytest
 from tests.support.links import Looks, Masks, Withholds, Words
 from tests.support.mysql_links import links, sent
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
 from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link
 from postern.testing import mysql as my
 

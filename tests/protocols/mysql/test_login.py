@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated, Unavailable
-from postern.protocols.asking import TargetRefused
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_ed25519 as ed25519
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login.mysql_login import ClientLogin, Startup, TargetGreeting, TargetLogin, connect, decoy
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.services.credentials import make_verifier
-from postern.testing.handshake import MemoryHandshake, pair
+from postern.services.identity.credentials import make_verifier
+from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "correct horse"
 THREAD = (1 << 31) + 7

@@ -16,12 +16,12 @@ from tests.support.mysql import listening, running_mariadb, server_context
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError
-from postern.protocols.asking import TargetRefused
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login.mysql_login import ClientLogin, TargetGreeting, TargetLogin, connect
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.relay.handshake import StreamHandshake
-from postern.services.credentials import make_verifier
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.identity.credentials import make_verifier
 
 PASSWORD = "correct horse"
 VERIFIER = make_verifier(Secret(PASSWORD))

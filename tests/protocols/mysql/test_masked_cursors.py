@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 from tests.support.mysql_links import links, recorded, sent
 
-from postern.domain.masking import MaskingRule, Strictness
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import MaskingRule, Strictness
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Refusal
-from postern.protocols.base import Side
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.wire_base import Side
 from postern.relay.link import Link
 from postern.testing import mysql as my
 

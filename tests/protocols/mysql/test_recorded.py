@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.results import Columns, Finished, Problem, Result, Row
-from postern.domain.trial import Answered
+from postern.domain.rules.trial import Answered
+from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.queries.mysql_script import Script
 from postern.protocols.mysql.recorded.mysql_answer_reader import MysqlAnswers

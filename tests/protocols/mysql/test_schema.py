@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row
+from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 
 

@@ -9,17 +9,17 @@ import pytest
 from tests.support.links import Looks, Words
 from tests.support.mysql_links import links, sent
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import Operation
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
-from postern.protocols.base import Side
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_response_queue as ledger
 from postern.protocols.mysql.wire import mysql_result_state as phases
 from postern.protocols.mysql.wire import mysql_rows as rows
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
 from postern.testing import mysql as my
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pytest
 from tests.support.mysql_links import links, playbook, prepares, recorded, runs, sent
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Fill, Heading, Refusal, Rows, Scalar, Summary
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
-from postern.protocols.base import Side
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.wire_base import Side
 from postern.testing import mysql as my
 from postern.testing.playbook import Playbook, from_client, from_target, record, to_client
 

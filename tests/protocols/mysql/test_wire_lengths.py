@@ -6,15 +6,15 @@ import pytest
 from tests.support.links import Looks, Masks
 from tests.support.mysql_links import links, playbook, runs, sent
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.recorded.mysql_reading import Answers
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.recording.records import encode
+from postern.protocols.wire_base import Side
+from postern.recording.record_format import encode
 from postern.relay.link import Close
 from postern.testing import mysql as my
 from postern.testing.playbook import from_client, from_target, record

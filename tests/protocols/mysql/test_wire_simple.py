@@ -6,13 +6,13 @@ import pytest
 from tests.support.links import DROP_MESSAGE, Asks, Looks, Masks, Warns, Withholds, Words
 from tests.support.mysql_links import links, playbook, runs, sent
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Note, Refusal
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
-from postern.protocols.base import Side
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Park
 from postern.testing import mysql as my
 from postern.testing.contracts import check_wire

@@ -18,7 +18,7 @@ from tests.support.links import Asks, Looks, Masks, Words, links, refused
 
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Send
 from postern.testing import postgres as pg
 from postern.testing.playbook import Order

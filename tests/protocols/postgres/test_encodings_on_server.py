@@ -8,7 +8,7 @@ from psycopg.pq.abc import PGconn
 from tests.support.postgres import PostgresServer
 
 from postern.protocols.postgres.wire.postgres_response_queue import Ledger
-from postern.protocols.texts import text_of
+from postern.protocols.refusal_texts import text_of
 
 READ = (
     *("UTF8", "SQL_ASCII", "KOI8R", "KOI8U", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8"),

@@ -15,7 +15,7 @@ from postern.errors import Denied, PosternError, ProtocolViolation, Unauthentica
 from postern.protocols.postgres.login.postgres_login import Cancel, Startup, greet
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing import postgres as pg
-from postern.testing.handshake import pair
+from postern.testing.testing_handshake import pair
 
 SSL = m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST)
 GSS = m.UINT32.pack(8) + m.UINT32.pack(m.GSSENC_REQUEST)

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from scramp import ScramClient, ScramMechanism
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.errors import ProtocolViolation, Unauthenticated
 from postern.protocols.postgres.login.postgres_login import authenticate, decoy, turn_away, welcome
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing import postgres as pg
-from postern.testing.handshake import MemoryHandshake, pair
+from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "correct horse"
 BINDING = b"hash of the certificate"

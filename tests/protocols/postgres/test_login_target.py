@@ -16,12 +16,12 @@ from tests.support.examples import examples
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
-from postern.protocols.asking import TargetRefused
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.postgres.login.postgres_login import TargetGreeting, TargetLogin, connect
 from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing import postgres as pg
-from postern.testing.handshake import MemoryHandshake, pair
+from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "of the target"
 BINDING = b"hash of the target's certificate"

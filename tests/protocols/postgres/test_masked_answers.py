@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.links import links
 
-from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy, TypeGroup
-from postern.domain.target_schema import ColumnRef, Origin
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy, TypeGroup
+from postern.domain.targets.target_schema import ColumnRef, Origin
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
-from postern.protocols.base import Side
+from postern.protocols.wire_base import Side
 from postern.relay.link import Send
 from postern.testing import postgres as pg
 

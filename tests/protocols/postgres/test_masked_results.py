@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
 
-from postern.domain.masking import InfoType, MaskingRule, Strategy, TypeGroup
-from postern.domain.target_schema import ColumnRef, Origin, Relation, TargetSchema
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, TypeGroup
+from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import CopyFormat
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.base import Side
 from postern.protocols.postgres.wire.postgres_copies import change_lines
 from postern.protocols.postgres.wire.postgres_rows import cut
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import Link, Send
 from postern.testing import postgres as pg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row
+from postern.protocols.gateway_queries import Row
 from postern.protocols.postgres.queries.postgres_query import Query, cells
 from postern.protocols.postgres.wire import postgres_messages as m
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from postern.domain.results import Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
 from postern.protocols.postgres.wire import postgres_messages as m

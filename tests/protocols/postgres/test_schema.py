@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.target_schema import TargetSchema
+from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row, tags
+from postern.protocols.gateway_queries import Row, tags
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 
 EMPTY: list[list[Row]] = [[] for _ in QUESTIONS]

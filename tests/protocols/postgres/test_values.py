@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.masking import Strategy
+from postern.domain.rules.masking import Strategy
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Scalar
 from postern.protocols.postgres.wire.postgres_messages import Field

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.protocols.terminal.test_wire_terminal import Told, out
 
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
 
 NARROW = {"whole": False, "terminal": False, "files": False}

@@ -8,7 +8,7 @@ from hashlib import sha256
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.protocols.terminal.files.hashing import FileHash
+from postern.protocols.terminal.files.file_hashing import FileHash
 
 BLOCK = random.Random(1).randbytes(3 << 20)
 

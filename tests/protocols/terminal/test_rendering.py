@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.terminal.test_wire_terminal import PIPED, TYPED, Told, out
 
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.masking import DEFAULT_TYPES
-from postern.inspection.guardrails.interceptor import GuardRails
-from postern.inspection.masking.interceptor import Masking
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.rules.masking import DEFAULT_TYPES
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Refusal, Shown
-from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.output import HOLD
-from postern.protocols.terminal.rendering import TerminalRow, is_plain, render
+from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_output import HOLD
+from postern.protocols.terminal.terminal_rendering import TerminalRow, is_plain, render
 
 WORD = "topsecret"
 MAIL = b"ann@example.com"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.support.links import Masks, Withholds, Words, pipeline
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.commands import copies, moves_files
 from postern.protocols.terminal.files.copying import CopyingWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
 from postern.testing.contracts import check_wire
 from postern.testing.playbook import CHUNKS, pieces

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.links import Looks, Withholds, Words, pipeline
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
 from postern.protocols.framing import packed
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.sftp import MOST_PENDING, SftpWire
 from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, Digest, Transfer
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
 from postern.testing.contracts import check_wire
 from postern.testing.playbook import CHUNKS, pieces

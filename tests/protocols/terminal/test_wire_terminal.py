@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from tests.support.links import Breaks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
 
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Resized
 from postern.interception.pipeline import Interceptor
-from postern.protocols.base import Side
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
-from postern.protocols.terminal.lines import LONGEST
-from postern.protocols.terminal.output import HOLD
 from postern.protocols.terminal.script import Script
-from postern.protocols.terminal.wire import TerminalWire
+from postern.protocols.terminal.terminal_lines import LONGEST
+from postern.protocols.terminal.terminal_output import HOLD
+from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.wire_base import Side
 from postern.relay.link import MOST_STARTED, Close, Effect, Link, Record, Send
 
 TYPED = {"whole": False, "terminal": True}

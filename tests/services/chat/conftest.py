@@ -12,8 +12,8 @@ from tests.support.reviews import REVIEWERS, asked
 from tests.support.world import World
 
 from postern.domain.features import Feature
-from postern.domain.principal import Principal
-from postern.domain.review import Review, ReviewKind
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Review, ReviewKind
 from postern.domain.sink import Sink
 from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.slack_window import SlackWindow
@@ -21,8 +21,8 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.sinks.senders import Senders
 from postern.services.bundle import Services
 from postern.services.chat.desk import Handled
-from postern.services.telling.sending import Sending
-from postern.wiring.chats import chat_senders
+from postern.services.notifications.sending import Sending
+from postern.wiring.chats_wiring import chat_senders
 
 
 @dataclass

@@ -10,10 +10,10 @@ from tests.services.chat.conftest import Office, opened_form
 from tests.support.chats import commanded, pressed, signed, slack_fields, submitted
 from tests.support.receivers import issued
 
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, PrincipalStatus
-from postern.domain.review import ReviewStatus
+from postern.domain.reviews.review import ReviewStatus
 from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON

@@ -15,12 +15,12 @@ from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.sinks import sink_fields
 
 from postern.domain.lists import Page
-from postern.domain.review import Binding, Choice, Demand, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Binding, Choice, Demand, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
 from postern.errors import Invalid, Malformed, Unauthenticated
 from postern.integrations.chat.slack import REASON
-from postern.services.telling.sending import LONGEST_DELAY, REFUSALS
+from postern.services.notifications.sending import LONGEST_DELAY, REFUSALS
 
 PAGE = Page(100)
 

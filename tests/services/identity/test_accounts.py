@@ -15,16 +15,16 @@ from joserfc import jwt
 from joserfc.jwk import OKPKey
 from tests.support.world import CLIENT, FakeClock, World, logged_in
 
-from postern.domain.login import Login, LoginMethod, Provided, VoucherPurpose
-from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus
+from postern.domain.identity.login import Login, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import TooMany, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.logins import LOGIN_LIFE, TOKEN_LIFE, Logins
-from postern.services.identity.passwords import Passwords, Throttle
-from postern.services.identity.tokens import AUDIENCE, ISSUER, RETIRED_KEYS_STAY, Tokens
+from postern.services.identity.logins.logins import LOGIN_LIFE, TOKEN_LIFE, Logins
+from postern.services.identity.logins.passwords import Passwords, Throttle
+from postern.services.identity.logins.tokens import AUDIENCE, ISSUER, RETIRED_KEYS_STAY, Tokens
+from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.users import UserFields
-from postern.services.identity.vouchers import Vouchers
 
 PASSWORD = Secret("a long enough password")
 

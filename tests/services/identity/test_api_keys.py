@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event
 from tests.support.world import World
 
-from postern.domain.api_key import ApiKey, digest_of
+from postern.domain.identity.api_key import ApiKey, digest_of
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
@@ -21,7 +21,7 @@ from postern.services.identity.api_keys import is_well_formed, make_key
 from postern.services.identity.machines import MachineFields
 from postern.services.identity.service_accounts import ServiceAccountFields
 from postern.services.identity.users import UserFields
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from tests.support.world import CLIENT, World, logged_in
 
-from postern.domain.login import ClientKind, LoginMethod, Provided, VoucherPurpose
-from postern.domain.principal import Account
+from postern.domain.identity.login import ClientKind, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.errors import TooMany, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.logins import ClientFacts
+from postern.services.identity.logins.logins import ClientFacts
+from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.users import UserFields
-from postern.services.identity.vouchers import Vouchers
-from postern.store.sql import logins as login_store
-from postern.store.sql import vouchers as voucher_store
+from postern.store.sql.identity import sql_logins as login_store
+from postern.store.sql.identity import sql_vouchers as voucher_store
 
 LIFE = timedelta(minutes=10)
 OIDC = VoucherPurpose.OIDC_STATE

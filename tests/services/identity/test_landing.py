@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.login import ClientKind
+from postern.domain.identity.login import ClientKind
 from postern.errors import Invalid
-from postern.services.identity.landing import landing_of
+from postern.services.identity.logins.landing import landing_of
 
 API = "https://pg.example:7480"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.support.world import World
 
-from postern.domain.connection import Toggle
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
+from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.bundle import Services
-from postern.services.credentials import Issued
+from postern.services.identity.credentials import Issued
 from postern.services.identity.machines import MachineFields
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 @pytest.fixture

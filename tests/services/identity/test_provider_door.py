@@ -17,10 +17,10 @@ from tests.support.oidc_site import Site, config_of
 from tests.support.openid import Reply, openid_provider
 from tests.support.promises import until
 
-from postern.domain.auth_config import AuthConfig
-from postern.domain.login import LoginMethod
-from postern.domain.organisation import Organisation
-from postern.domain.principal import PrincipalStatus
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import PrincipalStatus
 
 AUDIENCE = "https://postern.example/api"
 

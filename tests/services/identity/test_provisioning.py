@@ -9,14 +9,14 @@ from uuid import uuid4
 import pytest
 from tests.support.world import CLIENT, World
 
-from postern.domain.identity import Identity
+from postern.domain.identity.identity import Identity
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.login import LoginMethod
-from postern.domain.principal import GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.provisioning import MAX_MEMBERS, PrincipalFilter, ProvisionedUser
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 ANN = ProvisionedUser("ann", "Ann", "ann@example.com", True, "ext-1")
 IDENTITY = Identity("https://idp.example", "sub-1", "ann@example.com", True, "Ann")

@@ -11,8 +11,8 @@ from tests.api.conftest import message
 from tests.support.oidc_site import Site
 from tests.support.openid import Reply, json_reply
 
-from postern.domain.auth_config import AuthConfig
-from postern.domain.principal import PrincipalStatus
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.principal import PrincipalStatus
 
 
 async def groups_of(cli: httpx.AsyncClient) -> list[str]:

@@ -12,21 +12,21 @@ import pytest
 from tests.support.authenticator import Browser
 from tests.support.world import API_URL, CLIENT, MACHINE, World
 
-from postern.domain.auth_config import AuthConfig
-from postern.domain.login import LoginMethod
-from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.second_factor import FactorKind
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.principal import Principal, PrincipalStatus
+from postern.domain.identity.second_factor import FactorKind
 from postern.domain.secret import Secret
 from postern.domain.server import ServerConfig
 from postern.errors import Denied, Invalid, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity import recovery_codes, totp
-from postern.services.identity.authentication import Caller
-from postern.services.identity.authenticators import Authenticators, Key, challenge_text, new_challenge
-from postern.services.identity.factor_check import FactorAnswer
-from postern.services.identity.local_login import SecondStep
-from postern.services.identity.logins import Opened
-from postern.services.identity.second_factors import ENROLMENT_LIFE, JUST_LOGGED_IN, MOST, Proof
+from postern.services.identity.logins import recovery_codes, totp
+from postern.services.identity.logins.authentication import Caller
+from postern.services.identity.logins.authenticators import Authenticators, Key, challenge_text, new_challenge
+from postern.services.identity.logins.factor_check import FactorAnswer
+from postern.services.identity.logins.local_login import SecondStep
+from postern.services.identity.logins.logins import Opened
+from postern.services.identity.logins.second_factors import ENROLMENT_LIFE, JUST_LOGGED_IN, MOST, Proof
 from postern.services.identity.users import UserFields
 
 PASSWORD = Secret("a long enough password")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.support.world import World
 
-from postern.domain.identity import Identity
-from postern.domain.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
+from postern.domain.identity.identity import Identity
+from postern.domain.identity.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.errors import Denied
-from postern.services.identity.sign_in import SignIn
-from postern.store.ports.common import Topic
+from postern.services.identity.logins.sign_in import SignIn
+from postern.store.ports.common_ports import Topic
 
 ISSUER = "https://idp.example"
 

@@ -10,15 +10,15 @@ from datetime import timedelta
 import pytest
 from tests.support.world import API_URL, World
 
-from postern.domain.login import ClientKind, Login, LoginMethod, Provided
-from postern.domain.principal import Account, Principal, PrincipalStatus
-from postern.domain.session import Verb
+from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
+from postern.domain.sessions.session import Verb
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.logins import ClientFacts
-from postern.services.identity.ssh_logins import LIFE, BrowserLogin, Waiting, Wanted
+from postern.services.identity.logins.logins import ClientFacts
+from postern.services.identity.logins.ssh_logins import LIFE, BrowserLogin, Waiting, Wanted
 from postern.services.identity.users import UserFields
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 HERE = "192.0.2.7"
 WANTED = Wanted("ann", "web-1", "SSH-2.0-OpenSSH_9.2")

@@ -12,13 +12,13 @@ import pytest
 from joserfc import jwt
 from tests.support.world import CLIENT, World
 
-from postern.domain.login import LoginMethod
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.services.identity import tokens as module
-from postern.services.identity.tokens import Tokens
-from postern.store.ports.common import Topic
-from postern.store.ports.identity import SigningKey
+from postern.services.identity.logins import tokens as module
+from postern.services.identity.logins.tokens import Tokens
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.identity_ports import SigningKey
 
 
 def tokens_of(world: World) -> Tokens:

@@ -14,17 +14,17 @@ from tests.support.issues import CountingTracker, opened, wanted
 from tests.support.promises import within
 from tests.support.world import World
 
+from postern.domain.identity.organisation import Organisation
 from postern.domain.issue import IssueState, SessionIssue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues import delivering
 from postern.services.issues.delivering import Delivering
 from postern.store.database import Database
-from postern.store.ports.common import Topic
-from postern.store.ports.issues import SessionIssueStore
-from postern.store.ports.targets import Ended
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.issue_ports import SessionIssueStore
+from postern.store.ports.target_ports import Ended
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 

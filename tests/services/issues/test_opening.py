@@ -13,7 +13,6 @@ from tests.support.issues import CountingTracker, session_of
 from tests.support.promises import within
 from tests.support.world import World
 
-from postern.domain.connection import Connection
 from postern.domain.issue import (
     FieldMapping,
     Issue,
@@ -28,13 +27,14 @@ from postern.domain.issue import (
     WhenDown,
 )
 from postern.domain.lists import Page
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
+from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues.delivering import Delivering
 from postern.services.issues.opening import Issues
 from postern.store.database import Database
-from postern.store.ports.common import Topic
-from postern.store.ports.targets import Ended
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.target_ports import Ended
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 GO_ON = replace(SETTINGS, when_down=WhenDown.GO_ON)

@@ -13,17 +13,17 @@ from tests.support.trackers.jira import DESK, REQUEST_TYPE, TOKEN, USER, JiraSer
 from tests.support.trackers.serving import serving
 from tests.support.world import World
 
+from postern.domain.identity.principal import Principal
 from postern.domain.issue import CmdbField, FieldMapping, MappingType, Prompt, PromptType, TrackerKind
 from postern.domain.issue_fields import checked_prompts, new_issue
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.errors import Invalid, Unavailable
 from postern.integrations.trackers.trackers import tracker_of
 from postern.services.bundle import Services
-from postern.services.issues.settings import TrackerFields
 from postern.services.issues.templates import IssueTemplateFields
+from postern.services.issues.tracker_settings import TrackerFields
 from postern.store.database import Database
 
 TEMPLATE = IssueTemplateFields(

@@ -16,11 +16,11 @@ from tests.support.recorded import Records
 from tests.support.reviews import asked, decided
 
 from postern.domain.issue import Issue, IssueState, SessionIssue
-from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind
-from postern.domain.session import EndReason, SessionStatus
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind
+from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.services.bundle import Services
-from postern.store.ports.targets import Ended
-from postern.store.schema.sessions import sessions
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.session_tables import sessions
 
 
 @dataclass

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text
 from tests.support.recorded import Records
 
-from postern.domain.ledger import Checkpoint
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
+from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Conflict, Denied
-from postern.proof.checkpoints import Trust, is_good, new_key, read_line
-from postern.proof.findings import What
+from postern.proof.proof_checkpoints import Trust, is_good, new_key, read_line
+from postern.proof.proof_findings import What
 from postern.services.recordings.keeper import LASTS
 from postern.services.upkeep import Task, Upkeep
 

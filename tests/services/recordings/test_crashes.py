@@ -17,9 +17,9 @@ SESSIONS = 400
 WRITER = """
 import asyncio, sys
 from datetime import UTC, datetime
-from postern.services.recordings.ledger import Ledger
+from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
-from postern.store.sql.ledger import SqlLedger
+from postern.store.sql.recordings.sql_ledger import SqlLedger
 
 async def write():
     ledger = Ledger(SqlLedger(Database(sys.argv[1])), lambda: datetime.now(UTC))

@@ -12,8 +12,8 @@ from tests.support.proofs import segment_bytes
 from tests.support.recorded import Records
 
 from postern.errors import Conflict, Invalid
-from postern.proof.findings import Report, What
-from postern.proof.reading import verify_package
+from postern.proof.export_reading import verify_package
+from postern.proof.proof_findings import Report, What
 from postern.services.bundle import Services
 from postern.services.recordings import exports as module
 

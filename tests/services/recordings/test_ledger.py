@@ -14,12 +14,12 @@ from sqlalchemy import event
 from tests.support.recorded import Records
 from tests.support.world import World
 
-from postern.domain.ledger import Entry, Kind, Recorded
-from postern.domain.session import SessionStatus
+from postern.domain.sessions.ledger import Entry, Kind, Recorded
+from postern.domain.sessions.session import SessionStatus
 from postern.errors import Unavailable
-from postern.proof.ledger import first_hash, next_hash
-from postern.services.recordings.ledger import DAMAGED_AFTER, LOST_AFTER, Ledger
-from postern.store.sql.ledger import SqlLedger
+from postern.proof.proof_ledger import first_hash, next_hash
+from postern.services.recordings.recording_ledger import DAMAGED_AFTER, LOST_AFTER, Ledger
+from postern.store.sql.recordings.sql_ledger import SqlLedger
 
 
 async def told(world: World) -> list[dict[str, Any]]:

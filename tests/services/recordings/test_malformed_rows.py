@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.services.recordings.test_records import Evidence
 from tests.support.recorded import Records
 
-from postern.store.schema.base import metadata
+from postern.store.schema.columns import metadata
 
 READ = (
     *("audit_log", "checkpoints", "ledger", "ledger_heads", "ledger_keys", "ledger_records"),

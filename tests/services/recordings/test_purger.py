@@ -13,13 +13,13 @@ from tests.support.retention import Keeping, purger_of
 
 from postern.archive.folder import FolderBlobs
 from postern.domain.hook import HookKind, HookOutcome, HookRun
-from postern.domain.ledger import Kind
 from postern.domain.lists import Page
-from postern.domain.retention import What
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.retention import What
 from postern.errors import Conflict, NotFound, Unavailable
-from postern.proof.findings import Report
-from postern.proof.findings import What as Found
-from postern.proof.reading import verify_package
+from postern.proof.export_reading import verify_package
+from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import What as Found
 from postern.recording.layout import sealed_folder, spool_folder
 from postern.services.recordings import purger as module
 

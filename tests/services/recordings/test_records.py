@@ -15,16 +15,16 @@ from tests.services.recordings.test_exports import exported, proven
 from tests.support.recorded import Records
 from tests.support.reviews import asked, decided
 
-from postern.domain.ledger import Kind
-from postern.domain.retention import What as Purged
-from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind
-from postern.domain.session import EndReason
-from postern.proof.findings import Report, What
+from postern.domain.reviews.review import KEPT, Choice, Review, ReviewEvent, ReviewKind
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.retention import What as Purged
+from postern.domain.sessions.session import EndReason
+from postern.proof.proof_findings import Report, What
 from postern.services.bundle import Services
-from postern.store.ports.server import AuditEntry
-from postern.store.ports.targets import Ended
-from postern.store.schema.recordings import ledger_records, record_queue
-from postern.store.schema.server import audit_log
+from postern.store.ports.server_ports import AuditEntry
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.recording_tables import ledger_records, record_queue
+from postern.store.schema.server_tables import audit_log
 
 
 @dataclass

@@ -12,17 +12,17 @@ from sqlalchemy import delete, func, select, text
 from tests.support.sessions import add_session, catch_up
 from tests.support.world import START, World
 
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page
-from postern.domain.principal import Principal
-from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.domain.words import parse_search
+from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.sessions.words import parse_search
 from postern.errors import Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.recordings import texts
 from postern.services.recordings.texts import AWAY
-from postern.store.ports.targets import Piece, SessionFilter
-from postern.store.schema.sessions import session_texts, sessions
-from postern.store.sql import session_list
+from postern.store.ports.target_ports import Piece, SessionFilter
+from postern.store.schema.session_tables import session_texts, sessions
+from postern.store.sql.sessions import session_list
 
 
 @pytest.fixture

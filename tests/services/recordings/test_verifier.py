@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 from tests.support.recorded import Records
 
-from postern.domain.ledger import Damaged, Kind, Recorded
-from postern.proof.findings import Report, What
+from postern.domain.sessions.ledger import Damaged, Kind, Recorded
+from postern.proof.proof_findings import Report, What
 from postern.services.bundle import Services
 from postern.services.recordings.verifier import Verifier
-from postern.store.sql.ledger import SqlLedger
+from postern.store.sql.recordings.sql_ledger import SqlLedger
 
 
 async def a_record(records: Records) -> tuple[Services, list[UUID]]:

@@ -12,18 +12,18 @@ import pytest
 from sqlalchemy import event, update
 from tests.support.world import World
 
-from postern.domain.connection import Connection
 from postern.domain.features import Feature
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review
-from postern.domain.review_rule import AccessType, ReviewRule
-from postern.domain.session import Session, Verb
-from postern.domain.time_window import TimeWindow
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Session, Verb
+from postern.domain.targets.connection import Connection
 from postern.services.bundle import Services
 from postern.services.reviews.asking import ReviewRequired, Wish
-from postern.store.ports.common import Topic
-from postern.store.schema.targets import connections
+from postern.store.ports.common_ports import Topic
+from postern.store.schema.target_tables import connections
 
 SOURCE = "192.0.2.1"
 MEANS = "login:1"

@@ -10,16 +10,16 @@ import pytest
 from sqlalchemy import update
 from tests.services.reviews.desk import MEANS, SOURCE, Desk
 
-from postern.domain import review as limits
 from postern.domain.features import Feature
+from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Account, Principal
-from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews import review as limits
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
-from postern.store.ports.common import Topic
-from postern.store.ports.reviews import ReviewFilter
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.review_ports import ReviewFilter
 from postern.store.schema.people import users
 
 PAGE = Page(10, 0)

@@ -9,18 +9,18 @@ from uuid import UUID, uuid4
 import pytest
 from tests.services.reviews.desk import SOURCE, Desk
 
-from postern.domain.connection import Toggle
-from postern.domain.credential import Grant
 from postern.domain.features import Feature
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewEvent, ReviewStatus
-from postern.domain.review_rule import AccessType
-from postern.domain.session import Verb
-from postern.domain.time_window import TimeWindow
+from postern.domain.identity.credential import Grant
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.reviews.review_rule import AccessType
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.reviews.asking import ReviewRequired
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 # Tests begin at 03:04:05 UTC.
 NIGHT = TimeWindow(time(22), time(3, 15))

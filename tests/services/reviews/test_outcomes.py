@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.services.reviews.desk import Desk
 
-from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind, ReviewOutcome, ReviewStatus
-from postern.services.reviews.words import over
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewOutcome, ReviewStatus
+from postern.services.reviews.review_words import over
 
 
 async def asked(desk: Desk, kind: ReviewKind) -> Review:

@@ -11,15 +11,15 @@ from uuid import uuid4
 import pytest
 from tests.services.reviews.desk import MEANS, SOURCE, Desk
 
-from postern.domain.command import Invocation
-from postern.domain.connection import ConnectionType, Toggle
 from postern.domain.features import Feature
-from postern.domain.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Session, SessionStatus
-from postern.domain.time_window import TimeWindow
+from postern.domain.sessions.session import EndReason, Session, SessionStatus
+from postern.domain.targets.command import Invocation
+from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 NIGHT = TimeWindow(time(22), time(3, 15))  # tests begin at 03:04:05 UTC
 DAY = TimeWindow(time(9), time(17))

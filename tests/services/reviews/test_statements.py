@@ -9,13 +9,13 @@ import pytest
 from tests.services.reviews.desk import Desk
 from tests.support.world import World
 
-from postern.domain import review as limits
 from postern.domain.features import Feature
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal, PrincipalKind
-from postern.domain.retention import Purge, What
-from postern.domain.review import Choice, Review, ReviewEvent, ReviewStatus
-from postern.domain.session import EndReason, Verb
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.reviews import review as limits
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.retention import Purge, What
+from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Conflict, Denied, TooMany
 from postern.services.identity.service_accounts import ServiceAccountFields
 from postern.services.server.trail import follow

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from tests.services.reviews.desk import Desk
 
-from postern.domain.review import Choice, ReviewStatus
-from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.store.ports.common import Topic
+from postern.domain.reviews.review import Choice, ReviewStatus
+from postern.domain.sessions.session import EndReason, SessionStatus, Verb
+from postern.store.ports.common_ports import Topic
 
 
 async def test_who_waited_goes_on_and_others_get_sessions_of_their_own(desk: Desk) -> None:

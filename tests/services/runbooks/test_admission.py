@@ -11,20 +11,20 @@ from tests.services.reviews.desk import Desk
 from tests.support.shelf import shelve
 from tests.support.world import World
 
-from postern.domain.command import Invocation
-from postern.domain.connection import Connection, Toggle
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.review import ReviewStatus
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.rules.permit import Permit
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookPattern, RunbookRef, RunbookRule
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.command import Invocation
+from postern.domain.targets.connection import Connection, Toggle
 from postern.errors import Denied, Invalid, Malformed, NotFound
 from postern.services.runbooks import runs
 from postern.services.runbooks.runs import RunRequest
-from postern.store.ports.common import Topic
-from postern.store.ports.targets import SessionFilter
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.target_ports import SessionFilter
 
 REPOSITORY = "git.example.com/team/runbooks"
 RUNBOOK = RunbookRef(REPOSITORY, "/users/unlock.runbook.sql", "c0ffee")

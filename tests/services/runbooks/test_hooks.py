@@ -15,17 +15,17 @@ from tests.support.sessions import add_session
 from tests.support.world import World
 
 from postern.domain.hook import MAX_OUTPUT, HookKind, HookOutcome, HookRun
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
 from postern.errors import Denied, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks import hooks as module
 from postern.services.runbooks.hooks import Hooks
 from postern.services.runbooks.repositories import FileFields, RepositoryFields
-from postern.store.ports.common import Topic
-from postern.store.ports.runbooks import RepositoryHooks
-from postern.store.schema.sessions import sessions
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.runbook_ports import RepositoryHooks
+from postern.store.schema.session_tables import sessions
 
 OTHER = "https://git.example.com/other"
 

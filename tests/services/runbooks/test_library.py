@@ -19,16 +19,16 @@ from tests.support.promises import PATIENT
 from tests.support.runbooks import NAME, URL, snapshot_of
 from tests.support.world import World
 
-from postern.api.schemas.runbooks import list_as_json
-from postern.domain.organisation import Organisation
+from postern.api.schemas.runbooks.runbook_schemas import list_as_json
+from postern.domain.identity.organisation import Organisation
 from postern.domain.runbook import Repository, RunbookFile, Snapshot, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
-from postern.services.runbooks.listing import ListedShelf, Part
-from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.repository_reading import Reading
+from postern.services.runbooks.runbook_listing import ListedShelf, Part
 from postern.services.runbooks.turns import Slices
 
 OTHER = "https://git.example.com/other"
@@ -458,7 +458,7 @@ async def test_one_organisation_does_not_take_all_turns(shelves: Shelves) -> Non
 async def test_a_fetcher_that_does_not_end_by_itself_is_ended(
     shelves: Shelves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("postern.services.runbooks.reading.LONGEST", 0.1)
+    monkeypatch.setattr("postern.services.runbooks.repository_reading.LONGEST", 0.1)
     await shelves.add()
     shelves.world.fetcher.held[URL] = asyncio.Event()
     assert await within(shelves.shown()) == {NAME: ([], "it did not answer within 0.1 seconds")}

@@ -10,7 +10,7 @@ import pytest
 from tests.support.runbooks import NAME, URL
 from tests.support.world import World
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import MAX_FILE, Repository, repository_id
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany

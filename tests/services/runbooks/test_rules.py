@@ -10,14 +10,14 @@ import pytest
 from tests.services.test_access import counted
 from tests.support.world import World
 
-from postern.domain.connection import Connection
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import RunbookPattern, RunbookRule, is_allowed
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks.allowed import Allowed
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 OPS, TOOLS = "git.example.com/acme/ops", "git.example.com/acme/tools"
 

@@ -24,7 +24,7 @@ from datetime import datetime
 from tests.support.world import World
 from postern.services.runbooks.runs import Runs
 from postern.store.database import Database
-from postern.store.sql.runbook_schedules import SqlRunbookSchedules
+from postern.store.sql.runbooks.sql_runbook_schedules import SqlRunbookSchedules
 
 async def main(url, master, at, owner, name):
     owner = {one.__name__: one for one in (Runs, SqlRunbookSchedules)}[owner]

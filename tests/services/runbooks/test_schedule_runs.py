@@ -17,17 +17,17 @@ from tests.services.runbooks.test_schedules import end, now, pass_by, plan, sess
 from tests.support.sinks import sink_fields
 from tests.support.world import World
 
-from postern.api.schemas.events import event_schemas
+from postern.api.schemas.server.event_schemas import event_schemas
 from postern.domain.event import EventKind
 from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.secret import Secret
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
 from postern.domain.sink import SinkKind
 from postern.errors import Invalid, Unavailable
-from postern.services.issues.settings import TrackerFields
+from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
-from postern.store.sql.runbook_schedules import SqlRunbookSchedules
+from postern.store.sql.runbooks.sql_runbook_schedules import SqlRunbookSchedules
 
 ADDRESS = "https://siem.example.com/postern"
 SCHEMA = jsonschema_rs.Draft202012Validator(event_schemas()["schedule.failed"], validate_formats=True)

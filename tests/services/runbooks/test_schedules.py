@@ -15,22 +15,22 @@ from tests.support.promises import PATIENT, until, within
 from tests.support.shelf import NAME, shelve
 from tests.support.world import World
 
-from postern.api.schemas.runbook_schedules import RunbookScheduleAnswer
-from postern.domain.connection import Toggle
+from postern.api.schemas.runbooks.runbook_schedule_schemas import RunbookScheduleAnswer
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Principal, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
 from postern.domain.runbook import RunbookPattern, Schedule
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason, Session, SessionStatus
+from postern.domain.sessions.session import EndReason, Session, SessionStatus
+from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
 from postern.services.runbooks import schedules as module
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
-from postern.store.ports.targets import SessionFilter
-from postern.store.schema.runbooks import runbook_schedules
-from postern.store.sql.runbook_schedules import BEGINS, SqlRunbookSchedules
+from postern.store.ports.target_ports import SessionFilter
+from postern.store.schema.runbook_tables import runbook_schedules
+from postern.store.sql.runbooks.sql_runbook_schedules import BEGINS, SqlRunbookSchedules
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
 PIN = 'select {{ .pin | type "password" | pattern "^[0-9]{4}$" | squote }}'

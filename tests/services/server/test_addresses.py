@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postern.errors import Invalid
-from postern.services.server.addresses import checked_url
+from postern.services.server.server_addresses import checked_url
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from uuid import uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.api_key import ApiKey
-from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
-from postern.domain.login import LoginMethod
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.identity.api_key import ApiKey
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthFields, OidcFields
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.services.server.trail import follow
 
 ISSUER = "https://login.example.com"

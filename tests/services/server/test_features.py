@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 import pytest
 from tests.support.world import World
 
-from postern.domain.api_key import PREFIX, ApiKey
 from postern.domain.features import FEATURES, Feature
-from postern.domain.login import Login
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, Principal
+from postern.domain.identity.api_key import PREFIX, ApiKey
+from postern.domain.identity.login import Login
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound, Unauthenticated
-from postern.services.identity.authentication import Authentication
-from postern.store.ports.common import Topic
+from postern.services.identity.logins.authentication import Authentication
+from postern.store.ports.common_ports import Topic
 
 
 async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> None:

@@ -15,17 +15,17 @@ from tests.support.recordings import BrokenBlobs
 from tests.support.world import World
 
 from postern.archive.folder import FolderBlobs
+from postern.domain.identity.organisation import DEFAULT, Organisation
+from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Page
-from postern.domain.organisation import DEFAULT, Organisation
-from postern.domain.principal import Principal, PrincipalKind
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.server import organisation_deletion
 from postern.services.server.organisation_deletion import ENDING, RETRY, OrganisationDeleter
 from postern.services.server.trail import follow
-from postern.store.ports.common import Topic
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.server_ports import AuditFilter
 
 
 @dataclass

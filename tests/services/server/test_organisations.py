@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import func, select
 from tests.support.world import World
 
+from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalStatus, Role
 from postern.domain.lists import Page
-from postern.domain.login import VoucherPurpose
-from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus, Role
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
-from postern.services.connections import ConnectionFilter
 from postern.services.server.organisations import OrganisationFields
+from postern.services.targets.connections import ConnectionFilter
 from postern.store.schema.people import groups, orgs, user_groups, users, vouchers
-from postern.store.schema.targets import agents
+from postern.store.schema.target_tables import agents
 
 
 async def now_is(world: World, principal: Principal) -> Principal:
@@ -58,7 +58,9 @@ async def test_an_organisation_is_made_whole_or_not_at_all(
     services = world.services()
     runner = await world.add_user("root", "admin")
     before = await rows(world)
-    monkeypatch.setattr("postern.store.sql.vouchers.MOST", 0)  # the last step fails: no room for the set-up link
+    monkeypatch.setattr(
+        "postern.store.sql.identity.sql_vouchers.MOST", 0
+    )  # the last step fails: no room for the set-up link
     with pytest.raises(TooMany):
         await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
     assert await rows(world) == before

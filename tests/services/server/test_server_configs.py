@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.support.world import World
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.services.server.server_configs import ListenerFields, ServerFields
-from postern.store.ports.common import Topic
+from postern.store.ports.common_ports import Topic
 
 
 def _own(endpoint: Endpoint) -> dict[str, Listener]:

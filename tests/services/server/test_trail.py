@@ -9,7 +9,7 @@ from tests.support.world import World
 
 from postern.domain.lists import Page
 from postern.services.server.trail import Trail, changed, follow
-from postern.store.ports.server import AuditFilter
+from postern.store.ports.server_ports import AuditFilter
 
 
 async def test_a_trail_keeps_the_first_before_and_the_last_after() -> None:

@@ -15,19 +15,19 @@ from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.sinks import sink_fields
 from tests.support.world import START, World
 
-from postern.api.schemas.events import DIALECT, event_schemas
-from postern.domain.connection import Connection
+from postern.api.schemas.server.event_schemas import DIALECT, event_schemas
 from postern.domain.event import CHOSEN, EVENTS, OF_REVIEWS, EventKind
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Demand, Review, ReviewEvent, ReviewKind, ReviewStatus
-from postern.domain.session import EndReason
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Demand, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.rules.violation import Violation
+from postern.domain.sessions.session import EndReason
 from postern.domain.sink import NewDelivery, SinkKind
-from postern.domain.violation import Violation
+from postern.domain.targets.connection import Connection
 from postern.errors import Unavailable
 from postern.services.bundle import Services
-from postern.services.telling.follow_up import BATCH
-from postern.services.telling.payloads import DATA
-from postern.store.ports.reviews import ReviewNews
+from postern.services.notifications.follow_up import BATCH
+from postern.services.notifications.payloads import DATA
+from postern.store.ports.review_ports import ReviewNews
 
 ADDRESS = "https://siem.example.com/postern"
 REVIEWS = tuple(kind for kind in EventKind if kind.startswith("review."))

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from tests.support.ended import begin, end, had
 from tests.support.world import World
 
-from postern.domain.connection import Connection
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
 from postern.domain.report import SLOT, Counts, GroupBy, Interval, Masked, ReportFilter
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
 from postern.services.leases import Lease
-from postern.services.telling.follow_up import LEASE, counted
-from postern.services.telling.reports import ReportDays, _offset, _steady
-from postern.store.ports.telling import Settled
+from postern.services.notifications.follow_up import LEASE, counted
+from postern.services.notifications.reports import ReportDays, _offset, _steady
+from postern.store.ports.notification_ports import Settled
 
 ALL = ReportFilter()
 DAY = ReportDays(date(2026, 1, 2), date(2026, 1, 3))

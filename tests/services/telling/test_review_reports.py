@@ -9,11 +9,11 @@ import pytest
 from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.world import START, World
 
-from postern.domain.review import Choice, Demand, ReviewEvent, ReviewKind
-from postern.domain.review_report import ReviewsBy, sums_of
+from postern.domain.reviews.review import Choice, Demand, ReviewEvent, ReviewKind
+from postern.domain.reviews.review_report import ReviewsBy, sums_of
 from postern.errors import Denied, Invalid
-from postern.services.telling import reports as module
-from postern.services.telling.reports import ReportDays
+from postern.services.notifications import reports as module
+from postern.services.notifications.reports import ReportDays
 
 FORCED = (Demand("prod", ("owners",), force_groups=(REVIEWERS,)), Demand("", (REVIEWERS,)))
 

@@ -16,18 +16,18 @@ from tests.support.receivers import HttpReceiver, http_receiver, issued, senders
 from tests.support.sinks import sink_fields
 from tests.support.world import World
 
-from postern.domain.connection import Connection
 from postern.domain.event import EventKind
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.session import EndReason
+from postern.domain.sessions.session import EndReason
 from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
+from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
-from postern.services.telling import sending
-from postern.services.telling.sending import KEPT_TRYING, LONGEST_DELAY, Sending, delay
-from postern.store.sql.sinks import SqlSinks
+from postern.services.notifications import sending
+from postern.services.notifications.sending import KEPT_TRYING, LONGEST_DELAY, Sending, delay
+from postern.store.sql.notifications.sql_sinks import SqlSinks
 
 SESSIONS = tuple(one for one in EventKind if one.startswith("session."))
 PAGE = Page(100)

@@ -9,17 +9,17 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of, first_report, write
-from postern.domain.agent import MOST_INSTANCES, Agent, AgentMode
-from postern.domain.connection import ConnectionType
-from postern.domain.control import HEARTBEAT, SILENCE
-from postern.domain.declaration import Declaration
+from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_report, write
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import MOST_INSTANCES, Agent, AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.control import HEARTBEAT, SILENCE
+from postern.domain.targets.declaration import Declaration
 from postern.domain.text import one_line
 from postern.errors import Malformed, PosternError, TooMany, Unauthenticated
-from postern.services.agents import AgentChange, Agents
-from postern.services.declarations import Declarations
-from postern.services.relay_workers import RelayWorkers
+from postern.services.targets.agents import AgentChange, Agents
+from postern.services.targets.declarations import Declarations
+from postern.services.targets.relay_workers import RelayWorkers
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlServicer
 

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of, first_report, write
-from postern.domain.control import HEARTBEAT, SILENCE
+from postern.api.control.control_calls import Context, Room, address_of, bearer_of, code_of, first_report, write
 from postern.domain.secret import Secret
+from postern.domain.targets.control import HEARTBEAT, SILENCE
 from postern.domain.text import one_line
 from postern.errors import Denied, Malformed, PosternError, Unauthenticated
-from postern.services.identity.authentication import Authentication
-from postern.services.proxy_managers import Attached, ProxyAnswer, ProxyManagers, ProxyOrder
+from postern.services.identity.logins.authentication import Authentication
+from postern.services.targets.proxy_managers import Attached, ProxyAnswer, ProxyManagers, ProxyOrder
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ProxyManagerServicer
 

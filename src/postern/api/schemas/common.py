@@ -13,8 +13,8 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 from pydantic.config import JsonDict
 
-from postern.domain.connection import SPOKEN, SUBTYPES
-from postern.domain.target_keys import ALIASES
+from postern.domain.targets.connection import SPOKEN, SUBTYPES
+from postern.domain.targets.target_keys import ALIASES
 from postern.protocols.registry import PROTOCOLS
 
 # Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also of our own.

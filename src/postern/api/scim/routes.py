@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Response
 from scim2_models import Context, ResourceType, Schema
 
-from postern.api.auth import Caller
+from postern.api.authentication_of_requests import Caller
 from postern.api.info import Info
-from postern.api.scim import resources
-from postern.api.scim.kept import Groups, Users
+from postern.api.scim import scim_resources
 from postern.api.scim.queries import Asked, asked, equal_to, identifier, listed, shown
-from postern.api.scim.resources import Group, User
+from postern.api.scim.scim_kept import Groups, Users
+from postern.api.scim.scim_resources import Group, User
 from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
 from postern.errors import NotFound
 from postern.services.identity.provisioning import PrincipalFilter
@@ -32,29 +32,29 @@ _GROUP = {"displayname": "name", "externalid": "external_id", "id": "id"}
 @router.get("/ServiceProviderConfig", responses=scim_errors())
 async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
     """What of SCIM there is here."""
-    return shown(resources.service_provider_config(info.api_url), Context.RESOURCE_QUERY_RESPONSE)
+    return shown(scim_resources.service_provider_config(info.api_url), Context.RESOURCE_QUERY_RESPONSE)
 
 
 @router.get("/ResourceTypes", responses=scim_errors())
 async def scim_resource_types(_caller: Caller, info: Info, given: Wanted) -> Response:
-    found = resources.resource_types(info.api_url)
+    found = scim_resources.resource_types(info.api_url)
     return listed(ResourceType, found, len(found), given)
 
 
 @router.get("/ResourceTypes/{id}", responses=scim_errors(404))
 async def scim_resource_type(id: str, _caller: Caller, info: Info) -> Response:  # noqa: A002
-    return _named(resources.resource_types(info.api_url), id)
+    return _named(scim_resources.resource_types(info.api_url), id)
 
 
 @router.get("/Schemas", responses=scim_errors())
 async def scim_schemas(_caller: Caller, info: Info, given: Wanted) -> Response:
-    found = resources.schemas(info.api_url)
+    found = scim_resources.schemas(info.api_url)
     return listed(Schema, found, len(found), given)
 
 
 @router.get("/Schemas/{id}", responses=scim_errors(404))
 async def scim_schema(id: str, _caller: Caller, info: Info) -> Response:  # noqa: A002
-    return _named(resources.schemas(info.api_url), id)
+    return _named(scim_resources.schemas(info.api_url), id)
 
 
 @router.get("/Users", responses=scim_errors(403))

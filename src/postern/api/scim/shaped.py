@@ -13,7 +13,7 @@ from scim2_models import Error as ScimErrorMessage
 from scim2_models import SCIMException
 from starlette.exceptions import HTTPException
 
-from postern.api import errors
+from postern.api import error_answers
 from postern.api.audited import AuditedRoute
 from postern.api.responses import errors as declared
 from postern.api.route import Route
@@ -105,4 +105,4 @@ def _of_error(error: PosternError) -> ScimResponse:
         return answer(409, error.message, "uniqueness")
     if isinstance(error, Invalid | Malformed):
         return answer(400, error.message, "invalidValue" if isinstance(error, Invalid) else "invalidSyntax")
-    return answer(errors.status_of(error), error.message)
+    return answer(error_answers.status_of(error), error.message)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from postern.cli.doctor import clock, open_files, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
 from postern.cli.doctor.sockets import Place
-from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey, AgentMode
 from postern.errors import Malformed, PosternError, Unavailable
-from postern.wiring import checks as wiring
+from postern.wiring.host import checks as wiring
 
 _NEW = (
     "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows. "

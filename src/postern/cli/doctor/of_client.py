@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import cast
 
 from postern import __version__
-from postern.cli import profile
-from postern.cli.doctor import agents, clock, sockets
+from postern.cli.doctor import clock, doctor_agents, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
-from postern.cli.profile import Profile
-from postern.cli.sign_in import is_in_clear
-from postern.client.http import Http
-from postern.client.shapes import Row, ServerInfo
+from postern.cli.login import profile
+from postern.cli.login.profile import Profile
+from postern.cli.login.sign_in_methods import is_in_clear
+from postern.client.client_http import Http
+from postern.client.client_shapes import Row, ServerInfo
 from postern.domain.secret import Secret
 from postern.errors import PosternError, Unauthenticated
 
@@ -120,7 +120,7 @@ def _agents(used: Profile, token: Secret) -> list[Finding]:
         one
         for agent in known
         if agent["status"] == "DISCONNECTED"
-        for one in agents.offline(
+        for one in doctor_agents.offline(
             agent["name"], agent["mode"], [one["name"] for one in waiting if one["agent_id"] == agent["id"]]
         )
     ]

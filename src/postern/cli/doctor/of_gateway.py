@@ -9,13 +9,13 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
-from postern.cli.doctor import agents, open_files, sockets
+from postern.cli.doctor import doctor_agents, open_files, sockets
 from postern.cli.doctor.finding import RESTART, Check, Finding, State, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.errors import PosternError
 from postern.settings import PORTS, Settings
-from postern.wiring import checks as wiring
-from postern.wiring import recordings
+from postern.wiring import recordings_wiring
+from postern.wiring.host import checks as wiring
 
 _START = "postern gateway"
 FEW = 2 << 30  # free bytes that are worth a warning
@@ -165,7 +165,7 @@ def _agents(settings: Settings, running: bool) -> list[Finding]:
     if not running:
         return ok("agents", "none can be connected while the gateway does not run")
     found = wiring.offline_agents(settings)
-    return [one for agent in found for one in agents.offline(*agent)] or ok("agents", "all are connected")
+    return [one for agent in found for one in doctor_agents.offline(*agent)] or ok("agents", "all are connected")
 
 
 def _open_files(settings: Settings, running: bool) -> list[Finding]:
@@ -192,12 +192,12 @@ def _spool(home: Path, running: bool) -> list[Finding]:
 
 
 def _archivist(settings: Settings, running: bool) -> list[Finding]:
-    waiting = recordings.waiting_for_archivist(settings.home)
+    waiting = recordings_wiring.waiting_for_archivist(settings.home)
     count = waiting.segments
-    if running and recordings.archivist_silence(settings.home) > recordings.ARCHIVIST_LATE:
+    if running and recordings_wiring.archivist_silence(settings.home) > recordings_wiring.ARCHIVIST_LATE:
         why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger stand still"
         return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
-    trouble = recordings.archivist_trouble(settings.home) if running else ""
+    trouble = recordings_wiring.archivist_trouble(settings.home) if running else ""
     if count and (trouble or waiting.age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"
         what += f": {trouble}" if trouble else ""

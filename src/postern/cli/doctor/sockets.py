@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from postern.cli.doctor.finding import PATIENCE, RESTART, Finding, ok, warning, wrong
+from postern.domain.identity.validity import SET_CLOCK, refused_for_its_dates
 from postern.domain.secret import Secret
-from postern.domain.validity import SET_CLOCK, refused_for_its_dates
 
 SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
 _MOST = 64 * 1024  # bytes of an answer's head

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.guarded_objects import Guarded, guarded
-from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import Function, TargetSchema
+from postern.domain.rules.guarded_objects import Guarded, guarded
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache
-from postern.inspection.sql.parser import Parser, SessionParser, unknown
-from postern.inspection.sql.shapes import SHAPES
+from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, StatementCache
+from postern.inspection.sql.sql_parser import Parser, SessionParser, unknown
+from postern.inspection.sql.sql_shapes import SHAPES
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from postern.domain.target_schema import Origin
+from postern.domain.targets.target_schema import Origin
 from postern.inspection.lineage.scope import Out, either, merged, union
 from postern.interception.events import Column
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from postern.domain.target_schema import ColumnRef
+from postern.domain.targets.target_schema import ColumnRef
 
 Sources = frozenset[ColumnRef] | None
 """The columns that a value is made of; None where that cannot be known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, Relation
+from postern.domain.targets.target_schema import ColumnRef, Relation
 from postern.inspection.lineage.scope import UNKNOWN, Out, Plain
 
 _DEEPEST: Final = 32  # views upon views

@@ -11,23 +11,32 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from postern.domain.masking import MODEL_TYPES, InfoType
-from postern.inspection.masking.card import CREDIT_CARD
+from postern.domain.rules.masking import MODEL_TYPES, InfoType
 from postern.inspection.masking.detector import Detector
-from postern.inspection.masking.email import EMAIL_ADDRESS
-from postern.inspection.masking.iban import IBAN_CODE
-from postern.inspection.masking.ip import IP_ADDRESS
-from postern.inspection.masking.kinds import americas, asia_pacific, dates, europe, finance, people, secrets, web
-from postern.inspection.masking.phone import PHONE_NUMBER
-from postern.inspection.masking.ssn import US_SSN
+from postern.inspection.masking.kinds import (
+    americas,
+    asia_pacific,
+    dates,
+    europe,
+    finance,
+    personal_data,
+    secret_tokens,
+    web,
+)
+from postern.inspection.masking.kinds.card import CREDIT_CARD
+from postern.inspection.masking.kinds.email_address import EMAIL_ADDRESS
+from postern.inspection.masking.kinds.iban import IBAN_CODE
+from postern.inspection.masking.kinds.ip import IP_ADDRESS
+from postern.inspection.masking.kinds.phone import PHONE_NUMBER
+from postern.inspection.masking.kinds.ssn import US_SSN
 
 _HOLDING = (
-    secrets.PRIVATE_KEY, secrets.URL_PASSWORD, web.STORAGE_SIGNED_URL, web.URL, web.HTTP_COOKIE,
-    secrets.AUTHORIZATION_HEADER, finance.CREDIT_CARD_TRACK,
+    secret_tokens.PRIVATE_KEY, secret_tokens.URL_PASSWORD, web.STORAGE_SIGNED_URL, web.URL, web.HTTP_COOKIE,
+    secret_tokens.AUTHORIZATION_HEADER, finance.CREDIT_CARD_TRACK,
 )  # fmt: skip
 _TOKENS = (
-    secrets.JSON_WEB_TOKEN, secrets.AWS_ACCESS_KEY, secrets.GITHUB_TOKEN, secrets.GITLAB_TOKEN, secrets.SLACK_TOKEN,
-    secrets.STRIPE_KEY, secrets.GOOGLE_API_KEY,
+    secret_tokens.JSON_WEB_TOKEN, secret_tokens.AWS_ACCESS_KEY, secret_tokens.GITHUB_TOKEN, secret_tokens.GITLAB_TOKEN,
+    secret_tokens.SLACK_TOKEN, secret_tokens.STRIPE_KEY, secret_tokens.GOOGLE_API_KEY,
 )  # fmt: skip
 _QUICK = (IBAN_CODE, CREDIT_CARD, US_SSN, IP_ADDRESS, PHONE_NUMBER)
 
@@ -41,7 +50,7 @@ ORDER: tuple[Detector, ...] = (
     *_FIRST,
     *(
         detector
-        for module in (web, finance, europe, asia_pacific, americas, people, dates)
+        for module in (web, finance, europe, asia_pacific, americas, personal_data, dates)
         for detector in _of(module)
         if detector not in _FIRST
     ),

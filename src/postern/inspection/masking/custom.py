@@ -7,7 +7,7 @@ from typing import Any
 
 import re2
 
-from postern.domain.masking import CustomType
+from postern.domain.rules.masking import CustomType
 from postern.errors import Invalid
 from postern.inspection.masking.detector import Form, Found, Span, found_form
 from postern.inspection.patterns import PATTERN_MEMORY, SEPARATOR, bound_to_edges, word_pattern

@@ -9,7 +9,7 @@ from typing import Any
 
 import re2
 
-from postern.domain.masking import InfoType
+from postern.domain.rules.masking import InfoType
 
 # A value begins and ends where no letter, digit or `_` goes on: `x123-45-6789` is an identifier, not a number.
 # An escaped control character (`\n4111…`, as COPY and logs write it) is an edge too, and `***` is not: what

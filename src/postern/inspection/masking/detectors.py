@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from postern.domain.masking import CustomType, InfoType
+from postern.domain.rules.masking import CustomType, InfoType
 from postern.errors import Unavailable
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, spelled_out, tokens_of
@@ -25,7 +25,7 @@ from postern.inspection.masking.detector import (
     compile_linear,
     compile_set,
 )
-from postern.inspection.masking.language import MODEL_TYPES, LanguageModel, model_forms, provided
+from postern.inspection.masking.masking_language import MODEL_TYPES, LanguageModel, model_forms, provided
 
 ROUNDS = 3
 THRESHOLD = 0.5

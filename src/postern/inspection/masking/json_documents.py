@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Sequence
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import is_card
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Detectors
+from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_joined, mask_text, mask_texts
+from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.scalars import SHORTEST_NUMBER
-from postern.inspection.masking.texts import SEPARATOR, Hits, mask_joined, mask_text, mask_texts
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _NUMBER = rb"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from postern.inspection.masking.mysql_statements import sets_something
-from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
+from postern.inspection.masking.mysql_statement_answers import sets_something
+from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, node, readings
 
 _LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Protocol
 
-from postern.domain.masking import TAG
-from postern.domain.target_schema import ColumnRef, Origin
+from postern.domain.rules.masking import TAG
+from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.lineage.unread import Unread
 from postern.interception.events import Column
 

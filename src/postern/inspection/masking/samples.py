@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postern.domain.target_schema import ColumnRef, Origin
+from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Change, Channel, Column, Fill, Kind, Output, Rows, Scalar
 

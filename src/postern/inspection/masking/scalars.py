@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import is_card
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detectors import Detectors
-from postern.inspection.masking.ip import HARDWARE
-from postern.inspection.masking.texts import SEPARATOR, Hits
+from postern.inspection.masking.joined_texts import SEPARATOR, Hits
+from postern.inspection.masking.kinds.card import is_card
+from postern.inspection.masking.kinds.ip import HARDWARE
 
 NO_ADDRESS_V4 = b"0.0.0.0"
 NO_ADDRESS_V6 = b"::"

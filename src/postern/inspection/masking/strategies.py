@@ -20,8 +20,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from uuid import UUID
 
-from postern.domain.masking import InfoType, Strategy
-from postern.inspection.masking.hashing import FLOATS, NUMBERS, Hashes
+from postern.domain.rules.masking import InfoType, Strategy
+from postern.inspection.masking.masking_hashing import FLOATS, NUMBERS, Hashes
 from postern.interception.events import Fill, KindChange, Scalar
 
 MASK = b"****"

@@ -6,14 +6,14 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy
-from postern.inspection.masking.card import is_card
+from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy
 from postern.inspection.masking.detector import Found, Masked
 from postern.inspection.masking.detectors import ROUNDS, Detectors, detectors_for
+from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
-from postern.inspection.masking.texts import Hits, mask_texts
 from postern.interception.events import Change, Scalar
 
 _NUMBERS = frozenset({Scalar.SMALLINT, Scalar.INTEGER, Scalar.BIGINT, Scalar.DECIMAL})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import Key, TargetSchema
-from postern.inspection.sql.calls import Functions, calls_in
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import Key, TargetSchema
+from postern.inspection.sql.sql_calls import Functions, calls_in
+from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, keys
 from postern.inspection.sql.sqlglot_tree import Facts, Grammar, facts_of
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, keys
 
 
 @dataclass

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect
-from postern.inspection.sql.calls import COMPARED, Functions
+from postern.domain.rules.statement import Effect
+from postern.inspection.sql.sql_calls import COMPARED, Functions
+from postern.inspection.sql.sql_tokens import words_of
 from postern.inspection.sql.sqlglot_tree import Grammar
-from postern.inspection.sql.tokens import words_of
 
 READ, WRITE, DDL, GRANT = Effect.READ, Effect.WRITE, Effect.DDL, Effect.GRANT
 SESSION, ADMIN, UNKNOWN = Effect.SESSION, Effect.ADMIN, Effect.UNKNOWN

@@ -10,16 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind, Statement
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.statement import Effect, ObjectKind, Statement
+from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.sql import oracle_words as words
-from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
-from postern.inspection.sql.lexing import check_text, tokens_of
-from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.shared import Shared
+from postern.inspection.sql.sql_cache import TextCache
+from postern.inspection.sql.sql_lexing import check_text, tokens_of
+from postern.inspection.sql.sql_parser import unknown
+from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, dotted_name, key_at, statements_of
 from postern.inspection.sql.sqlglot_tree import Facts
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, dotted_name, key_at, statements_of
 
 _LETTER = r"[A-Za-z\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
 _OWN_QUOTES = (

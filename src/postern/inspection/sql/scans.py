@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.domain.statement import ObjectName
+from postern.domain.rules.statement import ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
 
 # sqlglot knows by name what makes one value of all rows; of these each holds all of them.

@@ -19,10 +19,10 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
 from postern.inspection.sql.scans import scans_of
-from postern.inspection.sql.tokens import Token, Unreadable, check_nesting, render
+from postern.inspection.sql.sql_tokens import Token, Unreadable, check_nesting, render
 
 logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.sql import tsql_words as words
-from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
-from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.shared import Shared
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
+from postern.inspection.sql.sql_cache import TextCache
+from postern.inspection.sql.sql_parser import unknown
+from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
 from postern.inspection.sql.tsql_batches import batches, statements
 
 

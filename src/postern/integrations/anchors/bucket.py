@@ -17,7 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from postern.domain.ledger import Checkpoint
+from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Misconfigured, Unavailable
 
 _CONNECT, _READ = 5, 10  # seconds

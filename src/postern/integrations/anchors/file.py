@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from postern.domain.ledger import Checkpoint
+from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Unavailable
 
 _DEADLINE = 10.0  # seconds; a network's disk may hang

@@ -27,7 +27,7 @@ Where = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
 
 
 class Apprise:
-    """`hosted` and `direct` are the schemes that are taken, as services/telling/chat_fields.py has them."""
+    """`hosted` and `direct` are the schemes that are taken, as services/notifications/chat_fields.py has them."""
 
     def __init__(self, receivers: Receivers, hosted: frozenset[str], direct: frozenset[str]) -> None:
         self._receivers = receivers

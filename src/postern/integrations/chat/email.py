@@ -20,7 +20,7 @@ from postern.domain.chat import Card
 from postern.domain.sink import Sink
 from postern.errors import Denied, Unavailable
 from postern.integrations.sinks.receivers import DEADLINE, Receivers, trust
-from postern.store.ports.common import Clock
+from postern.store.ports.common_ports import Clock
 
 log = logging.getLogger(__name__)
 

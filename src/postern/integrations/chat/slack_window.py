@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from postern.domain.chat import Interaction, Introduced, Press, Reasoned
-from postern.domain.review import Choice
+from postern.domain.reviews.review import Choice
 from postern.domain.sink import Sink
 from postern.errors import Malformed, Unauthenticated
 from postern.integrations.chat import slack

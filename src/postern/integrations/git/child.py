@@ -25,11 +25,11 @@ def main() -> None:
     request = messages.decoded(sys.stdin.buffer.read())
     _bound(request)
     ctypes.util.find_library = _no_library
-    from postern.integrations.git import tasks
+    from postern.integrations.git import git_tasks
 
     answers = _answers()
     try:
-        answer = tasks.do(request)
+        answer = git_tasks.do(request)
     except PosternError as error:
         answer = messages.failure(error)
     except MemoryError:

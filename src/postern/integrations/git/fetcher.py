@@ -16,8 +16,8 @@ from uuid import UUID
 
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
+from postern.integrations.git.git_places import check_settings
 from postern.integrations.git.messages import READY, Policy, Request, Writing, outline_of, snapshot_of
-from postern.integrations.git.places import check_settings
 from postern.process import PARENT_PID
 
 SECONDS = 30.0

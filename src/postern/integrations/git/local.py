@@ -10,8 +10,8 @@ from dulwich.objects import ObjectID, ShaFile
 from dulwich.repo import Repo
 
 from postern.errors import Invalid, Unavailable
+from postern.integrations.git.git_places import FOLDERS, Place, is_inside
 from postern.integrations.git.packs import Object
-from postern.integrations.git.places import FOLDERS, Place, is_inside
 from postern.integrations.git.remotes import HEAD, Taken, chosen, moved
 
 

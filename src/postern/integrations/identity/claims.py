@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from postern.domain.identity import Identity
+from postern.domain.identity.identity import Identity
 from postern.errors import Unauthenticated
 
 _MOST_GROUPS = 5_000

@@ -12,9 +12,9 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from postern.errors import Invalid, Unavailable
-from postern.integrations.identity.addresses import checked_url, is_loopback_host
 from postern.integrations.identity.fetch import Fetcher
-from postern.store.ports.common import Clock
+from postern.integrations.identity.identity_addresses import checked_url, is_loopback_host
+from postern.store.ports.common_ports import Clock
 
 PublicKey = RSAKey | ECKey | OKPKey
 

@@ -17,7 +17,7 @@ import httpx
 
 from postern.domain.addresses import Network, check_resolved
 from postern.errors import Unavailable
-from postern.integrations.identity.addresses import checked_url
+from postern.integrations.identity.identity_addresses import checked_url
 
 DEADLINE = 10.0  # seconds, for name, connection, request and whole answer
 LIMIT = 1024 * 1024  # bytes of an answer

@@ -13,7 +13,7 @@ from joserfc.errors import JoseError
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.integrations.identity.directory import Directory, PublicKey
-from postern.store.ports.common import Clock
+from postern.store.ports.common_ports import Clock
 
 SKEW = 60  # seconds that the provider's clock may be off
 LONGEST = 64 * 1024  # characters of a token

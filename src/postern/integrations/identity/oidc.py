@@ -13,17 +13,17 @@ from datetime import timedelta
 from typing import Any, TypeGuard
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from postern.domain.auth_config import AuthConfig, OidcConfig
-from postern.domain.identity import Identity
-from postern.domain.login import LoginMethod, Provided
-from postern.domain.openid import Begun, Granted
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig
+from postern.domain.identity.identity import Identity
+from postern.domain.identity.login import LoginMethod, Provided
+from postern.domain.identity.openid import Begun, Granted
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unauthenticated, Unavailable
 from postern.integrations.identity.claims import identity_of, missing
 from postern.integrations.identity.directory import Directory, Metadata
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.jwt import LONGEST, TokenVerifier, half_hash_matches
-from postern.store.ports.common import Clock
+from postern.store.ports.common_ports import Clock
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from lxml import etree
 
-from postern.domain.saml import ServiceProvider
+from postern.domain.identity.saml import ServiceProvider
 from postern.errors import Invalid
-from postern.integrations.identity.addresses import checked_url
+from postern.integrations.identity.identity_addresses import checked_url
 from postern.integrations.identity.saml_xml import (
     METADATA,
     PROTOCOL,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from lxml import etree
 
-from postern.domain.auth_config import SamlConfig
-from postern.domain.identity import Identity
-from postern.domain.saml import ServiceProvider
+from postern.domain.identity.auth_config import SamlConfig
+from postern.domain.identity.identity import Identity
+from postern.domain.identity.saml import ServiceProvider
 from postern.errors import Unauthenticated
 from postern.integrations.identity.saml_xml import ASSERTION, Unreadable, text_of
 

@@ -15,8 +15,8 @@ from signxml.algorithms import DigestAlgorithm, SignatureMethod
 from signxml.exceptions import InvalidCertificate, SignXMLException
 from signxml.verifier import SignatureConfiguration, VerifyResult, XMLVerifier
 
-from postern.domain.auth_config import SamlConfig
-from postern.domain.saml import Asserted, ServiceProvider
+from postern.domain.identity.auth_config import SamlConfig
+from postern.domain.identity.saml import Asserted, ServiceProvider
 from postern.errors import Denied, Unauthenticated
 from postern.integrations.identity.saml_metadata import IdentityProvider
 from postern.integrations.identity.saml_profile import attributes_of, identity_of

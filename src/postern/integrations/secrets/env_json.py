@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from postern.domain.connection import OWN_PREFIX
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import OWN_PREFIX
 from postern.errors import Unavailable
 from postern.integrations.secrets.source import Document
 

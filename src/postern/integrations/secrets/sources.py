@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from postern.domain.reference import CLOUD, Reference
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, PosternError, Unavailable
-from postern.integrations.secrets.cache import Cached
 from postern.integrations.secrets.env_json import EnvironmentSecrets
+from postern.integrations.secrets.secret_cache import Cached
 from postern.integrations.secrets.source import SecretSource
 
 Environment = Mapping[str, str]
@@ -35,7 +35,7 @@ def _gcp(environ: Environment) -> SecretSource:
 
 def _vault(version: int) -> Callable[[Environment], SecretSource]:
     def make(environ: Environment) -> SecretSource:
-        from postern.integrations.secrets.vault import VaultSecrets
+        from postern.integrations.secrets.secret_vault import VaultSecrets
 
         return VaultSecrets(environ, version)
 

@@ -10,10 +10,10 @@ from postern.domain.addresses import Network
 from postern.domain.sink import Delivery, Sink, SinkKind
 from postern.domain.tracing import NO_TRACER, Attributes, SpanKind, Tracer, within
 from postern.integrations.identity.fetch import Resolve, resolve
-from postern.integrations.sinks.otlp import OtlpSender
 from postern.integrations.sinks.receivers import Receivers
+from postern.integrations.sinks.sink_otlp import OtlpSender
+from postern.integrations.sinks.sink_webhook import WebhookSender
 from postern.integrations.sinks.syslog import SyslogSender
-from postern.integrations.sinks.webhook import WebhookSender
 
 Count = Callable[..., None]
 

@@ -14,8 +14,8 @@ from typing import Any
 from postern.domain.issue import Assets, NewIssue
 from postern.domain.lists import Page
 from postern.errors import Invalid
-from postern.integrations.trackers.calls import Calls
-from postern.integrations.trackers.texts import MAX_TEXT, cut, line, plain, unmarked
+from postern.integrations.trackers.tracker_calls import Calls
+from postern.integrations.trackers.tracker_texts import MAX_TEXT, cut, line, plain, unmarked
 
 Shape = Callable[[str, str], Any]
 _AT = re.compile(r"(?<!\w)@")

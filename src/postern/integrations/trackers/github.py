@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError, Unavailable
-from postern.integrations.trackers.calls import (
+from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
+from postern.integrations.trackers.tracker_calls import (
     MAX_PAUSE,
     Calls,
     Reply,
@@ -26,8 +27,7 @@ from postern.integrations.trackers.calls import (
     rows,
     text,
 )
-from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
-from postern.integrations.trackers.texts import has_marker
+from postern.integrations.trackers.tracker_texts import has_marker
 
 SITE = "https://github.com"
 _NEWEST = 100  # issues of a repository that are looked through, since the search knows of them later

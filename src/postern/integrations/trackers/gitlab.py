@@ -12,9 +12,9 @@ from typing import Any
 from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
-from postern.integrations.trackers.calls import Calls, cleaned, made, require_its, rows, segment, text
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
-from postern.integrations.trackers.texts import has_marker, moment
+from postern.integrations.trackers.tracker_calls import Calls, cleaned, made, require_its, rows, segment, text
+from postern.integrations.trackers.tracker_texts import has_marker, moment
 
 _TYPES = ("issue", "incident", "task", "test_case")
 _PAGE = 100

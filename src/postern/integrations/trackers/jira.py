@@ -20,9 +20,19 @@ from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, Tr
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
-from postern.integrations.trackers.calls import Calls, Reply, cleaned, made, mapping, require_its, rows, segment, text
 from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
-from postern.integrations.trackers.texts import has_marker, undocumented
+from postern.integrations.trackers.tracker_calls import (
+    Calls,
+    Reply,
+    cleaned,
+    made,
+    mapping,
+    require_its,
+    rows,
+    segment,
+    text,
+)
+from postern.integrations.trackers.tracker_texts import has_marker, undocumented
 
 FORM_AGE = 300.0  # seconds that a form is known without asking again
 SEARCHED = 50  # issues of a page

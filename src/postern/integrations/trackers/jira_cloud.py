@@ -11,10 +11,10 @@ from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.aql import named, search
-from postern.integrations.trackers.calls import Calls, checked_base, rows, segment, text
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import Dialect
-from postern.integrations.trackers.texts import document
+from postern.integrations.trackers.tracker_calls import Calls, checked_base, rows, segment, text
+from postern.integrations.trackers.tracker_texts import document
 
 ATLASSIAN = "https://api.atlassian.com"
 _GATE = "/ex/jira/"  # in the addresses for tokens with scopes, which are not those that people know

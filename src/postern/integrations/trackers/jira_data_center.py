@@ -9,9 +9,9 @@ from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid, NotFound
 from postern.integrations.trackers.aql import named, search
-from postern.integrations.trackers.calls import rows, text
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import WIKI
+from postern.integrations.trackers.tracker_calls import rows, text
 
 _PAGES = 5
 _MOST = 10  # objects of one name that are told

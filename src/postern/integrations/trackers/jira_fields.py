@@ -12,8 +12,8 @@ from typing import Any
 
 from postern.domain.issue import NewIssue
 from postern.errors import Invalid
-from postern.integrations.trackers.calls import mapping, text
-from postern.integrations.trackers.texts import cut, line, marked, moment, plain, wiki
+from postern.integrations.trackers.tracker_calls import mapping, text
+from postern.integrations.trackers.tracker_texts import cut, line, marked, moment, plain, wiki
 
 _BY_NAME = frozenset({"priority", "version", "component", "resolution", "group", "securitylevel", "issuetype"})
 _LINES = frozenset({"description", "environment"})

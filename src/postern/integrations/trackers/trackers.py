@@ -14,11 +14,11 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.trackers import github, gitlab, jira
-from postern.integrations.trackers.calls import DEADLINE, SETTING, Calls, Reply, checked_base
 from postern.integrations.trackers.github import GitHub
 from postern.integrations.trackers.gitlab import GitLab
 from postern.integrations.trackers.jira_cloud import JiraCloud
 from postern.integrations.trackers.jira_data_center import JiraDataCenter
+from postern.integrations.trackers.tracker_calls import DEADLINE, SETTING, Calls, Reply, checked_base
 
 AnyTracker = JiraCloud | JiraDataCenter | GitHub | GitLab
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from postern.domain.connection import TERMINAL, Connection
+from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Denied, PosternError
-from postern.gateway.fronts import Fronts
-from postern.gateway.wanted import Wanted
+from postern.gateway.clients.fronts import Fronts
+from postern.gateway.clients.wanted import Wanted
 from postern.protocols.terminal.terminal_listener import ProgramClient
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start
 
 
 class CommandGate:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 
-from postern.agent.policy import LocalPolicy
-from postern.agent.process import CommandTransport, Program, base_environment
+from postern.agent.agent_policy import LocalPolicy
+from postern.agent.command_process import CommandTransport, Program, base_environment
 from postern.agent.secrets import Resolved
-from postern.domain.command import is_variable
+from postern.domain.targets.command import is_variable
 from postern.errors import Unavailable
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Target
 
 _MARK = "POSTERN_SESSION_ID"
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from postern.protocols.spec import ProtocolSpec
 
 if TYPE_CHECKING:
-    from postern.agent.policy import LocalPolicy
-    from postern.agent.protocols import Targets
-    from postern.gateway.fronts import Fronts
-    from postern.gateway.protocols import OpenWire, Runner, WireParts
-    from postern.protocols.asking import Script
-    from postern.recording.rendering import Renderer
+    from postern.agent.agent_policy import LocalPolicy
+    from postern.agent.agent_protocols import Targets
+    from postern.gateway.clients.fronts import Fronts
+    from postern.gateway.gateway_protocols import OpenWire, Runner, WireParts
+    from postern.protocols.gateway_queries import Script
+    from postern.recording.recording_rendering import Renderer
 
 
 def _wires(parts: WireParts) -> OpenWire:

@@ -1,4 +1,4 @@
-"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/fronts.py`."""
+"""MySQL clients: their login, who they are, and what they hear; the rest is `gateway/clients/fronts.py`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from uuid import UUID
 
-from postern.domain.connection import Connection
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.fronts import Client, Fronts, told
+from postern.gateway.clients.fronts import Client, Fronts, told
+from postern.gateway.clients.wanted import Wanted
+from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.live import LiveLinks
-from postern.gateway.opening import EndedEarly
-from postern.gateway.protocols import OpenWire, WireParts
-from postern.gateway.wanted import Wanted
-from postern.protocols.asking import TargetRefused
-from postern.protocols.base import Wire
+from postern.gateway.session_opening import EndedEarly
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_login as login
 from postern.protocols.mysql.login.mysql_client_options import Chosen
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start, Target
-from postern.store.ports.common import Signals, Topic
+from postern.protocols.wire_base import Wire
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start, Target
+from postern.store.ports.common_ports import Signals, Topic
 
 SUBTYPE = "mysql"
 

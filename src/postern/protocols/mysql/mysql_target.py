@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from postern.agent.agent_policy import LocalPolicy
 from postern.agent.dialling import address, connect, required, text, tls_context
-from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.mysql.login import mysql_login as login
 from postern.protocols.mysql.login.mysql_client_options import Chosen
 from postern.protocols.mysql.queries.mysql_query import Query
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Target
 
 PORT = 3306
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.protocols.database_uri import DatabaseUri
+from postern.protocols.protocol_database_uri import DatabaseUri
 
 URI: Final = DatabaseUri(
     "mysql",

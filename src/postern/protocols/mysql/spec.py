@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, cast
 from postern.protocols.spec import DialectSpec, ProtocolSpec, database_keys
 
 if TYPE_CHECKING:
-    from postern.agent.policy import LocalPolicy
-    from postern.agent.protocols import Targets
-    from postern.domain.target_schema import TargetSchema
-    from postern.gateway.protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.agent.agent_policy import LocalPolicy
+    from postern.agent.agent_protocols import Targets
+    from postern.domain.targets.target_schema import TargetSchema
+    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.inspection.masking.origins import SessionOrigins
-    from postern.inspection.sql.parser import Parser, SessionParser
+    from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
-    from postern.protocols.asking import Catalogue, Script
     from postern.protocols.clients import NativeClient
-    from postern.protocols.database_uri import DatabaseUri
-    from postern.recording.library import Reader
-    from postern.recording.rendering import Renderer
+    from postern.protocols.gateway_queries import Catalogue, Script
+    from postern.protocols.protocol_database_uri import DatabaseUri
+    from postern.recording.recording_library import Reader
+    from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
 
 

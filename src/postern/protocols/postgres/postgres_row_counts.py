@@ -15,17 +15,17 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from postern.domain.permit import Permit
-from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
+from postern.domain.rules.permit import Permit
+from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
 from postern.errors import PosternError, Unavailable
-from postern.gateway.asking import answered
-from postern.gateway.row_counts import HeldStatement
-from postern.protocols.asking import Row, TargetRefused
-from postern.protocols.base import Standing
+from postern.gateway.rules.row_counts import HeldStatement
+from postern.gateway.target_question import answered
+from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.postgres.queries import postgres_row_counting as counting
 from postern.protocols.postgres.queries.postgres_query import Query
-from postern.protocols.texts import SQL_ASCII
-from postern.relay.target import Dialer, Start, Target
+from postern.protocols.refusal_texts import SQL_ASCII
+from postern.protocols.wire_base import Standing
+from postern.relay.relay_target import Dialer, Start, Target
 
 log = logging.getLogger(__name__)
 

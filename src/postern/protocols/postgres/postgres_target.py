@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 
+from postern.agent.agent_policy import LocalPolicy
 from postern.agent.dialling import address, connect, required, text, tls_context
-from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.postgres.login import postgres_login as login
 from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as messages
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Target
 
 PORT = 5432
 

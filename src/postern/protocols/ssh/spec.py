@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from postern.protocols.spec import ProtocolSpec, TargetKeys
 
 if TYPE_CHECKING:
-    from postern.agent.policy import LocalPolicy
-    from postern.agent.protocols import Targets
-    from postern.gateway.agents import Agent
-    from postern.gateway.protocols import Gate, GateParts, OpenWire, WireParts
-    from postern.protocols.asking import Script
+    from postern.agent.agent_policy import LocalPolicy
+    from postern.agent.agent_protocols import Targets
+    from postern.gateway.agent_reach import Agent
+    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.protocols.clients import NativeClient
-    from postern.recording.rendering import Renderer
+    from postern.protocols.gateway_queries import Script
+    from postern.recording.recording_rendering import Renderer
     from postern.services.bundle import Services
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 
 class Script:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from postern.domain.permit import Permit
-from postern.domain.session import Verb
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Verb
 from postern.errors import Denied, PosternError
-from postern.gateway.fronts import Client, told
-from postern.gateway.wanted import Wanted
-from postern.protocols.terminal import messages as m
-from postern.protocols.terminal.output import said
-from postern.protocols.terminal.wire import TerminalWire
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Start, Target
+from postern.gateway.clients.fronts import Client, told
+from postern.gateway.clients.wanted import Wanted
+from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_output import said
+from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start, Target
 from postern.settings import Settings
 
 # Keys and signals that end what does not run yet.

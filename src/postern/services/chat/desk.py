@@ -13,17 +13,17 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.chat import Interaction, Introduced, Press, Reasoned
-from postern.domain.login import VoucherPurpose
-from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review, ReviewStatus
+from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, Unauthenticated, Unavailable
-from postern.services.chat.links import ChatLinks
-from postern.services.identity.vouchers import Vouchers
+from postern.services.chat.chat_links import ChatLinks
+from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports.chats import ChatStore
-from postern.store.ports.common import Clock
+from postern.store.ports.chat_ports import ChatStore
+from postern.store.ports.common_ports import Clock
 
 FORM_LIFE = timedelta(minutes=15)
 DEADLINE = 2.5  # seconds; the chat waits for three

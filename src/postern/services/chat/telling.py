@@ -10,11 +10,11 @@ from uuid import UUID
 
 from postern.domain.chat import Card, ChatMessage, card_of
 from postern.domain.event import EventKind
-from postern.domain.review import Review, ReviewKind
+from postern.domain.reviews.review import Review, ReviewKind
 from postern.domain.sink import Delivery, Sink
-from postern.store.ports.chats import ChatStore
-from postern.store.ports.reviews import ReviewStore
-from postern.store.ports.targets import SessionStore
+from postern.store.ports.chat_ports import ChatStore
+from postern.store.ports.review_ports import ReviewStore
+from postern.store.ports.target_ports import SessionStore
 
 
 class Chat(Protocol):

@@ -5,19 +5,19 @@ from __future__ import annotations
 import secrets
 from uuid import UUID, uuid4
 
-from postern.domain.login import LoginMethod, VoucherPurpose
-from postern.domain.principal import Account, Principal
+from postern.domain.identity.login import LoginMethod, VoucherPurpose
+from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
-from postern.services.identity.logins import Logins
-from postern.services.identity.passwords import Passwords, check_strength
-from postern.services.identity.tries import Tries
-from postern.services.identity.vouchers import Vouchers
+from postern.services.identity.logins.logins import Logins
+from postern.services.identity.logins.passwords import Passwords, check_strength
+from postern.services.identity.logins.tries import Tries
+from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock
-from postern.store.ports.identity import PrincipalStore
-from postern.store.ports.server import OrganisationStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.server_ports import OrganisationStore
 
 FIRST_ADMIN = "admin@localhost"
 

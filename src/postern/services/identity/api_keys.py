@@ -18,17 +18,17 @@ from ipaddress import IPv6Network, ip_network
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.api_key import PREFIX, ApiKey, digest_of
-from postern.domain.credential import IssuedCredential
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.api_key import PREFIX, ApiKey, digest_of
+from postern.domain.identity.credential import IssuedCredential
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import checked_groups, require_admin, require_person
 from postern.services.named_resources import ResourceService
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import ApiKeyStore, PrincipalStore
-from postern.store.ports.targets import CredentialStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
+from postern.store.ports.target_ports import CredentialStore
 
 MAX_NETWORKS = 100
 _BYTES = 32

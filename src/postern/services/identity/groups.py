@@ -6,13 +6,13 @@ import unicodedata
 from dataclasses import dataclass
 from uuid import uuid4
 
+from postern.domain.identity.principal import Group, Principal
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Group, Principal
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import checked_groups, require_admin, require_person_for_role_name
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import GroupStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import GroupStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import uuid4
 
-from postern.domain.credential import Credential
+from postern.domain.identity.credential import Credential
+from postern.domain.identity.machine import MachineIdentity
+from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
-from postern.domain.machine import MachineIdentity
-from postern.domain.principal import Principal, PrincipalKind
 from postern.errors import Conflict, Invalid, NotFound
-from postern.services.credentials import Credentials, Issued
+from postern.services.identity.credentials import Credentials, Issued
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import MachineStore, PrincipalStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import MachineStore, PrincipalStore
 
 MAX_OVERLAP = timedelta(days=7)
 MAX_CONNECTIONS, MAX_ATTRIBUTES, MAX_TEXT = 50, 50, 1_000

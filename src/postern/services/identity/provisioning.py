@@ -11,9 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
+from postern.domain.identity.names import fold_name, is_plain
+from postern.domain.identity.principal import (
+    Account,
+    Group,
+    GroupSource,
+    Principal,
+    PrincipalKind,
+    PrincipalStatus,
+    Role,
+)
 from postern.domain.lists import Listed, Page
-from postern.domain.names import fold_name, is_plain
-from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
 from postern.services.identity.users import (
@@ -27,8 +35,8 @@ from postern.services.identity.users import (
     require_reader,
 )
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import GroupStore, PrincipalFilter, PrincipalStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import GroupStore, PrincipalFilter, PrincipalStore
 
 __all__ = ["PrincipalFilter", "ProvisionedGroup", "ProvisionedUser", "Provisioning"]
 

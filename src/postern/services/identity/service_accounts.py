@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import (
     checked_groups,
@@ -17,8 +17,8 @@ from postern.services.identity.users import (
     require_reader,
 )
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import PrincipalFilter, PrincipalStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
 
 _SUBJECT = re.compile(r"[\x21-\x2e\x30-\x7e]{1,255}")  # no "/": it is a part of a path
 

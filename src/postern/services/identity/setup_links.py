@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from postern.domain.login import VoucherPurpose
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
-from postern.services.identity.vouchers import Vouchers
+from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock
-from postern.store.ports.identity import NewVoucher, PrincipalStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import NewVoucher, PrincipalStore
 
 SETUP_LIFE = timedelta(hours=24)
 

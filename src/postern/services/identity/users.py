@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from postern.domain.identity.names import fold_name
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.domain.lists import Listed, Page
-from postern.domain.names import fold_name
-from postern.domain.organisation import Organisation
-from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, Role
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.accounts import Accounts
-from postern.services.identity.logins import Logins
-from postern.services.identity.passwords import check_strength
+from postern.services.identity.logins.logins import Logins
+from postern.services.identity.logins.passwords import check_strength
 from postern.services.server.trail import changed as note
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.identity import PrincipalFilter, PrincipalStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
 
 __all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 

@@ -20,10 +20,10 @@ from postern.domain.text import one_line
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues.tracker import Tracker, Trackers
 from postern.services.leases import Lease
-from postern.services.telling.sending import delay
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.issues import SessionIssueStore
-from postern.store.ports.recordings import LeaseStore
+from postern.services.notifications.sending import delay
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import SessionIssueStore
+from postern.store.ports.recording_ports import LeaseStore
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from uuid import UUID
 
-from postern.domain.connection import Connection
 from postern.domain.issue import (
     Issue,
     IssueState,
@@ -23,10 +22,11 @@ from postern.domain.issue import (
     in_session,
 )
 from postern.domain.issue_fields import GIVEN, checked_prompts, new_issue
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, Unavailable
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.issues import IssueTemplateStore, SessionIssueStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import IssueTemplateStore, SessionIssueStore
 
 LONGEST = 15.0  # seconds that a session waits for its issue
 LOOK_EVERY = 1.0  # seconds; a signal may be missed

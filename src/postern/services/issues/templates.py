@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
-from postern.domain.connection import is_identifier
+from postern.domain.identity.principal import Principal
 from postern.domain.issue import DEFAULT_TRANSITION, CmdbField, FieldMapping, IssueTemplate, Prompt
 from postern.domain.issue_fields import check_template
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Principal
+from postern.domain.targets.connection import is_identifier
 from postern.errors import Invalid, NotFound
-from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
-from postern.services.rule_fields import MAX_CONNECTIONS, MAX_RULES, check_room
+from postern.services.rules.access_control import AccessControl
+from postern.services.rules.rule_fields import MAX_CONNECTIONS, MAX_RULES, check_room
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.issues import BoundTemplate, IssueTemplateStore
-from postern.store.ports.targets import ConnectionStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import BoundTemplate, IssueTemplateStore
+from postern.store.ports.target_ports import ConnectionStore
 
 __all__ = ["BoundTemplate", "IssueTemplateFields", "IssueTemplates"]
 

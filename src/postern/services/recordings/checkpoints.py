@@ -9,17 +9,17 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from postern.domain.ledger import AnchorState, Checkpoint, Kind, LedgerKey
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.principal import Principal
+from postern.domain.sessions.ledger import AnchorState, Checkpoint, Kind, LedgerKey
 from postern.errors import Conflict, PosternError, Unavailable
-from postern.proof.checkpoints import line_of, new_key, signed
-from postern.proof.ledger import Writer
+from postern.proof.proof_checkpoints import line_of, new_key, signed
+from postern.proof.proof_ledger import Writer
 from postern.services.identity.users import require_admin, require_reader
-from postern.services.recordings.ledger import Ledger
+from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock
-from postern.store.ports.ledger import Anchor, CheckpointStore, LedgerKeyStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.ledger_ports import Anchor, CheckpointStore, LedgerKeyStore
 
 log = logging.getLogger(__name__)
 

@@ -12,23 +12,23 @@ from datetime import datetime
 from typing import IO, Any, TypeVar
 from uuid import UUID
 
-from postern.domain.ledger import Checkpoint, Damaged, Entry, Kind, LedgerKey, Record, Recorded
-from postern.domain.principal import Principal
-from postern.domain.segment import Segment
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.ledger import Checkpoint, Damaged, Entry, Kind, LedgerKey, Record, Recorded
+from postern.domain.sessions.segment import Segment
 from postern.errors import Conflict, Invalid, Malformed, NotFound, PosternError
 from postern.proof.chain import Batch, batch_of
-from postern.proof.checkpoints import line_of
-from postern.proof.ledger import first_hash
 from postern.proof.package import Manifest, segment_name
+from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_ledger import first_hash
+from postern.proof.proof_sessions import Listed
+from postern.proof.proof_sessions import line_of as session_line
+from postern.proof.proof_writing import PackageWriter
 from postern.proof.records import line_of as record_line
-from postern.proof.sessions import Listed
-from postern.proof.sessions import line_of as session_line
-from postern.proof.writing import PackageWriter
 from postern.services.identity.users import require_reader
 from postern.services.recordings.checkpoints import PROOF, Checkpoints
-from postern.services.recordings.ledger import Ledger
-from postern.store.ports.common import Clock
-from postern.store.ports.ledger import Copies, ProofStore
+from postern.services.recordings.recording_ledger import Ledger
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.ledger_ports import Copies, ProofStore
 
 log = logging.getLogger(__name__)
 

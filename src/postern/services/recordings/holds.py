@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from postern.domain.ledger import Kind
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.principal import Principal
-from postern.domain.retention import MAX_NAME, MAX_REASON, Hold, check_text
+from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.retention import MAX_NAME, MAX_REASON, Hold, check_text
 from postern.errors import Denied, Invalid, NotFound
-from postern.services.recordings.ledger import Ledger
+from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.trail import changed
 from postern.services.sessions import Sessions
-from postern.store.ports.common import Clock
-from postern.store.ports.retention import HoldStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.retention_ports import HoldStore
 
 
 class Holds:

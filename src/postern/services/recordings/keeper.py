@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from postern.services.leases import Lease
 from postern.services.recordings.checkpoints import Checkpoints
-from postern.services.recordings.ledger import Ledger
-from postern.store.ports.common import Clock
-from postern.store.ports.recordings import LeaseStore
+from postern.services.recordings.recording_ledger import Ledger
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.recording_ports import LeaseStore
 
 LEASE = "ledger"
 LONGEST = 50.0  # seconds of a round

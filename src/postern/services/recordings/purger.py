@@ -17,14 +17,23 @@ from pathlib import PurePosixPath
 from uuid import UUID
 
 from postern.domain.lists import Position
-from postern.domain.retention import Kept, Purge, Retention, Retentions, RetentionSetting, What, due, retentions_at
-from postern.domain.segment import Segment
+from postern.domain.sessions.retention import (
+    Kept,
+    Purge,
+    Retention,
+    Retentions,
+    RetentionSetting,
+    What,
+    due,
+    retentions_at,
+)
+from postern.domain.sessions.segment import Segment
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.services.leases import Lease
 from postern.services.recordings.purges import PurgeRegister
-from postern.store.ports.common import Clock
-from postern.store.ports.recordings import Blobs, LeaseStore
-from postern.store.ports.retention import Doomed, PurgeStore, RetentionStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.recording_ports import Blobs, LeaseStore
+from postern.store.ports.retention_ports import Doomed, PurgeStore, RetentionStore
 
 log = logging.getLogger(__name__)
 

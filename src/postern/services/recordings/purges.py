@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from postern.domain.ledger import Fact, Kind
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.principal import Principal
-from postern.domain.retention import MAX_REASON, Kept, Purge, What, check_text
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.ledger import Fact, Kind
+from postern.domain.sessions.retention import MAX_REASON, Kept, Purge, What, check_text
+from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied
-from postern.proof.ledger import Writer
-from postern.services.recordings.ledger import Ledger
+from postern.proof.proof_ledger import Writer
+from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.audit import Audit
 from postern.services.server.trail import Trail, changed
 from postern.services.sessions import Sessions
-from postern.store.ports.common import Clock
-from postern.store.ports.retention import HoldStore, PurgeStore
-from postern.store.ports.server import AuditEntry
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.retention_ports import HoldStore, PurgeStore
+from postern.store.ports.server_ports import AuditEntry
 
 _TRIES = 20
 

@@ -10,12 +10,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from postern.domain.lists import Position
-from postern.domain.matches import Match, matches_in
-from postern.domain.session import Session
-from postern.domain.words import Search
+from postern.domain.sessions.matches import Match, matches_in
+from postern.domain.sessions.session import Session
+from postern.domain.sessions.words import Search
 from postern.errors import NotFound, PosternError, Unavailable
-from postern.store.ports.common import Clock
-from postern.store.ports.targets import Piece, Recordings, SessionTextStore, Unread
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.target_ports import Piece, Recordings, SessionTextStore, Unread
 
 log = logging.getLogger(__name__)
 

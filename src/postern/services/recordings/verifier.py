@@ -9,19 +9,19 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from postern.domain.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
-from postern.domain.segment import Segment
+from postern.domain.sessions.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
+from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, Misconfigured, NotFound
 from postern.proof.chain import batch_of
-from postern.proof.checkpoints import line_of
-from postern.proof.copies import locate, measure
-from postern.proof.findings import Finding, Report, What
-from postern.proof.ledger import first_hash
-from postern.proof.sessions import Listed, Told, told
-from postern.proof.signatures import SignatureCheck
+from postern.proof.proof_checkpoints import line_of
+from postern.proof.proof_copies import locate, measure
+from postern.proof.proof_findings import Finding, Report, What
+from postern.proof.proof_ledger import first_hash
+from postern.proof.proof_sessions import Listed, Told, told
+from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.verify import Copy, Scope, verify
-from postern.store.ports.common import Clock
-from postern.store.ports.ledger import Copies, LedgerKeyStore, ProofStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.ledger_ports import Copies, LedgerKeyStore, ProofStore
 
 T = TypeVar("T")
 

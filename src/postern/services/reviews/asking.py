@@ -12,27 +12,27 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID, uuid4
 
-from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.connection import Connection
 from postern.domain.features import Feature
-from postern.domain.permit import Permit
-from postern.domain.principal import Principal
-from postern.domain.review import MAX_INPUT, WAITS, Binding, Demand, Review, ReviewKind, ReviewStatus, person_of
-from postern.domain.review_demands import access_duration, kind_of
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import MAX_INPUT, WAITS, Binding, Demand, Review, ReviewKind, ReviewStatus, person_of
+from postern.domain.reviews.review_demands import access_duration, kind_of
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Session, SessionStatus, Verb
+from postern.domain.targets.command import NOTHING_ADDED, Invocation
+from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of
-from postern.services.reviews.words import checked_words, in_words, moment, opens, over
-from postern.services.server.features import Features
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.reviews import ReviewStore
-from postern.store.ports.targets import SessionStore
+from postern.services.reviews.review_words import checked_words, in_words, moment, opens, over
+from postern.services.server.server_features import Features
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.review_ports import ReviewStore
+from postern.store.ports.target_ports import SessionStore
 
 _RUN_KEPT = 10_000
 
 
 class Needed(Protocol):
-    """Who must agree, see services/review_needed.py. Raises Unavailable when the rules cannot be read."""
+    """Who must agree, see services/reviews/review_needed.py. Raises Unavailable when the rules cannot be read."""
 
     async def demands(self, principal: Principal, connection: Connection, verb: Verb) -> tuple[Demand, ...]: ...
 

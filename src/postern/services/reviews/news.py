@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from postern.domain.review import Review
-from postern.store.ports.common import Signals, Topic
-from postern.store.ports.reviews import Moved
+from postern.domain.reviews.review import Review
+from postern.store.ports.common_ports import Signals, Topic
+from postern.store.ports.review_ports import Moved
 
 
 async def tell(signals: Signals, moved: Moved) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from postern.domain.features import Feature
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Position, Stretch
-from postern.domain.principal import Principal
-from postern.domain.review import (
+from postern.domain.reviews.review import (
     KEPT,
     MAX_OF_ORGANISATION,
     Choice,
@@ -19,17 +19,17 @@ from postern.domain.review import (
     ReviewStatus,
     person_of,
 )
-from postern.domain.review_weighing import Ruling, Seat, Weighed, counts, weigh
-from postern.domain.session import Session, SessionStatus
-from postern.domain.time_window import TimeWindow
+from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, counts, weigh
+from postern.domain.reviews.time_window import TimeWindow
+from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.reviews.news import tell, tell_of
-from postern.services.reviews.words import checked_words, over
-from postern.services.server.features import Features
+from postern.services.reviews.review_words import checked_words, over
+from postern.services.server.server_features import Features
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.reviews import ReviewFilter, ReviewStore
-from postern.store.ports.targets import SessionStore
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.review_ports import ReviewFilter, ReviewStore
+from postern.store.ports.target_ports import SessionStore
 
 __all__ = ["ReviewFilter", "Reviews"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from uuid import UUID
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
-from postern.services.kept_rules import KeptRules
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.named_resources import ResourceStore
+from postern.services.rules.kept_rules import KeptRules
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import ResourceStore
 
 _NOWHERE: frozenset[UUID] = frozenset()
 

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from postern.domain.hook import FILE_OF, MAX_OUTPUT, MAX_REASON, HookKind, HookRun, HookScript
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.services.identity.users import require_reader
-from postern.services.runbooks.reading import SETTING
+from postern.services.runbooks.repository_reading import SETTING
 from postern.services.sessions import Sessions
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.runbooks import HookRunStore, RepositoryHooks, SnapshotStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.runbook_ports import HookRunStore, RepositoryHooks, SnapshotStore
 
 MAX_SHOWN = 100  # runs of one session
 # Signals stay on one machine: that long a worker of another one goes on with hooks that were switched off.

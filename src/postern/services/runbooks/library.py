@@ -17,10 +17,10 @@ from uuid import UUID
 from postern.domain.runbook import repository_name
 from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
-from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.repository_reading import Reading
 from postern.services.runbooks.turns import Turns
-from postern.store.ports.common import Clock
-from postern.store.ports.runbooks import Outline, SnapshotStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.runbook_ports import Outline, SnapshotStore
 
 log = logging.getLogger(__name__)
 

@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import MARK, MAX_FILE, Repository, changed_at, repository_id, repository_name
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Malformed, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.runbooks.fetching import Fetcher
 from postern.services.runbooks.library import NO_REPOSITORY, Library
-from postern.services.runbooks.reading import SETTING
+from postern.services.runbooks.repository_reading import SETTING
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.runbooks import Outline, RepositoryStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.runbook_ports import Outline, RepositoryStore
 
 MAX_REPOSITORIES = 20
 MAX_TTL = 30 * 24 * 3600  # seconds

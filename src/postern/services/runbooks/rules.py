@@ -9,10 +9,10 @@ from uuid import UUID
 from postern.domain.runbook import RunbookPattern, RunbookRule, repository_name
 from postern.errors import Invalid
 from postern.services.named_resources import ResourceService
-from postern.services.rule_fields import printable_groups, with_connection_ids
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.named_resources import ResourceStore
-from postern.store.ports.targets import ConnectionStore
+from postern.services.rules.rule_fields import printable_groups, with_connection_ids
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore
 
 MAX_PATTERNS, MAX_REPOSITORY, MAX_PATH = 100, 512, 1024
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from postern.domain.command import Invocation, check_variables
-from postern.domain.connection import TERMINAL, Connection
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, RunbookRef
 from postern.domain.secret import Secret
-from postern.domain.session import Session
+from postern.domain.sessions.session import Session
+from postern.domain.targets.command import Invocation, check_variables
+from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Conflict, Invalid, Malformed
 from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, target_of
-from postern.services.access import Access
+from postern.services.admission import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
 from postern.services.runbooks.turns import Slices, Turns

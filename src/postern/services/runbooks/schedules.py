@@ -11,21 +11,21 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
-from postern.domain.connection import check_new_name
+from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.runbook import Schedule, changed_at
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.connection import check_new_name
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
-from postern.services.access_control import AccessControl
+from postern.services.rules.access_control import AccessControl
 from postern.services.runbooks.cron import next_time
 from postern.services.runbooks.runs import RunRequest, Runs
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock
-from postern.store.ports.identity import PrincipalStore
-from postern.store.ports.runbooks import NamedSchedule, ScheduleStore
-from postern.store.ports.targets import SessionStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.runbook_ports import NamedSchedule, ScheduleStore
+from postern.store.ports.target_ports import SessionStore
 
 __all__ = ["NamedSchedule", "ScheduleFields", "Schedules"]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.agent import Agent
+from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
+from postern.domain.targets.agent import Agent
 from postern.errors import Denied, NotFound
 from postern.services.server.trail import Trail
-from postern.store.ports.common import Clock
-from postern.store.ports.server import AuditEntry, AuditFilter, AuditStore, OrganisationStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.server_ports import AuditEntry, AuditFilter, AuditStore, OrganisationStore
 
 __all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
 

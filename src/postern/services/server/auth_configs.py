@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
-from postern.domain.login import LoginMethod
+from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.services.server.kept import Kept
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.server import OrganisationStore, SettingStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import OrganisationStore, SettingStore
 
 SETTING = "auth"
 

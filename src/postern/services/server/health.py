@@ -11,9 +11,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from postern.errors import Unavailable
-from postern.services.agents import Agents
-from postern.store.ports.common import Clock, Signals
-from postern.store.ports.server import SchemaStore
+from postern.services.targets.agents import Agents
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.server_ports import SchemaStore
 
 _GOOD_FOR = timedelta(seconds=1)  # so that strangers who ask often do not keep the store busy
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.errors import Conflict, Invalid
-from postern.store.ports.common import Clock
-from postern.store.ports.server import IdempotencyStore, KeptAnswer
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.server_ports import IdempotencyStore, KeptAnswer
 
 __all__ = ["Idempotency", "KeptAnswer", "Ticket"]
 

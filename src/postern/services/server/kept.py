@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from postern.store.ports.common import Signals, Topic
+from postern.store.ports.common_ports import Signals, Topic
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable
 
-from postern.domain.organisation import DEFAULT
-from postern.domain.principal import Principal
+from postern.domain.identity.organisation import DEFAULT
+from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Misconfigured
 from postern.services.server.operators import Operators

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from postern.domain.organisation import DEFAULT
-from postern.domain.principal import Principal
+from postern.domain.identity.organisation import DEFAULT
+from postern.domain.identity.principal import Principal
 from postern.errors import Denied
-from postern.store.ports.server import OrganisationStore
+from postern.store.ports.server_ports import OrganisationStore
 
 
 class Operators:

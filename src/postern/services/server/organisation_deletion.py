@@ -13,19 +13,19 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from postern.domain.organisation import Organisation
-from postern.domain.segment import Segment
-from postern.domain.session import EndReason
+from postern.domain.identity.organisation import Organisation
+from postern.domain.sessions.segment import Segment
+from postern.domain.sessions.session import EndReason
 from postern.errors import Conflict, PosternError, Unavailable
-from postern.services.agents import AgentChange
 from postern.services.leases import Lease
 from postern.services.recordings.purger import require_own
 from postern.services.server.audit import Audit
 from postern.services.server.operators import Operators
 from postern.services.server.trail import Trail
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.recordings import Blobs, LeaseStore
-from postern.store.ports.server import OrganisationDeletionStore
+from postern.services.targets.agents import AgentChange
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.recording_ports import Blobs, LeaseStore
+from postern.store.ports.server_ports import OrganisationDeletionStore
 
 log = logging.getLogger(__name__)
 

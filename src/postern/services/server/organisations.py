@@ -6,20 +6,20 @@ import re
 from dataclasses import asdict, dataclass, replace
 from uuid import UUID, uuid4
 
-from postern.domain.agent import Agent, AgentMode
+from postern.domain.identity.organisation import DEFAULT, MAX_ACCESS_HELP, Organisation
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.lists import Listed, Page
-from postern.domain.organisation import DEFAULT, MAX_ACCESS_HELP, Organisation
-from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.targets.agent import Agent, AgentMode
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, require_person
 from postern.services.server.operators import Operators
 from postern.services.server.organisation_deletion import cut_off
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.server import Founding, FoundingStore, OrganisationDeletionStore, OrganisationStore
+from postern.services.targets.agents import EMBEDDED
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import Founding, FoundingStore, OrganisationDeletionStore, OrganisationStore
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from postern.domain.organisation import Organisation
-from postern.domain.principal import RoleGroups
+from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.principal import RoleGroups
 from postern.errors import Invalid
 from postern.services.identity.users import checked_groups
-from postern.store.ports.common import Signals, Topic
+from postern.store.ports.common_ports import Signals, Topic
 
 
 def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:

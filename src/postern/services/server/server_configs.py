@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
 from postern.services.identity.users import require_person
-from postern.services.server.addresses import checked_url
-from postern.services.server.machine import Machine
+from postern.services.server.machine_facts import Machine
 from postern.services.server.operators import Operators
+from postern.services.server.server_addresses import checked_url
 from postern.services.server.trail import changed
-from postern.store.ports.common import Clock, Signals, Topic
-from postern.store.ports.server import OrganisationStore, SettingStore
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import OrganisationStore, SettingStore
 
 SETTING = "server"
 _HOST = re.compile(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from postern.domain.principal import Principal
+from postern.domain.identity.principal import Principal
 from postern.domain.server_log import LogFilter, LogLine
 from postern.errors import TooMany
 from postern.services.server.operators import Operators
-from postern.store.ports.server import Follower, Journal
+from postern.store.ports.server_ports import Follower, Journal
 
 __all__ = ["Follower", "Journal", "NoJournal", "ServerLogs"]
 

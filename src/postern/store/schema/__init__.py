@@ -1,29 +1,29 @@
 """The tables. `metadata` knows them all once this package is imported."""
 
 from postern.store.schema import (
-    issues,
+    issue_tables,
     people,
-    recordings,
-    retention,
-    reviews,
-    runbooks,
-    server,
-    sessions,
-    ssh,
-    targets,
+    recording_tables,
+    retention_tables,
+    review_tables,
+    runbook_tables,
+    server_tables,
+    session_tables,
+    ssh_tables,
+    target_tables,
 )
-from postern.store.schema.base import metadata
+from postern.store.schema.columns import metadata
 
 __all__ = [
-    "issues",
+    "issue_tables",
     "metadata",
     "people",
-    "recordings",
-    "retention",
-    "reviews",
-    "runbooks",
-    "server",
-    "sessions",
-    "ssh",
-    "targets",
+    "recording_tables",
+    "retention_tables",
+    "review_tables",
+    "runbook_tables",
+    "server_tables",
+    "session_tables",
+    "ssh_tables",
+    "target_tables",
 ]

@@ -18,7 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from postern.store.schema.base import Utc, metadata, owner, version
+from postern.store.schema.columns import Utc, metadata, owner, version
 
 orgs = Table(
     "orgs",

@@ -11,14 +11,19 @@ from sqlalchemy import ColumnElement, LargeBinary, Row, Select, Table, and_, fun
 
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.encryption.vault import DIRECT, ENVELOPE, PREFIX
-from postern.store.schema.issues import session_issues
+from postern.store.encryption.encryption_vault import DIRECT, ENVELOPE, PREFIX
+from postern.store.schema.issue_tables import session_issues
 from postern.store.schema.people import logins, second_factors, token_keys, users, vouchers
-from postern.store.schema.recordings import ledger_keys
-from postern.store.schema.runbooks import runbook_repositories, runbook_schedules, runbook_snapshots, session_hooks
-from postern.store.schema.server import idempotency_keys, org_settings, sinks
-from postern.store.schema.sessions import session_starts
-from postern.store.schema.targets import connections
+from postern.store.schema.recording_tables import ledger_keys
+from postern.store.schema.runbook_tables import (
+    runbook_repositories,
+    runbook_schedules,
+    runbook_snapshots,
+    session_hooks,
+)
+from postern.store.schema.server_tables import idempotency_keys, org_settings, sinks
+from postern.store.schema.session_tables import session_starts
+from postern.store.schema.target_tables import connections
 
 BATCH = 200  # rows
 

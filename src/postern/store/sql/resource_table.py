@@ -35,11 +35,11 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
 from postern.domain.named_resource import NamedResource, plural
-from postern.domain.rule_filter import ALL_RULES, RuleFilter
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, Invalid, NotFound, PosternError
 from postern.store.database import Database
 from postern.store.prepared import Row
-from postern.store.schema.targets import connections
+from postern.store.schema.target_tables import connections
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import SEPARATOR, as_uuid, count_of, split
 from postern.store.threaded import Executor

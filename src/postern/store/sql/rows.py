@@ -24,20 +24,20 @@ from sqlalchemy import (
 from sqlalchemy import Connection as DatabaseConnection
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from postern.domain.connection import Connection, ConnectionType, Extra, Toggle
-from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
-from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
-from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
+from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.rules.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
+from postern.domain.rules.statement import Effect
 from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus, Verb
-from postern.domain.statement import Effect
+from postern.domain.sessions.session import Session, SessionStatus, Verb
+from postern.domain.targets.connection import Connection, ConnectionType, Extra, Toggle
 from postern.store.encryption import Encryption
-from postern.store.ports.targets import SecretUse
+from postern.store.ports.target_ports import SecretUse
 from postern.store.prepared import Row
 from postern.store.schema.people import orgs, user_groups, users
-from postern.store.schema.sessions import sessions
-from postern.store.schema.targets import connection_guardrails, connections
+from postern.store.schema.session_tables import sessions
+from postern.store.schema.target_tables import connection_guardrails, connections
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
 SEPARATOR = "\x1f"

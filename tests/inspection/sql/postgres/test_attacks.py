@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from postern.domain.statement import Effect
-from postern.domain.target_schema import TargetSchema
-from postern.inspection.masking.copies import copy_format
-from postern.inspection.sql.postgres import tree
-from postern.inspection.sql.postgres.lexing import scans_slowly
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.masking.copy_formats import copy_format
+from postern.inspection.sql.postgres import postgres_tree
+from postern.inspection.sql.postgres.postgres_lexing import scans_slowly
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.lineage import postgres_lineage as lineage
 
@@ -25,7 +25,7 @@ SIGNS = {
 
 @pytest.mark.parametrize("text", SIGNS.values(), ids=SIGNS.keys())
 def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "_parse", None)
+    monkeypatch.setattr(postgres_tree, "_parse", None)
     (statement,) = PostgresParser().parse(text)
     assert statement.effects == {Effect.UNKNOWN}
     assert "too many signs" in statement.reason
@@ -42,9 +42,9 @@ def test_signs_that_decorate_are_read() -> None:
 def test_attack_operators_in_a_row_end_no_process(sign: str) -> None:
     """In a process of its own, which would end."""
     code = (
-        "from postern.domain.target_schema import TargetSchema\n"
+        "from postern.domain.targets.target_schema import TargetSchema\n"
         "from postern.protocols.postgres.lineage.postgres_lineage import Lineage\n"
-        "from postern.inspection.masking.copies import copy_format\n"
+        "from postern.inspection.masking.copy_formats import copy_format\n"
         f"text = 'select 1' + {sign!r} * {60_000 // len(sign)}\n"
         "assert Lineage().read(text, TargetSchema()) is None\n"
         "assert copy_format('copy (' + text + ') to stdout') is None\n"

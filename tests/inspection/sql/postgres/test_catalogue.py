@@ -11,7 +11,7 @@ import pytest
 from tests.support import postgres
 from tests.support.postgres import PostgresServer
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 from postern.protocols.postgres.dialect.postgres_functions import DECLARED_CALM_BUT, VOLATILE
 from postern.protocols.postgres.dialect.postgres_system_catalogue import (
     CALM,

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName
-from postern.domain.target_schema import Function, Relation, TargetSchema
-from postern.inspection.sql import cache
-from postern.inspection.sql.parser import Parser
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
+from postern.inspection.sql import sql_cache
+from postern.inspection.sql.sql_parser import Parser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 
@@ -229,14 +229,14 @@ class TestTargetSchema:
 
 class TestCache:
     def test_it_keeps_what_was_asked_last_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(cache, "CACHED_TEXTS", 3)
+        monkeypatch.setattr(sql_cache, "CACHED_TEXTS", 3)
         parser = PostgresParser()
         for number in range(10):
             parser.parse(f"select {number}")
         assert len(parser._cache) == 3
 
     def test_it_is_bounded_by_length_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(cache, "CACHED_LENGTH", 1_000)
+        monkeypatch.setattr(sql_cache, "CACHED_LENGTH", 1_000)
         parser = PostgresParser()
         for number in range(10):
             parser.parse(f"select {number}, '{'x' * 300}'")
@@ -244,7 +244,7 @@ class TestCache:
 
     def test_long_texts_are_not_kept(self) -> None:
         parser = PostgresParser()
-        parser.parse(f"select '{'x' * cache.CACHED_TEXT_LENGTH}'")
+        parser.parse(f"select '{'x' * sql_cache.CACHED_TEXT_LENGTH}'")
         assert len(parser._cache) == 0
 
     def test_what_is_found_again_is_the_same(self) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.statement import Effect
-from postern.domain.target_schema import Function, TargetSchema
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.protocols.postgres.dialect import postgres_prepared as module
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements

@@ -8,8 +8,8 @@ from tests.bypass.cases import Truth, effects_of
 from tests.bypass.cases_postgres import CASES, SCHEMA
 from tests.bypass.ordinary_postgres import ORDINARY
 
-from postern.domain.statement import Statement
-from postern.inspection.sql.postgres.lexing import depth
+from postern.domain.rules.statement import Statement
+from postern.inspection.sql.postgres.postgres_lexing import depth
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 PARSER = PostgresParser()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.statement import Effect
-from postern.domain.target_schema import Relation, TargetSchema
-from postern.inspection.sql.postgres import tree
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import Relation, TargetSchema
+from postern.inspection.sql.postgres import postgres_tree
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 
@@ -14,13 +14,13 @@ from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 @pytest.mark.parametrize("size", [10, 10_000])
 def test_rules_and_lineage_read_a_statement_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     parsed: list[bytes] = []
-    parse = tree._statements
+    parse = postgres_tree._statements
 
-    def counted(data: bytes, options: int) -> list[tree.Message]:
+    def counted(data: bytes, options: int) -> list[postgres_tree.Message]:
         parsed.append(data)
         return parse(data, options)
 
-    monkeypatch.setattr(tree, "_statements", counted)
+    monkeypatch.setattr(postgres_tree, "_statements", counted)
     text = f"select email from users where id = 4711 and name <> '{'x' * size}'"
     schema = TargetSchema({("public", "users"): Relation("public", "users", ("id", "email", "name"))}, {}, ("public",))
     assert Lineage().sources(text, schema) is not None
@@ -35,16 +35,16 @@ def test_nobody_changes_a_tree_that_others_read() -> None:
         "explain analyze select count(*) over w from t window w as (order by id) limit 5;"
         "create table x as select array_agg(id) from t, lateral (select 1) l where (t).id = $1"
     )
-    before = repr(tree.readings(text))
+    before = repr(postgres_tree.readings(text))
     PostgresParser().parse(text)
     Lineage().read(text, TargetSchema())
-    assert repr(tree.readings(text)) == before
+    assert repr(postgres_tree.readings(text)) == before
 
 
 def test_what_cannot_be_read_is_an_error_every_time() -> None:
     for _ in range(2):
-        with pytest.raises(tree.Unreadable):
-            tree.readings("selec 1")
+        with pytest.raises(postgres_tree.Unreadable):
+            postgres_tree.readings("selec 1")
 
 
 def test_attack_a_statement_whose_tree_stops_the_event_loop_is_unknown() -> None:

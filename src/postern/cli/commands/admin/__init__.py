@@ -9,37 +9,39 @@ from postern.cli.lazy import Lazy, LazyGroup
 
 _AT = "postern.cli.commands.admin"
 GROUPS = {
-    "agents": Lazy(f"{_AT}.agents:agents", "List and manage agents and their keys."),
-    "users": Lazy(f"{_AT}.users:users", "List and manage users."),
-    "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
-    "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
-    "review-rules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must approve access to which connections."),
+    "agents": Lazy(f"{_AT}.agent_admin:agents", "List and manage agents and their keys."),
+    "users": Lazy(f"{_AT}.user_admin:users", "List and manage users."),
+    "groups": Lazy(f"{_AT}.group_admin:groups", "List and manage groups."),
+    "access-rules": Lazy(f"{_AT}.access_rule_admin:access_rules", "Choose which groups see and use which connections."),
+    "review-rules": Lazy(
+        f"{_AT}.review_rule_admin:review_rules", "Choose who must approve access to which connections."
+    ),
     "runbook-rules": Lazy(
-        f"{_AT}.runbook_rules:runbook_rules", "Choose who can run which runbooks on which connections."
+        f"{_AT}.runbook_rule_admin:runbook_rules", "Choose who can run which runbooks on which connections."
     ),
     "runbook-repositories": Lazy(
-        f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
+        f"{_AT}.runbook_repository_admin:runbook_repositories", "Choose which repositories runbooks are read from."
     ),
-    "tracker": Lazy(f"{_AT}.tracker:tracker", "Show and set the issue tracker in which sessions open issues."),
+    "tracker": Lazy(f"{_AT}.tracker_admin:tracker", "Show and set the issue tracker in which sessions open issues."),
     "issue-templates": Lazy(
-        f"{_AT}.issue_templates:issue_templates", "Choose the content of issues that sessions open."
+        f"{_AT}.issue_template_admin:issue_templates", "Choose the content of issues that sessions open."
     ),
-    "resources": Lazy(f"{_AT}.resources:resources", "List resources, and delete those without connections."),
-    "api-keys": Lazy(f"{_AT}.api_keys:api_keys", "Make and revoke API keys."),
-    "service-accounts": Lazy(f"{_AT}.service_accounts:service_accounts", "List and manage service accounts."),
-    "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
+    "resources": Lazy(f"{_AT}.resource_admin:resources", "List resources, and delete those without connections."),
+    "api-keys": Lazy(f"{_AT}.api_key_admin:api_keys", "Make and revoke API keys."),
+    "service-accounts": Lazy(f"{_AT}.service_account_admin:service_accounts", "List and manage service accounts."),
+    "machines": Lazy(f"{_AT}.machine_admin:machines", "List and manage machine identities and their credentials."),
     "ssh-authorities": Lazy(
-        f"{_AT}.ssh_authorities:ssh_authorities", "Choose which SSH certificate authorities are trusted."
+        f"{_AT}.ssh_authority_admin:ssh_authorities", "Choose which SSH certificate authorities are trusted."
     ),
-    "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
-    "sinks": Lazy(f"{_AT}.sinks:sinks", "Send events to a webhook, a syslog server or a collector."),
-    "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),
-    "auth": Lazy(f"{_AT}.auth:auth", "Show and set how people log in."),
-    "retention": Lazy(f"{_AT}.retention:retention", "Show and set how long recordings and sessions are kept."),
-    "server": Lazy(f"{_AT}.server:server", "Show and change the server's configuration."),
-    "features": Lazy(f"{_AT}.features:features", "Switch features on and off."),
-    "audit": Lazy(f"{_AT}.audit:audit", "Show who changed what."),
-    "logs": Lazy(f"{_AT}.logs:logs", "Show the server's log, and follow it."),
+    "logins": Lazy(f"{_AT}.logins_admin:logins", "List and end logins."),
+    "sinks": Lazy(f"{_AT}.sink_admin:sinks", "Send events to a webhook, a syslog server or a collector."),
+    "orgs": Lazy(f"{_AT}.org_admin:orgs", "List and manage organisations."),
+    "auth": Lazy(f"{_AT}.auth_admin:auth", "Show and set how people log in."),
+    "retention": Lazy(f"{_AT}.retention_admin:retention", "Show and set how long recordings and sessions are kept."),
+    "server": Lazy(f"{_AT}.server_admin:server", "Show and change the server's configuration."),
+    "features": Lazy(f"{_AT}.feature_admin:features", "Switch features on and off."),
+    "audit": Lazy(f"{_AT}.audit_admin:audit", "Show who changed what."),
+    "logs": Lazy(f"{_AT}.log_admin:logs", "Show the server's log, and follow it."),
 }
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import has_check_digit
-from postern.inspection.masking.checksums import all_same, is_day, two_digits_mod_11, weighted
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
+from postern.inspection.masking.kinds.card import has_check_digit
+from postern.inspection.masking.kinds.checksums import all_same, is_day, two_digits_mod_11, weighted
 from postern.inspection.masking.kinds.making import number_form
 
 _ITIN_GROUPS = frozenset((*range(50, 66), *range(70, 89), *range(90, 93), *range(94, 100)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import has_check_digit
-from postern.inspection.masking.checksums import all_same, is_day, verhoeff, weighted
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
+from postern.inspection.masking.kinds.card import has_check_digit
+from postern.inspection.masking.kinds.checksums import all_same, is_day, verhoeff, weighted
 from postern.inspection.masking.kinds.making import number_form
 
 _ZERO = ord("0")

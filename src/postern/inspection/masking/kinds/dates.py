@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.masking import InfoType
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector
 from postern.inspection.masking.kinds.making import number_form, token_form
 

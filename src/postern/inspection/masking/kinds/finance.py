@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import has_check_digit
-from postern.inspection.masking.checksums import all_same, weighted
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, found_form, starts_with
+from postern.inspection.masking.kinds.card import has_check_digit
+from postern.inspection.masking.kinds.checksums import all_same, weighted
 from postern.inspection.masking.kinds.countries import COUNTRIES
 from postern.inspection.masking.kinds.making import MASK, leaping, number_form, token_form
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import has_check_digit
-from postern.inspection.masking.checksums import all_same
+from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, Span, found_form
+from postern.inspection.masking.kinds.card import has_check_digit
+from postern.inspection.masking.kinds.checksums import all_same
 from postern.inspection.masking.kinds.making import MASK, number_form, token_form
 
 _ADDRESS = re.compile(rb"(?i:https?|ftps?|wss?)://[^\s\"'<>\\{}|^`\x00]++")

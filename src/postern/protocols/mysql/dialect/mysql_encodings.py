@@ -20,7 +20,7 @@ from typing import Final, cast
 from postern.domain.text import small_letters
 from postern.inspection.sql.mysql_readings import readings
 from postern.inspection.sql.mysql_words import READ_CHARSETS
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at
+from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at
 from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later

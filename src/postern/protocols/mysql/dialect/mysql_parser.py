@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import Key, TargetSchema
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import Key, TargetSchema
 from postern.inspection.sql import mysql_words as words
-from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.mysql_readings import Reading, readings
-from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.shared import Shared
-from postern.inspection.sql.tokens import (
+from postern.inspection.sql.sql_cache import TextCache
+from postern.inspection.sql.sql_parser import unknown
+from postern.inspection.sql.sql_tokens import (
     Kind,
     Token,
     Unreadable,

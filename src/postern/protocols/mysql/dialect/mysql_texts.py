@@ -11,7 +11,7 @@ from itertools import product
 from typing import Final
 
 from postern.inspection.sql.mysql_words import READ_CHARSETS
-from postern.inspection.sql.tokens import Kind, Token, closing, key_at
+from postern.inspection.sql.sql_tokens import Kind, Token, closing, key_at
 
 _MOST: Final = 32
 _LONGEST: Final = 64 * 1024  # characters of them all

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.target_schema import Key, Relation, TargetSchema
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.targets.target_schema import Key, Relation, TargetSchema
 from postern.inspection.sql.judging import Draft
-from postern.inspection.sql.parser import NO_CATALOGUE
+from postern.inspection.sql.sql_parser import NO_CATALOGUE
 from postern.protocols.mysql.dialect.mysql_texts import folded
 
 # Nobody but the server's owner creates views there, and reading its own shows no rows of other databases.

@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, cast
 
-from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
-from postern.inspection.lineage.cache import Snapshots
+from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.schema_ref import SchemaRef, ref_of
 from postern.inspection.sql.mysql_readings import readings, ways_of
-from postern.inspection.sql.shapes import shape_of
-from postern.inspection.sql.tokens import Token, Unreadable
+from postern.inspection.sql.sql_shapes import shape_of
+from postern.inspection.sql.sql_tokens import Token, Unreadable
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_statements import Read, Statements

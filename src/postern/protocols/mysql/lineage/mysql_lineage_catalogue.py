@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, Key, Relation, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
 from postern.inspection.lineage.views import Views, also_named
 from postern.protocols.mysql.dialect.mysql_texts import folded

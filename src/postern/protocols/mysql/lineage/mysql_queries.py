@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.domain.target_schema import Relation
+from postern.domain.targets.target_schema import Relation
 from postern.inspection.lineage.scope import (
     UNKNOWN,
     Cte,

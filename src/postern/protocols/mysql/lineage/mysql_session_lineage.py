@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, Origin, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
 from postern.inspection.lineage.unread import Unread

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.domain.statement import Effect, ObjectKind
+from postern.domain.rules.statement import Effect, ObjectKind
 from postern.inspection.lineage.scope import (
     COMPUTED,
     NOTHING,
@@ -24,10 +24,10 @@ from postern.inspection.lineage.scope import (
     union,
 )
 from postern.inspection.sql import mysql_words as words
-from postern.inspection.sql.calls import called_at
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.mysql_readings import Reading
-from postern.inspection.sql.tokens import (
+from postern.inspection.sql.sql_calls import called_at
+from postern.inspection.sql.sql_tokens import (
     Kind,
     Token,
     Unreadable,

@@ -19,7 +19,7 @@ from typing import Final
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import ProtocolViolation, Unavailable
 from postern.protocols.mysql.login.mysql_greetings import SALT

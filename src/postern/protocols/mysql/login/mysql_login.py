@@ -19,11 +19,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
-from postern.protocols.asking import TargetRefused
-from postern.protocols.base import Handshake
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_ed25519 as ed25519
 from postern.protocols.mysql.login import mysql_greetings as g
@@ -31,6 +30,7 @@ from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import charset_of
 from postern.protocols.verifiers import decoy as decoy
 from postern.protocols.verifiers import fits
+from postern.protocols.wire_base import Handshake
 
 # Bytes of a packet during login: of a client not known yet, and of a target. Servers themselves take 64 KiB and less.
 MAX_CLIENT: Final = 64 * 1024 + 1024

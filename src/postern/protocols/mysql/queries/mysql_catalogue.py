@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postern.domain.errand import ErrandKind
-from postern.protocols.asking import Catalogue, Question, Row
+from postern.domain.targets.errand import ErrandKind
+from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.mysql.queries import mysql_schema as schema
 from postern.protocols.mysql.queries.mysql_query import Query
 

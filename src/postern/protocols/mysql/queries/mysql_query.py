@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row, TargetRefused
 from postern.protocols.framing import Intake
+from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, Ended, refused
 from postern.protocols.mysql.wire import mysql_messages as m
 

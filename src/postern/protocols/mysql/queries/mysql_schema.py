@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row, tags, text
+from postern.protocols.gateway_queries import Row, tags, text
 
 _PATH = "select database()"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.trial import Answered
+from postern.domain.rules.trial import Answered
 from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Said
 from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
 from postern.protocols.mysql.wire import mysql_messages as m

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import TargetRefused
+from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_values import binary_texts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.results import Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
 from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Head
 from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
 from postern.protocols.mysql.recorded.mysql_text_renderer import tag

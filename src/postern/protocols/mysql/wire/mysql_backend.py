@@ -15,7 +15,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
@@ -23,6 +22,7 @@ from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummar
 from postern.protocols.mysql.wire.mysql_response_queue import NAMES, QUERY, REFUSED, Ledger, Slot
 from postern.protocols.mysql.wire.mysql_result_state import ROWS, START, Answer
 from postern.protocols.mysql.wire.mysql_rows import DataRows, Layout, layout_of
+from postern.protocols.wire_base import Piece, Wants
 
 # Packets that are no rows: definitions, errors, names of files. Servers send a few hundred bytes.
 MAX_CONTROL: Final = 1 << 20

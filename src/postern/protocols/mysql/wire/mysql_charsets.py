@@ -13,7 +13,7 @@ import re
 from itertools import islice
 from typing import Final
 
-from postern.protocols.texts import SQL_ASCII
+from postern.protocols.refusal_texts import SQL_ASCII
 
 # Python's codec by MySQL's name. What Python has none for is read as ASCII with its other bytes as Latin-1, which is
 # for recordings only: quotes and letters of statements are ASCII in all of these.

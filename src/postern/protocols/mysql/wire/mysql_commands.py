@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from postern.protocols.base import Request
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import BEFORE
 from postern.protocols.mysql.wire.mysql_response_queue import SIMPLE, STATISTICS, Slot
+from postern.protocols.wire_base import Request
 
 # Connection ids from here on are the gateway's own.
 FIRST_OWN: Final = 1 << 31

@@ -19,7 +19,6 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Operation, Phase
 from postern.interception.verdicts import Refuse
-from postern.protocols.base import Wants
 from postern.protocols.framing import Intake
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
@@ -37,7 +36,8 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     Slot,
     Statement,
 )
-from postern.protocols.texts import text_of
+from postern.protocols.refusal_texts import text_of
+from postern.protocols.wire_base import Wants
 
 # The head of an oversized command: enough for its numbers, and kept as evidence when it is refused.
 HEAD: Final = 64 * 1024

@@ -20,7 +20,7 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import Spoken, charset_of, codec_of
-from postern.protocols.texts import SQL_ASCII
+from postern.protocols.refusal_texts import SQL_ASCII
 
 # Kinds of slots
 QUERY: Final = 0  # OK, an error, a request for a file, or results

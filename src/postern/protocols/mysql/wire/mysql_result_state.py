@@ -19,7 +19,6 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
-from postern.protocols.base import Piece, Reply, Wants
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import UNKNOWN
 from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
@@ -42,6 +41,7 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     Slot,
 )
 from postern.protocols.mysql.wire.mysql_rows import Layout, layout_of
+from postern.protocols.wire_base import Piece, Reply, Wants
 
 START: Final = 0
 COLUMNS: Final = 1

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_backend import Backend
@@ -21,6 +20,7 @@ from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
 from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummary, refusal_packet
 from postern.protocols.mysql.wire.mysql_response_queue import EXECUTE, REFUSED, SIMPLE, Ledger, Slot
 from postern.protocols.mysql.wire.mysql_rows import DataRows
+from postern.protocols.wire_base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
 
 Kill = Callable[[int, bool], None]
 

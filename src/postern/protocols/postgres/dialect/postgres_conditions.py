@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final
 
-from postern.inspection.sql.postgres.tree import Message, children, names, node
+from postern.inspection.sql.postgres.postgres_tree import Message, children, names, node
 
 
 class _Value(Enum):

@@ -16,8 +16,8 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from postgast import PgQueryError, deparse, pg_query_pb2
 
-from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
-from postern.inspection.sql.postgres.tree import Message, Unreadable, children, names, node, readings
+from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
+from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, children, names, node, readings
 from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, named, uses
 
 MOST_CHARACTERS: Final = 10_000

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import EVERYTHING, Effect, ObjectKind
-from postern.inspection.sql.postgres.tree import Message, names, node, type_parts
+from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind
+from postern.inspection.sql.postgres.postgres_tree import Message, names, node, type_parts
 from postern.protocols.postgres.dialect.postgres_walk import Handler, Scope, Walk
 
 _DDL, _GRANT, _ADMIN = Effect.DDL, Effect.GRANT, Effect.ADMIN

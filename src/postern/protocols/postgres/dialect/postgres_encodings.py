@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later

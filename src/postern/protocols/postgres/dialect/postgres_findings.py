@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 
 MOST_REASONS = 3
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 
 # Volatile because their answers change, not because of anything that they do.
 _READ: Final = """

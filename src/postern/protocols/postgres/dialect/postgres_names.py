@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postern.domain.statement import Effect
-from postern.domain.target_schema import Relation, TargetSchema, reached
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.target_schema import Relation, TargetSchema, reached
 from postern.protocols.postgres.dialect.postgres_functions import VOLATILE
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, RELATIONS, TYPES
 

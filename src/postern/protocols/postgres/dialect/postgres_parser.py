@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from postern.domain.statement import Effect, Statement
-from postern.domain.target_schema import TargetSchema
-from postern.inspection.sql.cache import TextCache
-from postern.inspection.sql.parser import unknown
-from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
+from postern.domain.rules.statement import Effect, Statement
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, node, readings
 from postern.inspection.sql.shared import Shared
+from postern.inspection.sql.sql_cache import TextCache
+from postern.inspection.sql.sql_parser import unknown
 from postern.protocols.postgres.dialect.postgres_findings import Findings
 from postern.protocols.postgres.dialect.postgres_names import Names
 from postern.protocols.postgres.dialect.postgres_scans import scans_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.statement import Effect, Statement
-from postern.domain.target_schema import TargetSchema
+from postern.domain.rules.statement import Effect, Statement
+from postern.domain.targets.target_schema import TargetSchema
 from postern.protocols.postgres.dialect.postgres_findings import untold
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 

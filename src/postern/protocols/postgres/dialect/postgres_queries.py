@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect
-from postern.inspection.sql.postgres.tree import Message, names, type_parts
+from postern.domain.rules.statement import Effect
+from postern.inspection.sql.postgres.postgres_tree import Message, names, type_parts
 from postern.protocols.postgres.dialect.postgres_conditions import passes_every_row
 from postern.protocols.postgres.dialect.postgres_names import OWN
 from postern.protocols.postgres.dialect.postgres_walk import Handler, Scope, Walk

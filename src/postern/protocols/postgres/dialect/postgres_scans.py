@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from postern.domain.statement import ObjectKind, ObjectName
-from postern.inspection.sql.postgres.tree import Message, children, names, node
+from postern.domain.rules.statement import ObjectKind, ObjectName
+from postern.inspection.sql.postgres.postgres_tree import Message, children, names, node
 from postern.protocols.postgres.dialect.postgres_conditions import passes_every_row
 from postern.protocols.postgres.dialect.postgres_names import is_of_system
 

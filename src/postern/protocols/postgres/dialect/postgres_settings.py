@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect
+from postern.domain.rules.statement import Effect
 from postern.protocols.postgres.dialect.postgres_findings import Findings
 from postern.protocols.postgres.dialect.postgres_names import OWN
 from postern.protocols.postgres.dialect.postgres_system_catalogue import SUPERUSER_SETTINGS

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from postern.domain.row_count import Named, Uncountable
-from postern.inspection.sql.postgres.tree import Message, children, names, node
+from postern.domain.rules.row_count import Named, Uncountable
+from postern.inspection.sql.postgres.postgres_tree import Message, children, names, node
 from postern.protocols.postgres.dialect.postgres_names import OWN, is_of_system
 from postern.protocols.postgres.dialect.postgres_system_catalogue import CALM, OPERATORS, TYPES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from postern.domain.statement import Effect
-from postern.inspection.sql.postgres.tree import Message, names, node
+from postern.domain.rules.statement import Effect
+from postern.inspection.sql.postgres.postgres_tree import Message, names, node
 from postern.protocols.postgres.dialect.postgres_definitions import DEFINITIONS
 from postern.protocols.postgres.dialect.postgres_findings import untold
 from postern.protocols.postgres.dialect.postgres_queries import QUERIES

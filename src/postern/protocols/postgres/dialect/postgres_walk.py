@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from postern.domain.statement import EVERYTHING, Effect, ObjectKind
-from postern.inspection.sql.parser import NO_CATALOGUE
-from postern.inspection.sql.postgres.tree import Message, children, node
+from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind
+from postern.inspection.sql.postgres.postgres_tree import Message, children, node
+from postern.inspection.sql.sql_parser import NO_CATALOGUE
 from postern.protocols.postgres.dialect.postgres_findings import Findings
 from postern.protocols.postgres.dialect.postgres_names import Names, is_of_system
 from postern.protocols.postgres.dialect.postgres_settings import change_setting

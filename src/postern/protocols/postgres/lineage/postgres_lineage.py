@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, cast
 
-from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
-from postern.inspection.lineage.cache import Snapshots
+from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.schema_ref import SchemaRef, ref_of
-from postern.inspection.sql.postgres.tree import Unreadable, readings
-from postern.inspection.sql.shapes import shape_of
+from postern.inspection.sql.postgres.postgres_tree import Unreadable, readings
+from postern.inspection.sql.sql_shapes import shape_of
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
+from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
 from postern.inspection.lineage.scope import NOTHING, Out, union
 from postern.inspection.lineage.views import Views, also_named
 from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPERATORS, QUOTING

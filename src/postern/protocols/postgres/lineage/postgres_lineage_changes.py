@@ -18,7 +18,7 @@ from postern.inspection.lineage.scope import (
     merged,
     union,
 )
-from postern.inspection.sql.postgres.tree import Message
+from postern.inspection.sql.postgres.postgres_tree import Message
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_queries import Queries
 

@@ -22,7 +22,7 @@ from postern.inspection.lineage.scope import (
     merged,
     union,
 )
-from postern.inspection.sql.postgres.tree import Message, children, node
+from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.inspection.sql.postgres.tree import Message, node
+from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
 
 _NAMELESS: Final = "?column?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from postern.domain.target_schema import Relation
+from postern.domain.targets.target_schema import Relation
 from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
@@ -21,7 +21,7 @@ from postern.inspection.lineage.scope import (
     renamed,
     union,
 )
-from postern.inspection.sql.postgres.tree import Message, node
+from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import Expressions, Query, strings

@@ -20,7 +20,7 @@ from postern.inspection.lineage.scope import (
     renamed,
     union,
 )
-from postern.inspection.sql.postgres.tree import Message, node
+from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import Expressions, strings
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name

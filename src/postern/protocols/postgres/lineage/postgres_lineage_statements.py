@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, Work
-from postern.inspection.sql.postgres.tree import Message, children, node
+from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_changes import Changes
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 
-from postern.domain.credential import Verifier
+from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
-from postern.protocols.base import Handshake
 from postern.protocols.postgres.login.postgres_scram import Exchange, KeyCache, Rejected, derive
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.verifiers import decoy as decoy
+from postern.protocols.wire_base import Handshake
 
 # Limits of the backend itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
 MAX_STARTUP = 10_000

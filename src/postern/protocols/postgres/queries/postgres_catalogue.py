@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postern.domain.errand import ErrandKind
-from postern.protocols.asking import Catalogue, Question, Row
+from postern.domain.targets.errand import ErrandKind
+from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.postgres.queries import postgres_schema as schema
 from postern.protocols.postgres.queries.postgres_query import Query
 

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Sequence
 
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row, TargetRefused
 from postern.protocols.framing import Intake
+from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.postgres.wire import postgres_messages as m
 
 MAX_MESSAGE = 16 << 20  # bytes; a row of a catalogue is far smaller

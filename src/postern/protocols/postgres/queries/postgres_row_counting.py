@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postern.domain.row_count import CountPlan, Named, Uncountable
-from postern.protocols.asking import Row
+from postern.domain.rules.row_count import CountPlan, Named, Uncountable
+from postern.protocols.gateway_queries import Row
 from postern.protocols.postgres.queries.postgres_query import Query
 
 BEGIN: Final = "begin isolation level read committed read only"

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Function, Relation, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.asking import Row, tags, text
+from postern.protocols.gateway_queries import Row, tags, text
 
 _PATH = "select s from pg_catalog.unnest(pg_catalog.current_schemas(true)) s"
 

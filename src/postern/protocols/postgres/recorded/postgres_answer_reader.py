@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postern.domain.trial import Answered
+from postern.domain.rules.trial import Answered
 from postern.protocols.postgres.queries.postgres_query import cells
 from postern.protocols.postgres.recorded.postgres_recorded_stream import Messages
 from postern.protocols.postgres.wire import postgres_messages as m

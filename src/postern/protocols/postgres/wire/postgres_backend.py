@@ -22,7 +22,6 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Output
-from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_output import CHANNELS, CopiedLines, Text
@@ -39,6 +38,7 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     Slot,
 )
 from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of
+from postern.protocols.wire_base import Piece, Wants
 
 _NO_COLUMNS = b"\0\0"
 

@@ -29,7 +29,6 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Operation, Phase
 from postern.interception.verdicts import Refuse
-from postern.protocols.base import Request, Wants
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_bind_values import parameters
@@ -49,7 +48,8 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     Slot,
     Statement,
 )
-from postern.protocols.texts import text_of
+from postern.protocols.refusal_texts import text_of
+from postern.protocols.wire_base import Request, Wants
 
 # What a message may be; bits, since every message is asked several times.
 _BATCHED: Final = 1  # a part of a batch

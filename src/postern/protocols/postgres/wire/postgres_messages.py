@@ -16,9 +16,9 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS
-from postern.protocols.asking import TargetRefused
 from postern.protocols.framing import Intake, uint32
-from postern.protocols.texts import text_of
+from postern.protocols.gateway_queries import TargetRefused
+from postern.protocols.refusal_texts import text_of
 
 INT32 = struct.Struct("!i")
 UINT32 = struct.Struct("!I")

@@ -25,7 +25,7 @@ from typing import Final, Generic, TypeVar
 
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.texts import SQL_ASCII
+from postern.protocols.refusal_texts import SQL_ASCII
 
 # Requests that wait for their answers. The target hears nothing of refused ones, so it does not slow their client down.
 MAX_OWED: Final = 65_536

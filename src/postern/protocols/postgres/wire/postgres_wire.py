@@ -26,7 +26,6 @@ from collections.abc import Mapping
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Side, Standing, Wants, Wire
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_backend import Backend
 from postern.protocols.postgres.wire.postgres_frontend import Batch, Frontend
@@ -48,6 +47,7 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     Slot,
 )
 from postern.protocols.postgres.wire.postgres_rows import DataRows
+from postern.protocols.wire_base import Piece, Request, Side, Standing, Wants, Wire
 
 _POISON_TEXT = b"refused by the gateway"
 _POISON_PARSE = m.parse(b"", _POISON_TEXT)

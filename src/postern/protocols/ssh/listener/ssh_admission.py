@@ -11,22 +11,22 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from postern.domain.credential import Grant
-from postern.domain.permit import Permit
-from postern.domain.ssh_certificate import SshCertificate
+from postern.domain.identity.credential import Grant
+from postern.domain.identity.ssh_certificate import SshCertificate
+from postern.domain.rules.permit import Permit
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.fronts import Client, Fronts
-from postern.gateway.listener import Logins
-from postern.gateway.wanted import Wanted
+from postern.gateway.clients.fronts import Client, Fronts
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.wanted import Wanted
 from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Person, Proofs, Proved, by_certificate, by_key
 from postern.protocols.ssh.listener.ssh_visit import Visit
-from postern.relay.handshake import StreamHandshake
-from postern.services.access import REFUSED_LOGIN
-from postern.services.identity.ssh_logins import Wanted as WantedInBrowser
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.admission import REFUSED_LOGIN
+from postern.services.identity.logins.ssh_logins import Wanted as WantedInBrowser
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import Any
 
 from postern.errors import PosternError, TooMany
-from postern.gateway.listener import Places
+from postern.gateway.clients.listener import Places
 from postern.protocols.ssh.listener.ssh_users import Person, by_browser
-from postern.services.identity.ssh_logins import LIFE, SshLogins, Waiting, Wanted
+from postern.services.identity.logins.ssh_logins import LIFE, SshLogins, Waiting, Wanted
 
 log = logging.getLogger(__name__)
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import asyncssh
 
-from postern.domain.command import is_variable
-from postern.domain.connection import SSH, Extra
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.command import is_variable
+from postern.domain.targets.connection import SSH, Extra
 from postern.errors import PosternError
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import end_in_time
 from postern.protocols.ssh.listener.ssh_visit import Visit
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Channel, ChannelKind, Terminal
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Channel, ChannelKind, Terminal
 from postern.transport.ssh_windows import bound
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ import asyncssh
 
 from postern.domain.text import one_line
 from postern.errors import CarrierBroke
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 # What asyncssh raises for what a client has sent. Most ends with a reason of the client's own are other classes.
 _OFFENCES = (

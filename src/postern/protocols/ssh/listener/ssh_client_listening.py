@@ -28,8 +28,8 @@ from postern.protocols.ssh.listener.ssh_clients import ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.terminal import listening as told
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Channel, ChannelKind
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Channel, ChannelKind
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ import re
 import shlex
 from dataclasses import replace
 
-from postern.domain.command import check_arguments, is_variable
-from postern.domain.connection import SSH, TERMINAL, Connection
-from postern.domain.permit import Permit
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.command import check_arguments, is_variable
+from postern.domain.targets.connection import SSH, TERMINAL, Connection
 from postern.errors import Denied, Invalid
 from postern.protocols.ssh.listener.ssh_rule_text import extra_of, modes_of
 from postern.protocols.terminal.terminal_listener import ProgramClient
-from postern.relay.handshake import StreamHandshake
-from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
 
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.@:-]{0,64}")
 

@@ -1,7 +1,7 @@
 """SSH clients at their port: one connection each, with as many sessions as it has channels.
 
-TCP ─▶ a login with its deadline and bounds (gateway/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
-each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/fronts.py ─▶ link
+TCP ─▶ a login with its deadline and bounds (gateway/clients/listener.py) ─▶ asyncssh: keys, who? ─▶ authenticated
+each channel ─▶ may they? once for a connection (right.py) ─▶ gateway/clients/fronts.py ─▶ link
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from uuid import UUID
 import asyncssh
 from asyncssh.kex import get_kex_algs
 
+from postern.domain.identity.ssh_key import SIGNATURES
 from postern.domain.secret import Secret
-from postern.domain.ssh_key import SIGNATURES
 from postern.errors import PosternError, TooMany, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
@@ -25,8 +25,8 @@ from postern.protocols.ssh.listener.ssh_client_stream import Wire
 from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
 from postern.protocols.ssh.listener.ssh_visit import Visit
-from postern.relay.handshake import StreamHandshake
-from postern.services.access import REFUSED_LOGIN
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.admission import REFUSED_LOGIN
 from postern.transport.ssh_algorithms import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class SshGate:
             encoding=None,
             window=WINDOW,
         )
-        self._outer = options(login_timeout=0)  # gateway/listener.py has the deadline, which a browser lifts
+        self._outer = options(login_timeout=0)  # gateway/clients/listener.py has the deadline, which a browser lifts
         self._inside = options(login_timeout=login_timeout)
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.connection import SSH, Connection
 from postern.domain.hook import HookOutcome
-from postern.domain.permit import Permit
-from postern.gateway.agents import Agent
-from postern.relay.hooks import Hook
-from postern.relay.target import Start, Target
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import SSH, Connection
+from postern.gateway.agent_reach import Agent
+from postern.relay.relay_hooks import Hook
+from postern.relay.relay_target import Start, Target
 
 
 class HostKeys(Protocol):

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from postern.domain.permit import Permit
-from postern.gateway.fronts import Client
+from postern.domain.rules.permit import Permit
+from postern.gateway.clients.fronts import Client
 from postern.gateway.live import LiveLinks
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from postern.domain.connection import Extra
-from postern.domain.session import Verb
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Extra
 from postern.protocols.terminal.files.commands import moves_files
 from postern.protocols.terminal.listening import AGENT
-from postern.relay.target import Channel, ChannelKind
+from postern.relay.relay_target import Channel, ChannelKind
 
 
 def extra_of(channel: Channel) -> Extra | None:

@@ -22,11 +22,11 @@ import asyncssh
 from asyncssh.constants import MSG_IGNORE
 from asyncssh.public_key import decode_ssh_certificate
 
-from postern.domain.credential import Grant
+from postern.domain.identity.credential import Grant
+from postern.domain.identity.ssh_certificate import read_certificate
+from postern.domain.identity.ssh_key import SIGNATURES
+from postern.domain.identity.ssh_wire import Reader
 from postern.domain.secret import Secret
-from postern.domain.ssh_certificate import read_certificate
-from postern.domain.ssh_key import SIGNATURES
-from postern.domain.ssh_wire import Reader
 from postern.domain.text import one_line
 from postern.errors import Invalid, PosternError, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
@@ -40,8 +40,8 @@ from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_cred
 from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
 from postern.protocols.terminal.listening import place
 from postern.protocols.verifiers import decoy, fits
-from postern.relay.target import Channel, ChannelKind
-from postern.services.identity.ssh_logins import Wanted
+from postern.relay.relay_target import Channel, ChannelKind
+from postern.services.identity.logins.ssh_logins import Wanted
 
 log = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postern.domain.connection import Extra
-from postern.domain.credential import Grant, is_username
-from postern.domain.principal import Principal
-from postern.domain.ssh_certificate import SshCertificate
+from postern.domain.identity.credential import Grant, is_username
+from postern.domain.identity.principal import Principal
+from postern.domain.identity.ssh_certificate import SshCertificate
+from postern.domain.targets.connection import Extra
 from postern.errors import Unauthenticated
-from postern.services.identity.ssh_logins import BrowserLogin, SshLogins
-from postern.services.ssh_authorities import SshAuthorities
-from postern.services.ssh_keys import SshKeys
+from postern.services.identity.logins.ssh_logins import BrowserLogin, SshLogins
+from postern.services.identity.ssh_authorities import SshAuthorities
+from postern.services.identity.ssh_keys import SshKeys
 
 _TARGET, _ORGANISATION = "#", "/"
 

@@ -12,7 +12,7 @@ from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
 from postern.protocols.ssh.listener.ssh_client_stream import Wire
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
-from postern.relay.handshake import StreamHandshake
+from postern.relay.relay_handshake import StreamHandshake
 
 MOST_CHANNELS = 100  # of one connection, at a time
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from postern.domain.connection import Extra
-from postern.domain.permit import Permit
-from postern.gateway.protocols import OpenWire, WireParts
-from postern.protocols.base import Wire
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import Extra
+from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.protocols.ssh.listener.ssh_rule_text import words_of
 from postern.protocols.terminal.files.commands import copies
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.terminal_listener import program_wire
-from postern.relay.target import ChannelKind, Start
+from postern.protocols.wire_base import Wire
+from postern.relay.relay_target import ChannelKind, Start
 
 
 def wires(parts: WireParts) -> OpenWire:

@@ -25,8 +25,8 @@ from postern.agent.framed import FramedTransport
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
-from postern.protocols.terminal import messages as m
-from postern.relay.target import Channel, Terminal
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_target import Channel, Terminal
 from postern.transport.ssh_windows import bound
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
 from postern.protocols.ssh.target.ssh_target_login import Login, Throttled
 from postern.protocols.terminal import listening as told
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from postern.agent.agent_policy import LocalPolicy
 from postern.agent.framed import FramedTransport
-from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
-from postern.domain.command import is_variable
+from postern.domain.targets.command import is_variable
 from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.ssh.target import ssh_access as settings
@@ -17,9 +17,9 @@ from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
 from postern.protocols.ssh.target.ssh_target_listening import Listening
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, address
 from postern.protocols.terminal.listening import read_what
-from postern.relay.handshake import StreamHandshake
 from postern.relay.orders import Order
-from postern.relay.target import Channel, ChannelKind, Start, Target
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Channel, ChannelKind, Start, Target
 
 
 class SshTargets:

@@ -18,11 +18,11 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Resized
 from postern.interception.verdicts import Refuse
-from postern.protocols.base import Carried, Request
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.commands import copies, program
-from postern.protocols.terminal.files.hashing import FileHash
-from postern.protocols.terminal.files.wire import CANNOT_MASK, Beginning, FileWire
+from postern.protocols.terminal.files.file_hashing import FileHash
+from postern.protocols.terminal.files.file_wire import CANNOT_MASK, Beginning, FileWire
+from postern.protocols.wire_base import Carried, Request
 
 MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
 _MOST_DIGITS: Final = 19  # of a file's size

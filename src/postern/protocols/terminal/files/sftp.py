@@ -19,11 +19,11 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation
 from postern.interception.verdicts import Refuse
-from postern.protocols.base import Carried, Request
-from postern.protocols.terminal import messages as m
+from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
+from postern.protocols.terminal.files.file_wire import CANNOT_MASK, FileWire
 from postern.protocols.terminal.files.transfers import Ahead, Transfer
-from postern.protocols.terminal.files.wire import CANNOT_MASK, FileWire
+from postern.protocols.wire_base import Carried, Request
 
 MOST_PENDING: Final = 4096  # requests without an answer; OpenSSH's clients have 64
 MOST_OPEN: Final = 1024  # files

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.protocols.terminal.files.hashing import FileHash
+from postern.protocols.terminal.files.file_hashing import FileHash
 
 MOST_AHEAD: Final = 4 << 20  # bytes
 _PIECE: Final = 200  # bytes that a piece takes besides its own

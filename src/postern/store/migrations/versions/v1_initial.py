@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from postern.store.schema.base import metadata
+from postern.store.schema.columns import metadata
 from postern.store.schema.people import groups, orgs
-from postern.store.schema.sessions import FULL_TEXT
+from postern.store.schema.session_tables import FULL_TEXT
 
 revision = "1"
 down_revision = None

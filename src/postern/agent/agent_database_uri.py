@@ -1,0 +1,146 @@
+"""Reads the URI of a database as applications have it in their environment into the secrets of a connection.
+
+    SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=/etc/ca.pem
+
+A protocol's `DatabaseUri` says how its own URI is spelled.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured
+from postern.protocols.protocol_database_uri import SSL_MODES, DatabaseUri
+
+log = logging.getLogger(__name__)
+
+
+# A user ends at the first ':' or '@', a password at the '@'; neither holds a '/', unless it is encoded.
+_REST = (
+    r"://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@|(?![^/]*@))"
+    r"(?P<host>\[[^\]/?]+\]|(?!\[)[^:/?,]*)(?::(?P<port>[^/?,]*))?"
+    r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<settings>.*))?"
+)
+_SEVERAL = r"://(?:[^@/]*@)?[^/?]*,"
+_BLANK = re.compile(r"\s")
+_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+_USED = frozenset({"user", "password", "host", "port", "dbname", "sslmode", "sslrootcert"})
+_SYSTEM = "system"  # as sslrootcert: the certificate authorities that the system trusts
+
+
+def read(kind: DatabaseUri, variable: str, uri: Secret) -> dict[str, Secret]:
+    """HOST, PORT, USER and SSLMODE, and DB, PASS and SSLROOTCERT where there are any. `variable` is where the URI
+    comes from. Raises Misconfigured, without a word of the URI."""
+    return _Reader(kind, variable).read(uri.reveal().strip())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    kind: DatabaseUri
+    variable: str
+
+    def read(self, uri: str) -> dict[str, Secret]:
+        parts = self._parts(uri)
+        sslmode, root = self._security(parts)
+        if not parts.get("user"):
+            raise self._wrong(f"names no user; write {self.kind.example}")
+        host, port = parts.get("host", ""), parts.get("port") or str(self.kind.port)
+        if not host or host.startswith(("/", "@")) or "," in host:
+            raise self._wrong("must name one host to dial, and no Unix socket")
+        if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise self._wrong("names a port that is none")
+        values = {
+            "HOST": host,
+            "PORT": port,
+            "USER": parts["user"],
+            "PASS": parts.get("password", ""),
+            "DB": parts.get("dbname") or (parts["user"] if self.kind.user_database else ""),
+            "SSLMODE": sslmode,
+            "SSLROOTCERT": root,
+        }
+        return {name: Secret(value) for name, value in values.items() if value}
+
+    def _parts(self, text: str) -> dict[str, str]:
+        schemes = self.kind.schemes
+        no_uri = f"holds no URI such as {self.kind.example}"
+        if not re.match(f"{schemes}://", text):
+            raise self._wrong(no_uri)
+        if _BLANK.search(text):  # libpq's versions do not agree on what that means
+            raise self._wrong("has a blank in it; write %20")
+        found = re.fullmatch(schemes + _REST, text, re.DOTALL)
+        if found is None and re.match(schemes + _SEVERAL, text):
+            raise self._wrong("names several hosts, and an agent dials one; give it a variable that names one")
+        if found is None:
+            raise self._wrong(no_uri)
+        given = {name: value for name, value in found.groupdict().items() if value and name != "settings"}
+        if given.get("host", "").startswith("["):
+            given["host"] = given["host"][1:-1]
+        parts = {name: self._decoded(value) for name, value in given.items()}
+        for setting in (found["settings"] or "").split("&") if found["settings"] else ():
+            name, equals, value = (self._decoded(part) for part in setting.partition("="))
+            if not equals or "=" in setting.partition("=")[2]:
+                raise self._wrong("has a setting behind its ? that is not NAME=VALUE; write %3D for an = in a value")
+            name, value = self.kind.setting(name, value)
+            parts[name] = value
+        return parts
+
+    def _security(self, parts: dict[str, str]) -> tuple[str, str]:
+        """(sslmode, PEM of the authorities to trust, empty for the system's)"""
+        passed_over = {name for name in parts.keys() - _USED if name.lower() in self.kind.passed_over}
+        if (
+            parts.keys() - _USED - passed_over
+        ):  # they are not named: behind a '/' or '?' in a password it would be cited
+            raise self._wrong(
+                "has settings behind its ? that an agent cannot follow, which knows only "
+                f"{', '.join(sorted(_USED))}; give it a variable whose URI has no others"
+            )
+        if passed_over:
+            log.info(
+                "of the URI in %s the agent does not use %s: clients say it themselves",
+                self.variable,
+                sorted(passed_over),
+            )
+        file = parts.get("sslrootcert", "")
+        mode = parts.get("sslmode") or self._default_mode(file)
+        if mode not in SSL_MODES:
+            raise self._wrong(f"needs an sslmode of {', '.join(self.kind.all_modes)}")
+        if file == _SYSTEM:
+            if mode != "verify-full":
+                raise self._wrong("needs sslmode=verify-full with sslrootcert=system")
+            return mode, ""
+        if not file:
+            return mode, ""
+        return ("verify-ca" if mode == "require" else mode), self._authorities(file)
+
+    def _default_mode(self, file: str) -> str:
+        if file == _SYSTEM:
+            return "verify-full"
+        return self.kind.mode_with_root if file else "prefer"
+
+    def _authorities(self, file: str) -> str:
+        try:
+            text = Path(file).read_text()
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError):
+            raise self._wrong(f"names the sslrootcert {file!r}, which holds no certificates in PEM") from None
+        except OSError as error:
+            raise self._wrong(f"names the sslrootcert {file!r}, which cannot be read: {error.strerror}") from None
+        return text
+
+    def _decoded(self, text: str) -> str:
+        """`%41` is `A`; `+` is itself."""
+        try:
+            if _ESCAPE.search(text) is None:
+                return unquote(text, errors="strict")
+        except UnicodeDecodeError:
+            pass  # its context would be a part of the URI
+        raise self._wrong("has a % that no two digits follow; write %25 for a % in a password")
+
+    def _wrong(self, what: str) -> Misconfigured:
+        return Misconfigured(f"variable {self.variable} {what}", field=self.kind.subtype)

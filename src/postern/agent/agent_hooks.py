@@ -1,0 +1,95 @@
+"""Session hooks, run on this machine: Python on the standard input of `python3`, what it is told in its environment.
+
+No secret is among that: of the agent's own environment hooks get what commands get, and nothing of a connection. What a
+hook began ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+
+from postern.agent.agent_policy import LocalPolicy
+from postern.agent.command_process import CommandTransport, Program, base_environment
+from postern.domain.hook import MAX_OUTPUT, HookOutcome
+from postern.errors import Unavailable
+from postern.protocols.terminal import terminal_frames as m
+from postern.relay.relay_hooks import Hook, kept
+
+PYTHON = "python3"
+CONTEXT = ("POSTERN_HOOK_PAYLOAD", "HOOP_RUNBOOK_HOOK_PAYLOAD")  # the second for hooks of another gateway
+_MARK = "POSTERN_HOOK_ID"  # and not the session's: its own command ends by that
+_MOST_KEPT = 4 * MAX_OUTPUT  # bytes: no character takes more than four
+_BREATH = 0.002  # seconds between two reads of what nobody keeps: others share this loop
+
+
+class Hooks:
+    """`environ` is the agent's own environment."""
+
+    def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
+        self._policy = policy
+        self._base = base_environment(environ)
+
+    async def run(self, hook: Hook) -> HookOutcome:
+        """To its end, or to the end of its time; cancelled, it is ended, and by a second time at once. Raises Denied by
+        the policy, Unavailable where there is no Python."""
+        self._policy.check_hooks()
+        if shutil.which(PYTHON, path=self._base["PATH"]) is None:
+            raise Unavailable(f"{PYTHON!r} is not there, or may not be run, on the agent's machine")
+        own = {_MARK: str(hook.id)} | dict.fromkeys(CONTEXT, hook.context)
+        program = Program((PYTHON, "-I", "-"), self._base | own, None, f"{_MARK}={hook.id}".encode())
+        transport = CommandTransport(program)
+        printed = _Printed(transport)
+        transport.set_protocol(printed)
+        reason = ""
+        try:
+            transport.write(m.START_FRAME + m.frames(m.STDIN, hook.text.encode()) + m.STDIN_END_FRAME)
+            async with asyncio.timeout(hook.seconds):
+                await printed.told.wait()
+        except TimeoutError:
+            reason = f"it did not end within {hook.seconds:g} seconds, and was ended"
+        finally:
+            transport.close()
+            try:
+                await printed.lost.wait()
+            except asyncio.CancelledError:  # a second time: by a process that ends, and waits no longer
+                transport.abort()
+                raise
+        return HookOutcome(None if reason else printed.exit_code, printed.text(), reason)
+
+
+class _Printed(asyncio.Protocol):
+    """The other end of a hook: the first of what it prints is kept, the rest is read and left out."""
+
+    def __init__(self, transport: CommandTransport) -> None:
+        self.exit_code: int | None = None
+        self.told = asyncio.Event()  # its end
+        self.lost = asyncio.Event()  # and that of all that it began
+        self._transport = transport
+        self._frames = m.FrameReader()
+        self._output = bytearray()
+        self._is_cut = False
+
+    def data_received(self, data: bytes) -> None:
+        for kind, payload in self._frames.feed(data):
+            if kind == m.EXIT:
+                self.exit_code = m.read_exit(payload).code
+                self.told.set()
+            else:
+                self._keep(payload)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.told.set()
+        self.lost.set()
+
+    def text(self) -> str:
+        return kept(self._output.decode("utf-8", "replace"), is_cut=self._is_cut)
+
+    def _keep(self, payload: bytes) -> None:
+        room = _MOST_KEPT - len(self._output)
+        self._output += payload[:room]
+        if len(payload) > room:
+            self._is_cut = True
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(_BREATH, self._transport.resume_reading)

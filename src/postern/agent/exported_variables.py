@@ -1,0 +1,40 @@
+"""Which variables of an agent's own environment a command that it declared gets to see."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from postern.domain.secret import Secret
+from postern.domain.targets.connection import OWN_PREFIX, secret_key
+from postern.errors import Invalid, Misconfigured
+
+log = logging.getLogger(__name__)
+
+# What the terminal of whoever connects says, not that of whoever started the agent.
+_OF_TERMINALS = frozenset({"TERM", "COLUMNS", "LINES"})
+
+
+def exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, Secret]:
+    """By their names. `patterns` are names with `*` and `?`; Postern's own variables fit none. Raises Misconfigured for
+    a pattern that nothing fits."""
+    own = {name for name in environ if name.upper().startswith(OWN_PREFIX)}
+    found: dict[str, Secret] = {}
+    for pattern in patterns:
+        names = {name for name in environ if fnmatchcase(name, pattern)}
+        if not names - own:
+            why = f"{OWN_PREFIX}… variables are the agent's own" if names else "no variable is called so here"
+            raise Misconfigured(f"--export {pattern}: {why}; set it, or leave the option out", field="export")
+        found |= {name: Secret(environ[name]) for name in names - own - _OF_TERMINALS}
+    return {name: value for name, value in sorted(found.items()) if _is_usable(name, value)}
+
+
+def _is_usable(name: str, value: Secret) -> bool:
+    try:
+        value.reveal().encode()
+        secret_key(f"envvar:{name}")
+    except (UnicodeEncodeError, Invalid):
+        log.warning("variable %r is not exported: its name or its value is none that commands can be given", name)
+        return False
+    return True

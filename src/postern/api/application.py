@@ -1,0 +1,216 @@
+"""The application: routes under `/api`, described by `/api/openapi.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI
+
+from postern import __version__
+from postern.api import error_answers
+from postern.api.authentication_of_requests import SECURITY_SCHEMES
+from postern.api.client_address import Network
+from postern.api.info import ServerInfo
+from postern.api.middleware import Envelope
+from postern.api.route import Route
+from postern.api.routes.identity import (
+    api_key_routes,
+    credential_routes,
+    device_routes,
+    group_routes,
+    local_auth_routes,
+    login_routes,
+    logins_routes,
+    machine_routes,
+    organisation_routes,
+    saml_routes,
+    second_factor_routes,
+    service_account_routes,
+    ssh_authority_routes,
+    ssh_key_routes,
+    ssh_login_routes,
+    user_routes,
+    web_login_routes,
+)
+from postern.api.routes.reviews import review_page_routes, review_routes, review_rule_routes
+from postern.api.routes.rules import access_rule_routes, guardrail_routes, guardrail_trial_routes, masking_rule_routes
+from postern.api.routes.runbooks import (
+    issue_template_routes,
+    runbook_repository_routes,
+    runbook_routes,
+    runbook_rule_routes,
+    runbook_run_routes,
+    runbook_schedule_routes,
+    tracker_routes,
+)
+from postern.api.routes.server import (
+    audit_log_routes,
+    chat_routes,
+    event_routes,
+    feature_routes,
+    metrics_routes,
+    report_routes,
+    server_config_routes,
+    server_log_routes,
+    server_routes,
+    sink_routes,
+    status_routes,
+)
+from postern.api.routes.sessions import (
+    hold_routes,
+    recording_routes,
+    retention_routes,
+    script_routes,
+    session_file_routes,
+    session_hook_routes,
+    session_issue_routes,
+    session_routes,
+    session_stream_routes,
+)
+from postern.api.routes.targets import (
+    agent_routes,
+    connection_routes,
+    host_key_routes,
+    introspection_routes,
+    proxy_manager_routes,
+    resource_routes,
+)
+from postern.api.scim import routes as scim
+from postern.api.scim import shaped
+from postern.api.scim.scim_resources import PREFIX
+from postern.services.bundle import Services
+from postern.services.done import DoneSignals
+from postern.services.targets.errands import WAIT
+
+_PARTS = (
+    *(local_auth_routes.router, web_login_routes.router, logins_routes.router, second_factor_routes.router),
+    *(server_routes.router, group_routes.router, user_routes.router, agent_routes.router, connection_routes.router),
+    *(resource_routes.router, resource_routes.tags_router),
+    introspection_routes.router,
+    *(ssh_key_routes.router, ssh_authority_routes.router),
+    *(service_account_routes.router, api_key_routes.router, machine_routes.router, scim.router),
+    *(
+        status_routes.open_router,
+        status_routes.router,
+        organisation_routes.router,
+        feature_routes.router,
+        audit_log_routes.router,
+    ),
+    *(server_config_routes.router, server_log_routes.router),
+    *(
+        credential_routes.router,
+        host_key_routes.router,
+        access_rule_routes.router,
+        review_rule_routes.router,
+        runbook_rule_routes.router,
+        guardrail_trial_routes.router,
+        guardrail_trial_routes.simulations,
+        guardrail_routes.router,
+        masking_rule_routes.router,
+        session_routes.router,
+        script_routes.router,
+        review_routes.router,
+    ),
+    *(retention_routes.router, hold_routes.router),
+    *(recording_routes.router, session_file_routes.router, session_stream_routes.router, session_hook_routes.router),
+    *(
+        login_routes.router,
+        device_routes.router,
+        ssh_login_routes.router,
+        saml_routes.router,
+        proxy_manager_routes.router,
+    ),
+    *(report_routes.router, event_routes.router, sink_routes.router, metrics_routes.router),
+    *(chat_routes.router, review_page_routes.router),
+    *(
+        runbook_routes.router,
+        runbook_run_routes.router,
+        runbook_schedule_routes.router,
+        runbook_repository_routes.router,
+    ),
+    *(tracker_routes.router, session_issue_routes.router, issue_template_routes.router),
+)
+
+EXEC_WAIT = 50.0
+STREAM_LIFE = 3600.0
+
+
+def create_app(
+    services: Services,
+    info: ServerInfo,
+    *,
+    exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
+    stream_life: float = STREAM_LIFE,
+    trusted_proxies: Sequence[Network] = (),
+) -> FastAPI:
+    """In seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for the answer of a
+    target, `stream_life` how long one answer follows the server's log. `trusted_proxies` are believed about who their
+    client is."""
+    app = routed()
+    serve(
+        app,
+        services,
+        info,
+        exec_wait=exec_wait,
+        errand_wait=errand_wait,
+        stream_life=stream_life,
+        trusted_proxies=trusted_proxies,
+    )
+    return app
+
+
+def serve(
+    app: FastAPI,
+    services: Services,
+    info: ServerInfo,
+    *,
+    exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
+    stream_life: float = STREAM_LIFE,
+    trusted_proxies: Sequence[Network] = (),
+) -> None:
+    """From now on the application answers for these services."""
+    app.state.services = services
+    app.state.info = info
+    app.state.exec_wait = exec_wait
+    app.state.errand_wait = errand_wait
+    app.state.stream_life = stream_life
+    app.state.trusted_proxies = tuple(trusted_proxies)
+    app.state.done = DoneSignals(services.signals)
+
+
+def routed() -> FastAPI:
+    """All routes, and nothing behind them yet."""
+    app = _Described(
+        title="Postern API",
+        version=__version__,
+        description="An access gateway for databases and servers: who may, what they did, under which rules.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # the pages behind these load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    error_answers.install(app)
+    shaped.install(app, PREFIX)
+    for part in _PARTS:
+        for route in part.routes:
+            assert isinstance(route, Route), f"{route} is made without the route class of the API"
+            # Not by `include_router`, which looks for the route of a request anew at every level of nesting.
+            app.router.routes.append(route.below("/api"))
+    for route in web_login_routes.root.routes:
+        assert isinstance(route, Route)
+        app.router.routes.append(route.below(""))
+    app.add_middleware(Envelope)
+    return app
+
+
+class _Described(FastAPI):
+    """Routes name the ways to say who one is and do not depend on them: FastAPI would solve these dependencies again
+    for every parameter of a route that needs to know who asks."""
+
+    def openapi(self) -> dict[str, Any]:
+        described = super().openapi()
+        described["components"]["securitySchemes"] = SECURITY_SCHEMES
+        return described

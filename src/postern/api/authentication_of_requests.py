@@ -1,0 +1,135 @@
+"""Who asks: a bearer token, or a browser's session cookie, on every request but the open ones."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
+
+from fastapi import Depends, Request, params
+from fastapi.encoders import jsonable_encoder
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+
+from postern.api import request_traces
+from postern.api.browser import cookies
+from postern.api.client_address import client_address
+from postern.api.depends import Use, services_of
+from postern.api.info import info_of
+from postern.domain.identity.api_key import PREFIX
+from postern.domain.identity.login import ClientKind
+from postern.domain.identity.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Malformed, Unauthenticated
+from postern.services.identity.logins.authentication import Caller as WholeCaller
+from postern.services.identity.logins.authentication import require_enrolled
+from postern.services.identity.logins.logins import ClientFacts
+
+__all__ = ["Address", "Caller", "CallerInFull", "EnrollingCaller", "Facts", "Use", "services_of"]
+
+_bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+_cookie = APIKeyCookie(
+    name=cookies.SECURE_NAME,
+    auto_error=False,
+    description=f"A browser's session. Over plain HTTP on loopback the name is `{cookies.PLAIN_NAME}`. "
+    f"Writes need the header `{cookies.CSRF_HEADER}` too.",
+)
+
+_api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
+_SCHEMES = (_bearer, _api_key, _cookie)
+
+# As OpenAPI describes them: any one of them will do.
+SECURITY: list[dict[str, list[str]]] = [{scheme.scheme_name: []} for scheme in _SCHEMES]
+SECURITY_SCHEMES = {scheme.scheme_name: jsonable_encoder(scheme.model, exclude_none=True) for scheme in _SCHEMES}
+
+
+def address_of(request: Request) -> str:
+    """The client's address; what is in X-Forwarded-For counts only from a proxy that the settings name."""
+    peer = request.client.host if request.client else "unknown"
+    return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
+
+
+async def authenticated(request: Request) -> WholeCaller:
+    """Who asks, also when they must enrol a second factor first: for the few routes that serves.
+
+    Raises Unauthenticated, Malformed, Denied, Unavailable. What was found is left in `request.state`: for other
+    parameters of the same request, the log and the audit."""
+    known: WholeCaller | None = getattr(request.state, "caller", None)
+    if known is not None:
+        return known
+    credentials, api_key = await _bearer(request), await _api_key(request)
+    info = await info_of(request)
+    held = cookies.login_cookie(request, info)
+    token = held or _sent(credentials, api_key)
+    if held is not None and (api_key is not None or "Authorization" in request.headers):
+        raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
+    if token is None:
+        raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
+    caller = await services_of(request).authentication.enrolling_caller(token, address=address_of(request))
+    if held is not None:
+        if caller.login is None:
+            raise Unauthenticated("only the token of a login may be in the session's cookie")
+        if request.method not in cookies.READS:
+            cookies.require_own_page(request, held, info)
+    request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
+    request.state.token = token
+    request_traces.known(request.scope, caller.principal)
+    return caller
+
+
+def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
+    """What a header has: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
+    if credentials is not None and api_key is not None:
+        raise Unauthenticated("send `Authorization` or `Api-Key`, not both: they may be of two callers")
+    if api_key is not None and not api_key.startswith(PREFIX):
+        raise Unauthenticated("the header Api-Key holds no API key; send tokens as `Authorization: Bearer <token>`")
+    given = api_key if credentials is None else credentials.credentials
+    return None if given is None else Secret(given)
+
+
+async def caller_of(request: Request) -> WholeCaller:
+    """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    caller = await authenticated(request)
+    require_enrolled(caller)
+    return caller
+
+
+async def principal_of(request: Request) -> Principal:
+    return (await caller_of(request)).principal
+
+
+def session_token_of(request: Request) -> Secret | None:
+    """The token of the cookie by which the request came; None for a bearer token. After `principal_of`."""
+    held: Secret | None = request.state.session_token
+    return held
+
+
+Caller = Annotated[Principal, Depends(principal_of)]
+CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
+EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
+
+
+async def _address(request: Request) -> str:
+    return address_of(request)
+
+
+async def _client(request: Request) -> ClientFacts:
+    """What a login remembers of the client."""
+    return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
+
+
+Address = Annotated[str, Depends(_address)]
+Facts = Annotated[ClientFacts, Depends(_client)]
+
+
+def asks_who(call: Callable[..., Any]) -> bool:
+    """Whether this endpoint, or something that it depends on, wants to know the caller."""
+    if call in (authenticated, caller_of, principal_of):
+        return True
+    if not inspect.isroutine(call):
+        return False
+    marks = [mark for hint in get_type_hints(call, include_extras=True).values() for mark in _marks(hint)]
+    return any(mark.dependency is not None and asks_who(mark.dependency) for mark in marks)
+
+
+def _marks(hint: Any) -> list[params.Depends]:
+    return [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, params.Depends)]

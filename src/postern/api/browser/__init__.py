@@ -1,0 +1,1 @@
+"""Cookies and HTML pages for browsers."""

@@ -1,0 +1,104 @@
+"""Whose browser this is, for the few pages that the API shows itself: who they are, and forms that only they sent."""
+
+from __future__ import annotations
+
+import hmac
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from postern.api.authentication_of_requests import address_of
+from postern.api.browser.cookies import csrf_token_of, login_cookie, require_own_origin
+from postern.api.browser.saml_cookie import set_saml_cookie
+from postern.api.browser.state_cookie import set_state_cookie
+from postern.api.browser.web_login_pages import LOGIN
+from postern.api.info import Told
+from postern.domain.identity.login import Login
+from postern.domain.identity.principal import Account
+from postern.domain.secret import Secret
+from postern.errors import Denied, Malformed, Unauthenticated
+from postern.services.bundle import Services
+from postern.services.identity.logins.oidc_login import Wish
+from postern.services.identity.logins.saml_login import SamlWish
+
+MAX_FORM = 16_384  # bytes
+SHOWN: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A page", "content": {"text/html": {"schema": {"type": "string"}}}}
+}
+
+
+async def browser(request: Request, services: Services, info: Told) -> tuple[Account, Login, Secret]:
+    """By its cookie alone. Raises Unauthenticated, Denied, Unavailable."""
+    held = login_cookie(request, info)
+    if held is None:
+        raise Unauthenticated("log in in this browser first")
+    caller = await services.authentication.caller(held, address=address_of(request))
+    if caller.login is None:
+        raise Unauthenticated("only the token of a login may be in the session's cookie")
+    return await services.users.own(caller.principal), caller.login, held
+
+
+async def to_login(
+    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+) -> Response:
+    """Where somebody logs in; then they come `back`, a path of ours."""
+    provider = await to_provider(request, services, info, back, organization)
+    if provider is not None:
+        return provider
+    query = urlencode({"back": back} | ({"organization": organization} if organization else {}))
+    return RedirectResponse(f"{info.api_url}{LOGIN}?{query}", status_code=303)
+
+
+async def to_provider(
+    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+) -> Response | None:
+    """Return the way to the identity provider, from which people come `back`; None where they log in here.
+
+    Raises Invalid, TooMany, Unavailable.
+    """
+    address = address_of(request)
+    with suppress(Malformed):  # that is not how they log in
+        wish = Wish(back, organization=organization)
+        started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
+        response = RedirectResponse(started.login_url, status_code=303)
+        set_state_cookie(response, started, info)
+        return response
+    with suppress(Malformed):
+        saml_wish = SamlWish(back, None, organization, False)
+        begun = await services.saml_login.begin(saml_wish, api_url=info.api_url, address=address)
+        response = RedirectResponse(begun.login_url, status_code=303)
+        set_saml_cookie(response, begun, info)
+        return response
+    return None
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The first value of each field. Raises Malformed."""
+    content = await request.body()
+    try:
+        if len(content) > MAX_FORM:
+            raise ValueError
+        found = parse_qs(content.decode("ascii"), max_num_fields=10, errors="strict")
+        return {name: values[0] for name, values in found.items()}
+    except ValueError:
+        raise Malformed("the body cannot be read as a form") from None
+
+
+def require_own_submit(request: Request, info: Told) -> None:
+    """Check that a form was sent by a page of ours, also one that somebody sends who is not logged in yet.
+
+    Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that it
+    is our own. Raises Denied.
+    """
+    if not (request.headers.get("Origin") == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"):
+        require_own_origin(request, info)
+
+
+def require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
+    """A form cannot send a header, so the token comes in a field. Raises Denied."""
+    require_own_submit(request, info)
+    if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
+        raise Denied("this page is from another login; open it again")

@@ -1,0 +1,79 @@
+"""The pages where somebody who is logged in says whether a program gets in that waits behind a code: it is looked at,
+then answered by the page's own form."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import Request, Response
+
+from postern.api.browser.browser import browser, form_of, require_own_form, to_login
+from postern.api.browser.cookies import csrf_token_of
+from postern.api.info import Told
+from postern.domain.identity.login import Login
+from postern.domain.identity.principal import Account
+from postern.errors import Malformed, NotFound, TooMany, Unauthenticated
+from postern.services.bundle import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the form says, and who has sent it. `form` has what else a page asks for."""
+
+    account: Account
+    login: Login
+    code: str
+    allow: bool
+    form: dict[str, str]
+
+
+def form_schema(*more: str) -> dict[str, Any]:
+    """Of such a form, for the description of its route; `more` are fields of a page's own."""
+    text = {"type": "string"}
+    fields = dict.fromkeys(("user_code", "csrf_token", *more), text)
+    schema = {
+        "type": "object",
+        "required": ["user_code", "csrf_token", "answer"],
+        "properties": {**fields, "answer": {"type": "string", "enum": ["allow", "deny"]}},
+    }
+    return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
+
+
+async def code_page(
+    request: Request,
+    services: Services,
+    info: Told,
+    page: str,
+    code: str,
+    organization: str | None,
+    enter: Callable[[str], Response],
+    show: Callable[[Account, str], Awaitable[Response]],
+) -> Response:
+    """`page` is its path. `show` answers who waits behind the code, with a token for the form, and raises NotFound,
+    TooMany; `enter` asks for another code, with the problem of this one. Leads to login who is not logged in."""
+    try:
+        account, _, held = await browser(request, services, info)
+    except Unauthenticated:
+        query = {"user_code": code} if code else {}
+        wanted = urlencode(query | ({"organization": organization} if organization else {}))
+        return await to_login(request, services, info, f"{page}?{wanted}".rstrip("?"), organization)
+    if not code:
+        return enter("")
+    try:
+        return await show(account, csrf_token_of(held))
+    except (NotFound, TooMany) as problem:
+        return enter(problem.message)
+
+
+async def answered(request: Request, services: Services, info: Told) -> Answer:
+    """Raises Unauthenticated, Denied for another page's form, Malformed."""
+    account, login, held = await browser(request, services, info)
+    request.state.principal = account.principal
+    form = await form_of(request)
+    require_own_form(request, form, held, info)
+    if form.get("answer") not in ("allow", "deny"):
+        raise Malformed("answer: must be allow or deny")
+    return Answer(account, login, form.get("user_code", ""), form["answer"] == "allow", form)

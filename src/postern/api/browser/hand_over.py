@@ -1,0 +1,63 @@
+"""How a login's token reaches who logged in: in the header `Token`, or for browsers in a cookie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import Depends, Query, Request, Response
+
+from postern.api.authentication_of_requests import EnrollingCaller, session_token_of
+from postern.api.browser.cookies import csrf_token_of, require_own_origin, set_login_cookie
+from postern.api.info import Told, info_of
+from postern.domain.identity.login import ClientKind
+from postern.services.identity.logins.logins import ClientFacts, Opened
+
+
+class SessionKind(StrEnum):
+    TOKEN = "token"  # noqa: S105 - no secret
+    COOKIE = "cookie"
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    kind: SessionKind
+    info: Told
+    response: Response
+
+    def client(self, facts: ClientFacts) -> ClientFacts:
+        """As the login remembers it."""
+        return replace(facts, kind=ClientKind.WEB) if self.kind is SessionKind.COOKIE else facts
+
+    def __call__(self, opened: Opened) -> str | None:
+        """The CSRF token of a browser's session."""
+        if self.kind is SessionKind.COOKIE:
+            set_login_cookie(self.response, opened, self.info)
+            return csrf_token_of(opened.token)
+        self.response.headers["Token"] = opened.token.reveal()
+        return None
+
+
+async def hand_over_of(
+    request: Request,
+    response: Response,
+    session: Annotated[SessionKind, Query(description="Where the token goes; browsers ask for a cookie")] = (
+        SessionKind.TOKEN
+    ),
+) -> HandOver:
+    """Raises Denied when another site's page asks for a cookie: it would log people in as somebody else."""
+    info = await info_of(request)
+    if session is SessionKind.COOKIE:
+        require_own_origin(request, info)
+    return HandOver(session, info, response)
+
+
+async def hand_back_of(request: Request, response: Response, _known: EnrollingCaller) -> HandOver:
+    """As the request itself came: by cookie or with a bearer token."""
+    kind = SessionKind.TOKEN if session_token_of(request) is None else SessionKind.COOKIE
+    return HandOver(kind, await info_of(request), response)
+
+
+GivesLogin = Annotated[HandOver, Depends(hand_over_of)]
+RenewsLogin = Annotated[HandOver, Depends(hand_back_of)]

@@ -1,0 +1,42 @@
+"""Binds a login by SAML to the browser in which it began (login CSRF): the answer comes with a POST from the
+provider's page, which browsers let carry only cookies with SameSite=None, and those must be Secure. Browsers take
+Secure cookies on loopback over plain HTTP too."""
+
+from __future__ import annotations
+
+import hashlib
+
+from fastapi import Request, Response
+
+from postern.api.info import Told
+from postern.domain.secret import Secret
+from postern.services.identity.logins.saml_login import REQUEST_LIFE, SamlStarted
+
+
+def set_saml_cookie(response: Response, started: SamlStarted, info: Told) -> None:
+    """Nothing for a command line, which is bound by its code verifier."""
+    if started.binding is not None:
+        response.set_cookie(
+            _name(started.relay_state, info),
+            started.binding.reveal(),
+            max_age=int(REQUEST_LIFE.total_seconds()),
+            path="/",
+            secure=True,
+            httponly=True,
+            samesite="none",
+        )
+
+
+def saml_cookie(request: Request, relay_state: str, info: Told) -> Secret | None:
+    value = request.cookies.get(_name(relay_state, info))
+    return Secret(value) if value else None
+
+
+def clear_saml_cookie(response: Response, relay_state: str, info: Told) -> None:
+    response.delete_cookie(_name(relay_state, info), path="/", secure=True, httponly=True, samesite="none")
+
+
+def _name(relay_state: str, info: Told) -> str:
+    """One cookie for each login: several may be under way in one browser. Says nothing of the relay state."""
+    digest = hashlib.sha256(relay_state.encode(errors="replace")).hexdigest()[:16]
+    return f"{'__Host-' if info.api_url.startswith('https:') else ''}postern-saml-{digest}"

@@ -1,0 +1,113 @@
+"""What all calls of the control service share: whose they are, where they come from, how errors are said."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+
+from postern.domain.secret import Secret
+from postern.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    Malformed,
+    NotFound,
+    PosternError,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
+from postern.services.identity.logins.tries import neighbourhood
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+# UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT and ALREADY_EXISTS are final for who hears them; the others are
+# tried again.
+CODES = {
+    Malformed: grpc.StatusCode.INVALID_ARGUMENT,
+    Invalid: grpc.StatusCode.INVALID_ARGUMENT,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Denied: grpc.StatusCode.PERMISSION_DENIED,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    Conflict: grpc.StatusCode.ALREADY_EXISTS,
+    TooMany: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
+FIRST_REPORT = 10.0  # seconds
+_WRITING = 10.0  # seconds that one order may take to leave
+_MAX_BEARER = 8 * 1024  # characters
+
+
+def code_of(error: PosternError) -> grpc.StatusCode:
+    if isinstance(error, Conflict) and error.retry_after is not None:
+        return grpc.StatusCode.ABORTED
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+
+
+def bearer_of(context: Context) -> Secret:
+    """Raises Unauthenticated."""
+    given = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
+    kind, _, text = str(given[0]).partition(" ") if len(given) == 1 else ("", "", "")
+    if kind.lower() != "bearer" or not 0 < len(text) <= _MAX_BEARER:
+        raise Unauthenticated("send the metadata `authorization: Bearer …`, once")
+    return Secret(text)
+
+
+def address_of(context: Context) -> str:
+    """The peer's IP address; gRPC writes `ipv4:192.0.2.1:4711`, `ipv6:%5B2001:db8::1%5D:4711`."""
+    host = unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]")
+    try:
+        return str(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host
+
+
+async def first_report(context: Context) -> Any:
+    """A report with a `hello`. Raises Malformed for another, Unavailable when none comes."""
+    try:
+        async with asyncio.timeout(FIRST_REPORT):
+            report = await context.read()
+    except TimeoutError:
+        raise Unavailable(f"nothing was said for {FIRST_REPORT:.0f} s; the first report says who you are") from None
+    if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
+        raise Malformed("the first report must be a Hello")
+    return report
+
+
+async def write(context: Context, order: Any) -> None:
+    """Who does not read for a while is left."""
+    try:
+        async with asyncio.timeout(_WRITING):
+            await context.write(order)
+    except TimeoutError:
+        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "what is written is not read")
+
+
+class Room:
+    """Few may wait to be let in, and fewer from one address: strangers with patience take no room from others."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, address: str) -> Iterator[None]:
+        """Raises TooMany."""
+        place = neighbourhood(address)
+        if self._waiting.total() >= self._most or self._waiting[place] >= self._most_per_address:
+            raise TooMany("too many are being let in at this moment; try again in a few seconds")
+        self._waiting[place] += 1
+        try:
+            yield
+        finally:
+            self._waiting[place] -= 1
+            if not self._waiting[place]:
+                del self._waiting[place]

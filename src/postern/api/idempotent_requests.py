@@ -1,0 +1,81 @@
+"""`Idempotency-Key`: a write that is sent again is answered as the first time and not carried out again.
+
+Every write of somebody known takes the header. Keys are the caller's own: two callers with the same key do not meet.
+Answers of 24 h are kept, sealed; those that say "try again" (429, 5xx) are not.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Request, Response, params
+
+from postern.api.authentication_of_requests import EnrollingCaller
+from postern.api.depends import services_of
+from postern.services.server.idempotency import KeptAnswer, Ticket
+
+REPLAYED = "Idempotency-Replayed"
+_COOKIES = "set-cookie"  # the one header that may be there several times
+_KEPT_HEADERS = ("content-type", "location", "token")
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Any text, new for each request: sent again with it within 24 h, the request is not carried out "
+        "again but answered as before, with `Idempotency-Replayed: true`",
+    ),
+]
+
+
+class Replay(Exception):
+    """Ends a request whose answer is known."""
+
+    def __init__(self, answer: KeptAnswer) -> None:
+        self._answer = answer
+
+    def response(self) -> Response:
+        headers = dict(self._answer.headers)
+        cookies = headers.pop(_COOKIES, "")
+        response = Response(self._answer.body, self._answer.status, {**headers, REPLAYED: "true"})
+        for cookie in cookies.splitlines():
+            response.headers.append(_COOKIES, cookie)
+        return response
+
+
+async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> None:
+    """Raises Replay, and as `services.server.idempotency`."""
+    if key is None:
+        return
+    target = f"{request.url.path}?{request.url.query}"
+    service = services_of(request).idempotency
+    found = await service.begin(caller.principal, key, request.method, target, await request.body())
+    if isinstance(found, KeptAnswer):
+        raise Replay(found)
+    request.state.idempotency = found
+
+
+async def end(request: Request, response: Response | None) -> None:
+    """What came of the request; None for a failure inside. Does nothing for one without a key."""
+    ticket: Ticket | None = getattr(request.state, "idempotency", None)
+    if ticket is None:
+        return
+    service = services_of(request).idempotency
+    body = getattr(response, "body", None)  # a stream has none
+    if response is None or response.status_code >= 500 or response.status_code == 429 or body is None:
+        await service.forget(ticket)
+        return
+    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    if cookies := response.headers.getlist(_COOKIES):
+        headers[_COOKIES] = "\n".join(cookies)
+    await service.finish(ticket, response.status_code, headers, bytes(body))
+
+
+def is_kept(dependencies: list[params.Depends]) -> bool:
+    return any(one.dependency is begin for one in dependencies)
+
+
+BEGIN = Depends(begin)

@@ -1,0 +1,1 @@
+"""Routes about people, programs, their logins and organisations."""

@@ -1,0 +1,72 @@
+"""API keys: long-lived secrets of programs, shown once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key, Version, add_crud, etag_of
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.program_schemas import (
+    ApiKeyAnswer,
+    ApiKeyRequest,
+    IssuedApiKeyAnswer,
+    KeyCredentialAnswer,
+)
+from postern.domain.lists import Listed
+
+router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
+
+
+async def revoke_api_key(
+    key: Key,
+    caller: Caller,
+    services: Use,
+    version: Version,
+    revoke_credentials: Annotated[
+        bool, Query(description="Also revoke the credentials that the key issued to machine identities")
+    ] = False,
+) -> None:
+    await services.api_keys.remove(caller, key, version, credentials=revoke_credentials)
+
+
+add_crud(
+    router,
+    "/api-keys",
+    names=("api_key", "api_keys"),
+    service=lambda services: services.api_keys,
+    request=ApiKeyRequest,
+    answer=ApiKeyAnswer,
+    written={"POST": IssuedApiKeyAnswer},
+    answer_of=lambda key, services, _: ApiKeyAnswer.shown(key, services.now()),
+    texts={
+        "create": "The key is shown this once; the store has its SHA-256. Only people who are logged in may make keys.",
+        "update": "Expiry and networks that are left out stay as they are.",
+        "delete": "It is refused at once; the row stays for the record. 404 when it was revoked already.",
+    },
+    remove=revoke_api_key,
+)
+
+
+@router.get("/api-keys/{nameOrID}/credentials", responses=errors(403, 404))
+async def list_api_key_credentials(
+    key: Key, caller: Caller, services: Use, page: Paging
+) -> ListAnswer[KeyCredentialAnswer]:
+    """Live credentials that the key issued to machine identities, also of a revoked key: they outlive it."""
+    issued = await services.api_keys.issued(caller, key)
+    found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
+    return listed([KeyCredentialAnswer.of(one) for one in found.items], found, page)
+
+
+@router.post("/api-keys/{nameOrID}/reactivate", responses=errors(403, 404, 409, 412))
+async def reactivate_api_key(
+    key: Key, caller: Caller, services: Use, version: Version, response: Response
+) -> ApiKeyAnswer:
+    """422 when it is not revoked."""
+    found = await services.api_keys.reactivate(caller, key, version)
+    response.headers["ETag"] = etag_of(found.version)
+    return ApiKeyAnswer.shown(found, services.now())

@@ -1,0 +1,51 @@
+"""Connection credentials: what an unmodified native client logs in with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.info import Info
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.program_schemas import issued_answer
+from postern.api.schemas.targets.connection_schemas import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
+
+router = APIRouter(prefix="/connections/{nameOrID}/credentials", tags=["Connections"], route_class=AuditedRoute)
+
+Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
+
+
+@router.post("", status_code=201, responses=errors(403, 404, 413))
+async def issue_credential(
+    key: Key, caller: Caller, services: Use, info: Info, body: CredentialRequest | None = None
+) -> IssuedCredentialAnswer:
+    """For the caller alone. The password is shown this once; the store keeps only a verifier."""
+    seconds = body.access_duration_seconds if body else None
+    issued = await services.credentials.issue(caller, key, seconds)
+    return issued_answer(issued, info)
+
+
+@router.get("", responses=errors(404))
+async def list_credentials(
+    key: Key, caller: Caller, services: Use, page: LongPaging
+) -> LongListAnswer[CredentialAnswer]:
+    """One's own, newest first; those of everybody for admins and auditors."""
+    connection, found = await services.credentials.find(caller, key, page)
+    now = services.now()
+    return long_listed([CredentialAnswer.of(one, connection.name, now) for one in found.items], found)
+
+
+@router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))
+async def revoke_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
+    """Also ends its live sessions."""
+    await services.credentials.revoke(caller, key, credential_id)
+
+
+@router.delete("/{credential_id}", status_code=204, responses=errors(404))
+async def delete_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
+    """The same as revoking: the row stays for the record."""
+    await services.credentials.revoke(caller, key, credential_id)

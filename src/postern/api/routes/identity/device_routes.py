@@ -1,0 +1,95 @@
+"""Login of a command line without browser (RFC 8628), and the page where somebody confirms it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Facts, Use
+from postern.api.browser import pages
+from postern.api.browser.browser import SHOWN
+from postern.api.browser.code_pages import answered, code_page, form_schema
+from postern.api.info import Info
+from postern.api.responses import open_errors
+from postern.api.schemas.identity.login_schemas import DeviceAnswer, DeviceRequest, DeviceTokenRequest, PendingAnswer
+from postern.domain.identity.principal import Account
+from postern.domain.secret import Secret
+from postern.services.identity.logins.device_login import INTERVAL
+
+router = APIRouter(prefix="/login/device", tags=["Authentication"], route_class=AuditedRoute)
+
+_PAGE = "/api/login/device"
+
+
+@router.post("", status_code=201, responses=open_errors(413, 429))
+async def begin_device_login(body: DeviceRequest, services: Use, info: Info, facts: Facts) -> DeviceAnswer:
+    """Two codes: one for the person to confirm in a browser, one for the device to fetch its token with."""
+    device = await services.device_login.begin(facts)
+    query = {"organization": body.organization} if body.organization else {}
+    url = f"{info.api_url}{_PAGE}"
+    return DeviceAnswer(
+        device_code=device.device_code.reveal(),
+        user_code=device.user_code,
+        verification_url=f"{url}?{urlencode(query)}" if query else url,
+        verification_url_complete=f"{url}?{urlencode({'user_code': device.user_code, **query})}",
+        expires_in=int(device.expires_in.total_seconds()),
+        interval=INTERVAL,
+    )
+
+
+@router.post(
+    "/token", responses=open_errors(401, 403, 413, 429) | {202: {"model": PendingAnswer, "description": "Not yet"}}
+)
+async def device_token(
+    body: DeviceTokenRequest, request: Request, services: Use, facts: Facts, response: Response
+) -> PendingAnswer:
+    """200 with the token in the header `Token`, once. 202 `authorization_pending`; 429 `slow_down`; 403
+    `access_denied`; 401 when the code has expired, was used, or never was."""
+    found = await services.device_login.poll(Secret(body.device_code), facts)
+    if found is None:
+        response.status_code = 202
+        return PendingAnswer(status="authorization_pending")
+    account, opened = found
+    request.state.principal = account.principal
+    response.headers["Token"] = opened.token.reveal()
+    return PendingAnswer(status="ok")
+
+
+@router.get(
+    "",
+    response_class=Response,
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+)
+async def device_page(
+    request: Request,
+    services: Use,
+    info: Info,
+    user_code: Annotated[str, Query(max_length=64)] = "",
+    organization: Annotated[str | None, Query(max_length=255)] = None,
+) -> Response:
+    """For people: who asks to be logged in behind a code. Needs the browser's session; leads to login without."""
+
+    async def show(account: Account, csrf_token: str) -> Response:
+        asking = await services.device_login.look(account.principal, user_code)
+        return pages.confirm(asking, account.principal.email, csrf_token)
+
+    return await code_page(request, services, info, _PAGE, user_code, organization, pages.enter_code, show)
+
+
+@router.post(
+    "/confirm",
+    response_class=Response,
+    responses=open_errors(401, 403, 404, 413, 429) | SHOWN,
+    openapi_extra=form_schema(),
+)
+async def confirm_device(request: Request, services: Use, info: Info) -> HTMLResponse:
+    """What the page's form sends: the answer of somebody who is logged in."""
+    given = await answered(request, services, info)
+    await services.device_login.answer(given.account, given.login, given.code, allow=given.allow)
+    if given.allow:
+        return pages.told("Done", "The command line is logged in. You may close this page.")
+    return pages.told("Refused", "The command line is not logged in. Tell an administrator if you did not begin this.")

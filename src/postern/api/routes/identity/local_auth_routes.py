@@ -1,0 +1,80 @@
+"""Local accounts: logging in, with a second factor where there is one, and setting a first password (spec 4.7)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Facts, Use
+from postern.api.browser.hand_over import GivesLogin, HandOver
+from postern.api.responses import errors, open_errors
+from postern.api.schemas.identity.local_auth_schemas import (
+    LoginAnswer,
+    LoginRequest,
+    RegisterRequest,
+    SecondFactorRequest,
+    SetupLinkAnswer,
+    SetupRequest,
+)
+from postern.api.schemas.identity.user_schemas import StatusAnswer
+from postern.domain.identity.login import VoucherPurpose
+from postern.domain.secret import Secret
+from postern.errors import Denied
+from postern.services.identity.logins.local_login import SecondStep
+from postern.services.identity.logins.logins import Opened
+
+router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
+
+
+@router.post("/localauth/register", responses=open_errors(403, 413))
+async def register(_body: RegisterRequest) -> StatusAnswer:
+    """Nobody registers: the first administrator is made at the first start, and makes all others."""
+    raise Denied("this gateway is set up already; ask an administrator for an account")
+
+
+@router.post("/localauth/login", response_model_exclude_none=True, responses=open_errors(401, 403, 413, 429))
+async def local_login(
+    body: LoginRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
+) -> LoginAnswer:
+    """Answers the access token in the header `Token`, or with `session=cookie` in a cookie; it is good for 12 hours.
+    With a second factor it answers a ticket instead."""
+    client = hand_over.client(facts)
+    step = await services.local_login.login(body.email, Secret(body.password), client, organisation=body.organization)
+    if step.account is not None:
+        request.state.principal = step.account.principal  # for the audit log of their own organisation
+    return _answer(step, hand_over)
+
+
+@router.post("/localauth/second-factor", response_model_exclude_none=True, responses=open_errors(401, 403, 413, 429))
+async def second_factor(
+    body: SecondFactorRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
+) -> LoginAnswer:
+    """The second step of a login. Five tries for a ticket, ten wrong codes in an hour for an account."""
+    ticket = Secret(body.ticket)
+    known = await services.local_login.whose(VoucherPurpose.SECOND_FACTOR, ticket)
+    request.state.principal = known.principal  # for the audit log: they knew the password
+    opened = await services.local_login.second_step(ticket, body.answer(), hand_over.client(facts))
+    return _answer(opened, hand_over)
+
+
+@router.post("/localauth/setup", response_model_exclude_none=True, responses=open_errors(401, 403, 413, 429))
+async def set_up(
+    body: SetupRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
+) -> LoginAnswer:
+    """Sets the password by a set-up link, ends all logins of the account, and logs in."""
+    token = Secret(body.token)
+    request.state.principal = (await services.local_login.whose(VoucherPurpose.SETUP, token)).principal
+    step = await services.local_login.set_up(token, Secret(body.password), body.name, hand_over.client(facts))
+    return _answer(step, hand_over)
+
+
+@router.post("/users/{emailOrID}/setup-link", status_code=201, responses=errors(404, 429))
+async def make_setup_link(emailOrID: str, caller: Caller, services: Use) -> SetupLinkAnswer:  # noqa: N803
+    """A link by which a user sets their password, once, within 24 hours. For administrators; older ones are void."""
+    return SetupLinkAnswer.of(await services.setup_links.make(caller, emailOrID))
+
+
+def _answer(step: Opened | SecondStep, hand_over: HandOver) -> LoginAnswer:
+    if isinstance(step, SecondStep):
+        return LoginAnswer.required(step)
+    return LoginAnswer(csrf_token=hand_over(step))

@@ -1,0 +1,97 @@
+"""The login that a request comes by, one's others, and the keys of their tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request, Response
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, CallerInFull, EnrollingCaller, Use, session_token_of
+from postern.api.browser.cookies import clear_login_cookie, csrf_token_of
+from postern.api.browser.hand_over import RenewsLogin
+from postern.api.info import Info
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.logins_schemas import EndedAnswer, LoginSessionAnswer, LoginShown, RotateRequest
+from postern.api.schemas.identity.user_schemas import StatusAnswer
+
+router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
+
+
+@router.get("/login/session", responses=errors())
+async def login_session(request: Request, caller: EnrollingCaller) -> LoginSessionAnswer:
+    """By what this request is authenticated, and the CSRF token of a browser's session."""
+    held = session_token_of(request)
+    return LoginSessionAnswer.of(caller, csrf_token_of(held) if held else None, caller.login)
+
+
+@router.post("/login/refresh", responses=errors())
+async def refresh_login(caller: CallerInFull, services: Use, hand_back: RenewsLogin) -> LoginSessionAnswer:
+    """A token that is good for longer, in the header `Token` or in the session's cookie, until the login's own end."""
+    opened = await services.own_logins.refresh(caller)
+    return LoginSessionAnswer.of(caller, hand_back(opened), opened.login)
+
+
+@router.post("/logout", status_code=204, responses=errors())
+async def logout(request: Request, caller: EnrollingCaller, services: Use, info: Info, response: Response) -> None:
+    """Ends the login that this request came by, at once and everywhere, and clears the session's cookie."""
+    await services.own_logins.end_this(caller)
+    if session_token_of(request) is not None:
+        clear_login_cookie(response, info)
+
+
+@router.get("/logins", responses=errors())
+async def list_logins(caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
+    """One's own that are live, newest first."""
+    found = await services.own_logins.live(caller.principal, page)
+    return listed([LoginShown.of(login, caller) for login in found.items], found, page)
+
+
+@router.delete("/logins", responses=errors())
+async def end_logins(
+    request: Request,
+    caller: CallerInFull,
+    services: Use,
+    info: Info,
+    response: Response,
+    keep_current: Annotated[bool, Query(description="All but the one that asks")] = False,
+) -> EndedAnswer:
+    """Ends all one's own, at once and everywhere, with what is under way to become one, such as an approved device."""
+    ended = await services.own_logins.end_all(caller, keep_current=keep_current)
+    if session_token_of(request) is not None and not keep_current:
+        clear_login_cookie(response, info)
+    return EndedAnswer(ended=ended)
+
+
+@router.delete("/logins/{login_id}", status_code=204, responses=errors(404))
+async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
+    """One's own; administrators end anybody's. Ending one that has ended is fine."""
+    await services.logins.end(caller, login_id)
+
+
+@router.get("/users/{emailOrID}/logins", responses=errors(404))
+async def list_logins_of(
+    emailOrID: str,  # noqa: N803
+    caller: CallerInFull,
+    services: Use,
+    page: Paging,
+) -> ListAnswer[LoginShown]:
+    """A user's that are live, for administrators and auditors."""
+    found = await services.own_logins.live_of(caller.principal, emailOrID, page)
+    return listed([LoginShown.of(login, caller) for login in found.items], found, page)
+
+
+@router.delete("/users/{emailOrID}/logins", responses=errors(404))
+async def end_logins_of(emailOrID: str, caller: Caller, services: Use) -> EndedAnswer:  # noqa: N803
+    """Ends all of a user's, at once and everywhere. For administrators."""
+    return EndedAnswer(ended=await services.own_logins.end_all_of(caller, emailOrID))
+
+
+@router.post("/serverconfig/token-keys/rotate", responses=errors(413))
+async def rotate_token_keys(body: RotateRequest, caller: Caller, services: Use) -> StatusAnswer:
+    """Tokens are signed by a new key from now on. With `revoke` every login has to begin again. For administrators
+    of the default organisation."""
+    await services.own_logins.rotate_keys(caller, revoke=body.revoke)
+    return StatusAnswer()

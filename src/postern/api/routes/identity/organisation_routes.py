@@ -1,0 +1,67 @@
+"""Organisations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.organisation_schemas import (
+    NewOrganisationAnswer,
+    OrganisationAnswer,
+    OrganisationChange,
+    OrganisationFeatureRequest,
+    OrganisationRequest,
+)
+
+router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class=AuditedRoute)
+
+
+@router.get("", responses=errors())
+async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
+    """By name; all for administrators of the default organisation, one's own for all others."""
+    found = await services.organisations.find(caller, page)
+    return listed([OrganisationAnswer.of(one) for one in found.items], found, page)
+
+
+@router.post("", status_code=201, responses=errors(403, 409, 413, 429))
+async def create_organisation(body: OrganisationRequest, caller: Caller, services: Use) -> NewOrganisationAnswer:
+    """By administrators of the default organisation. The answer holds the link's secret for its administrator."""
+    made = await services.organisations.create(caller, body.name, body.admin_email, embedded_agent=body.embedded_agent)
+    return NewOrganisationAnswer.made(made)
+
+
+@router.get("/self", responses=errors(404))
+async def get_own_organisation(caller: Caller, services: Use) -> OrganisationAnswer:
+    return OrganisationAnswer.of(await services.organisations.own(caller))
+
+
+@router.put("/self", responses=errors(403, 404, 409, 413))
+async def update_own_organisation(body: OrganisationChange, caller: Caller, services: Use) -> OrganisationAnswer:
+    """Who is an administrator or auditor stays one when the group of the role is another."""
+    return OrganisationAnswer.of(await services.organisations.update(caller, body.fields()))
+
+
+@router.delete("/{org_id}", status_code=202, responses=errors(403, 404, 409))
+async def delete_organisation(
+    org_id: str,
+    name: Annotated[str, Query(description="The organisation's name, to confirm which one is meant", max_length=255)],
+    caller: Caller,
+    services: Use,
+) -> OrganisationAnswer:
+    """Delete an organisation with its record, by administrators of the default organisation.
+
+    All access to it ends at once, and all that it owns is deleted in the background: it is in the list until then.
+    Legal holds forbid it. It cannot be undone.
+    """
+    return OrganisationAnswer.of(await services.organisations.delete(caller, org_id, name))
+
+
+@router.put("/features", status_code=204, responses=errors(403, 404, 413))
+async def update_organisation_feature(body: OrganisationFeatureRequest, caller: Caller, services: Use) -> None:
+    """The same as PUT /feature-flags/{name}."""
+    await services.features.put(caller, body.name, enabled=body.status == "enabled")

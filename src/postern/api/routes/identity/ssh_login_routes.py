@@ -1,0 +1,89 @@
+"""SSH clients that wait for somebody at a browser: the page where they are let in, and the same for programs of people
+who are logged in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import CallerInFull, Use, address_of
+from postern.api.browser import pages, ssh_pages
+from postern.api.browser.browser import SHOWN
+from postern.api.browser.code_pages import answered, code_page, form_schema
+from postern.api.info import Info
+from postern.api.responses import errors, open_errors
+from postern.api.schemas.identity.ssh_schemas import SshLoginAnswer, SshLoginDecision
+from postern.domain.identity.login import Login
+from postern.domain.identity.principal import Account
+from postern.errors import Denied
+from postern.services.identity.logins.authentication import Caller
+from postern.services.identity.logins.ssh_logins import PAGE
+
+router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
+
+
+@router.get(
+    "/login/ssh",
+    response_class=Response,
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+)
+async def ssh_login_page(
+    request: Request,
+    services: Use,
+    info: Info,
+    user_code: Annotated[str, Query(max_length=64)] = "",
+    organization: Annotated[str | None, Query(max_length=255)] = None,
+) -> Response:
+    """For people: which SSH client waits behind a code. Needs the browser's session; leads to login without."""
+
+    async def show(account: Account, csrf_token: str) -> Response:
+        asking = await services.ssh_logins.look(account.principal, user_code)
+        return ssh_pages.confirm(asking, account.principal.email, address_of(request), csrf_token)
+
+    return await code_page(request, services, info, PAGE, user_code, organization, ssh_pages.enter_code, show)
+
+
+@router.post(
+    "/login/ssh/confirm",
+    response_class=Response,
+    responses=open_errors(401, 403, 404, 413, 429) | SHOWN,
+    openapi_extra=form_schema("number"),
+)
+async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info) -> HTMLResponse:
+    """What the page's form sends: the answer of somebody who is logged in."""
+    given = await answered(request, services, info)
+    number = given.form.get("number", "")
+    await services.ssh_logins.decide(given.account, given.login, given.code, allow=given.allow, number=number)
+    if given.allow:
+        return pages.told("Done", "The SSH client is logged in. You may close this page.")
+    return pages.told("Refused", "The SSH client is not logged in. Tell an administrator if you did not begin this.")
+
+
+@router.get("/sshlogins", responses=errors(403, 404, 429))
+async def look_at_ssh_login(
+    caller: CallerInFull,
+    services: Use,
+    code: Annotated[str, Query(max_length=64, description="As it is in the address that the client shows")],
+) -> SshLoginAnswer:
+    """Which SSH client waits behind a code."""
+    _login_of(caller)
+    return SshLoginAnswer.of(await services.ssh_logins.look(caller.principal, code))
+
+
+@router.post("/sshlogins/confirm", responses=errors(403, 404, 413, 429))
+async def confirm_ssh_login(body: SshLoginDecision, caller: CallerInFull, services: Use) -> SshLoginAnswer:
+    """Lets an SSH client in as oneself, or refuses it; once. 403 with a wrong number, which refuses it."""
+    login, account = _login_of(caller), await services.users.own(caller.principal)
+    allow = body.answer == "allow"
+    asking = await services.ssh_logins.decide(account, login, body.code, allow=allow, number=body.number)
+    return SshLoginAnswer.of(asking)
+
+
+def _login_of(caller: Caller) -> Login:
+    """Raises Denied."""
+    if caller.login is None:
+        raise Denied("only people who are logged in let SSH clients in, not an API key or a provider's token")
+    return caller.login

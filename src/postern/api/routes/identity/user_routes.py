@@ -1,0 +1,69 @@
+"""Users (spec 2.6)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Facts, Use
+from postern.api.browser.hand_over import RenewsLogin
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
+from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
+from postern.domain.identity.principal import PrincipalStatus
+from postern.domain.secret import Secret
+from postern.services.identity.users import PrincipalFilter
+
+router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
+
+
+async def filter_of(
+    search: Annotated[str | None, Query(max_length=320, description="Part of name or e-mail, in any case")] = None,
+    group: Annotated[str | None, Query(max_length=128, description="Who is in this group, by its exact name")] = None,
+    status: Annotated[PrincipalStatus | None, Query()] = None,
+) -> PrincipalFilter:
+    return PrincipalFilter(search=search, group=group, status=status)
+
+
+@router.get("", responses=errors())
+async def list_users(
+    caller: Caller, services: Use, page: Paging, wanted: Annotated[PrincipalFilter, Depends(filter_of)]
+) -> ListAnswer[UserAnswer]:
+    """By e-mail. All users, for admins and auditors; others find only themselves."""
+    found = await services.users.find(caller, wanted, page)
+    return listed([UserAnswer.of(account) for account in found.items], found, page)
+
+
+@router.post("", status_code=201, responses=errors(403, 409, 413))
+async def create_user(body: UserRequest, caller: Caller, services: Use) -> UserAnswer:
+    return UserAnswer.of(await services.users.create(caller, body.fields()))
+
+
+@router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
+async def change_password(
+    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, hand_back: RenewsLogin
+) -> LoginAnswer:
+    """Ends all one's logins; the header `Token`, or the session's cookie, has a new token."""
+    current, new = Secret(body.current_password), Secret(body.new_password)
+    opened = await services.local_login.change_password(caller, current, new, hand_back.client(facts))
+    return LoginAnswer(csrf_token=hand_back(opened))
+
+
+@router.get("/{emailOrID}", responses=errors(404))
+async def get_user(emailOrID: str, caller: Caller, services: Use) -> UserAnswer:  # noqa: N803 - the spec's name
+    return UserAnswer.of(await services.users.get(caller, emailOrID))
+
+
+@router.put("/{emailOrID}", responses=errors(403, 404, 413))
+async def update_user(emailOrID: str, body: UserChange, caller: Caller, services: Use) -> UserAnswer:  # noqa: N803
+    """Setting a user inactive also ends their live sessions."""
+    return UserAnswer.of(await services.users.update(caller, emailOrID, body.fields()))
+
+
+@router.delete("/{emailOrID}", status_code=204, responses=errors(403, 404))
+async def delete_user(emailOrID: str, caller: Caller, services: Use) -> None:  # noqa: N803
+    """Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active administrator."""
+    await services.users.remove(caller, emailOrID)

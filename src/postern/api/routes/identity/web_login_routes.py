@@ -1,0 +1,168 @@
+"""Local login in a browser: where the links of reviews, set-up and waiting programs lead who is not logged in.
+
+The pages work without scripts. Where people log in at an identity provider, the links lead there instead
+(`api/browser/browser.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Facts, Use
+from postern.api.browser import web_login_pages
+from postern.api.browser.browser import SHOWN, browser, form_of, require_own_submit, to_provider
+from postern.api.browser.cookies import set_login_cookie
+from postern.api.browser.web_login_pages import Back
+from postern.api.info import Info, Told
+from postern.api.responses import open_errors
+from postern.domain.identity.login import ClientKind, VoucherPurpose
+from postern.domain.identity.second_factor import FactorKind
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, Malformed, PosternError, TooMany, Unauthenticated, status_of
+from postern.services.identity.logins.factor_check import FactorAnswer
+from postern.services.identity.logins.landing import landing_of
+from postern.services.identity.logins.local_login import SecondStep
+from postern.services.identity.logins.logins import ClientFacts, Opened
+
+router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
+# At the gateway's own root, and not below /api: what is printed and sent to people.
+root = APIRouter(route_class=AuditedRoute)
+
+_TOTP_LENGTH = 6
+_TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated)
+_LEADS_ON: dict[int | str, dict[str, Any]] = {303: {"description": "Logged in: back to where the login was asked for"}}
+
+
+def _form(*names: str) -> dict[str, Any]:
+    """The description of a form for OpenAPI."""
+    schema = {"type": "object", "required": list(names), "properties": {name: {"type": "string"} for name in names}}
+    return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
+
+
+@router.get(
+    "/login",
+    response_class=Response,
+    responses=open_errors(422, 429) | SHOWN | {303: {"description": "To the identity provider"}},
+)
+async def web_login_page(
+    request: Request,
+    services: Use,
+    info: Info,
+    back: Annotated[str, Query(max_length=2_000, description="A path of the gateway to go to then")] = "/",
+    organization: Annotated[str, Query(max_length=255)] = "",
+) -> Response:
+    """For people: a form to log in with a password, in this browser. Leads on to the identity provider where they log
+    in there."""
+    landing_of(back, None, info.api_url)
+    provider = await to_provider(request, services, info, back, organization or None)
+    return provider or web_login_pages.login(Back(back, organization))
+
+
+@router.post(
+    "/login",
+    response_class=Response,
+    responses=open_errors(400, 401, 403, 413, 422, 429) | SHOWN | _LEADS_ON,
+    openapi_extra=_form("email", "password"),
+)
+async def web_login(request: Request, services: Use, info: Info, facts: Facts) -> Response:
+    """What the form sends. What does not go through is shown on the page."""
+    form = await form_of(request)
+    require_own_submit(request, info)
+    back = Back(form.get("back", "/"), form.get("organization", ""))
+    landing_of(back.path, None, info.api_url)
+    email = request.state.claimed = form.get("email", "")
+    try:
+        step = await services.local_login.login(
+            email, Secret(form.get("password", "")), _in_browser(facts), organisation=back.organization or None
+        )
+    except _TOLD as error:
+        return web_login_pages.login(back, error.message, status_of(error))
+    if step.account is not None:
+        request.state.principal = step.account.principal
+    return _go_on(step, back.path, info)
+
+
+@router.post(
+    "/second-factor",
+    response_class=Response,
+    responses=open_errors(400, 401, 403, 413, 422, 429) | SHOWN | _LEADS_ON,
+    openapi_extra=_form("ticket", "code"),
+)
+async def web_second_factor(request: Request, services: Use, info: Info, facts: Facts) -> Response:
+    """The second step of the login: a code of an authenticator app, or a recovery code."""
+    form = await form_of(request)
+    require_own_submit(request, info)
+    back, ticket, code = form.get("back", "/"), Secret(form.get("ticket", "")), form.get("code", "").strip()
+    landing_of(back, None, info.api_url)
+    try:
+        known = await services.local_login.whose(VoucherPurpose.SECOND_FACTOR, ticket)
+    except Unauthenticated as error:
+        return web_login_pages.login(Back(back), error.message, status_of(error))
+    request.state.principal = known.principal
+    kind = FactorKind.TOTP if code.isdecimal() and len(code) == _TOTP_LENGTH else FactorKind.RECOVERY
+    try:
+        opened = await services.local_login.second_step(
+            ticket, FactorAnswer(kind, Secret(code), None), _in_browser(facts)
+        )
+    except _TOLD as error:
+        return web_login_pages.second_factor(back, ticket.reveal(), error.message, status_of(error))
+    return _go_on(opened, back, info)
+
+
+@router.post(
+    "/setup",
+    response_class=Response,
+    responses=open_errors(400, 401, 403, 413, 422, 429) | SHOWN | _LEADS_ON,
+    openapi_extra=_form("token", "password", "again"),
+)
+async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) -> Response:
+    """What the page of a set-up link sends: sets the password, and logs in."""
+    form = await form_of(request)
+    require_own_submit(request, info)
+    token = Secret(form.get("token", "").strip())
+    try:
+        if form.get("password", "") != form.get("again", ""):
+            raise Invalid("password: the two are not the same", field="password")
+        request.state.principal = (await services.local_login.whose(VoucherPurpose.SETUP, token)).principal
+        step = await services.local_login.set_up(token, Secret(form.get("password", "")), None, _in_browser(facts))
+    except _TOLD as error:
+        return web_login_pages.set_up(error.message, token.reveal(), status_of(error))
+    return _go_on(step, "/", info)
+
+
+@root.get("/setup", include_in_schema=False)
+async def set_up_page() -> HTMLResponse:
+    """Where a set-up link leads."""
+    return web_login_pages.set_up()
+
+
+@root.get("/", include_in_schema=False)
+async def front_page(request: Request, services: Use, info: Info) -> HTMLResponse:
+    """Where a login in the browser ends that was begun nowhere else."""
+    try:
+        account, _, _ = await browser(request, services, info)
+    except PosternError:
+        return web_login_pages.front(info.api_url, None)
+    return web_login_pages.front(info.api_url, account.principal)
+
+
+def _in_browser(facts: ClientFacts) -> ClientFacts:
+    return replace(facts, kind=ClientKind.WEB)
+
+
+def _go_on(step: Opened | SecondStep, back: str, info: Told) -> Response:
+    if isinstance(step, SecondStep):
+        kinds = {factor.kind for factor in step.factors}
+        if not kinds & {FactorKind.TOTP, FactorKind.RECOVERY}:
+            raise Denied(
+                "this account has a security key alone, which this page cannot ask: log in with `postern login`"
+            )
+        return web_login_pages.second_factor(back, step.ticket.reveal())
+    response = RedirectResponse(landing_of(back, None, info.api_url).url, status_code=303)
+    set_login_cookie(response, step, info)
+    return response

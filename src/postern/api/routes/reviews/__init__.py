@@ -1,0 +1,1 @@
+"""Routes about reviews and their rules."""

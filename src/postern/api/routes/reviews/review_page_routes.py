@@ -1,0 +1,107 @@
+"""The page where a review is decided in a browser, without scripts: where links in chats and mails lead."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Use
+from postern.api.browser import review_pages
+from postern.api.browser.browser import SHOWN, browser, form_of, require_own_form, to_login
+from postern.api.browser.cookies import csrf_token_of
+from postern.api.info import Info, Told
+from postern.api.responses import open_errors
+from postern.domain.chat import card_of
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Choice
+from postern.domain.reviews.review_groups import address, shows_estimate
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, Unauthenticated
+from postern.services.bundle import Services
+
+router = APIRouter(prefix="/reviews/page", tags=["Reviews"], route_class=AuditedRoute)
+
+_ANSWERS = {
+    "approve": (Choice.APPROVED, False),
+    "force": (Choice.APPROVED, True),
+    "reject": (Choice.REJECTED, False),
+    "revoke": (Choice.REVOKED, False),
+}
+_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {
+                    "type": "object",
+                    "required": ["csrf_token", "answer"],
+                    "properties": {
+                        "csrf_token": {"type": "string"},
+                        "answer": {"type": "string", "enum": list(_ANSWERS)},
+                        "reason": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+@router.get(
+    "/{id}",
+    response_class=Response,
+    responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
+)
+async def review_page(id: str, request: Request, services: Use, info: Info) -> Response:  # noqa: A002 - the API's name
+    """For people: what is asked, by whom, and a form to decide. Needs the browser's session; leads to login without."""
+    try:
+        account, _, held = await browser(request, services, info)
+    except Unauthenticated:
+        return await to_login(request, services, info, f"/api/reviews/page/{quote(id, safe='')}")
+    try:
+        return await _shown(services, info, account.principal, id, held)
+    except NotFound as problem:
+        return review_pages.missing(problem.message)
+
+
+@router.post(
+    "/{id}",
+    response_class=Response,
+    responses=open_errors(400, 401, 403, 413, 429) | SHOWN,
+    openapi_extra=_FORM,
+)
+async def decide_on_page(id: str, request: Request, services: Use, info: Info) -> HTMLResponse:  # noqa: A002
+    """What the page's form sends. What does not go through is told on the page."""
+    account, _, held = await browser(request, services, info)
+    request.state.principal = account.principal
+    form = await form_of(request)
+    require_own_form(request, form, held, info)
+    if form.get("answer") not in _ANSWERS:
+        raise Malformed(f"answer: must be one of {', '.join(_ANSWERS)}")
+    choice, force = _ANSWERS[form["answer"]]
+    reason = form.get("reason", "").strip()
+    problem, status = "", 200
+    try:
+        if choice is not Choice.APPROVED and not reason:
+            raise Invalid("reason: say why", field="reason")
+        await services.reviews.decide(account.principal, id, choice, force=force, comment=reason)
+    except NotFound as error:
+        return review_pages.missing(error.message)
+    except (Denied, Conflict, Invalid) as error:
+        problem = error.message
+        status = {Denied: 403, Conflict: 409, Invalid: 422}[type(error)]
+    return await _shown(services, info, account.principal, id, held, problem, status)
+
+
+async def _shown(
+    services: Services, info: Told, principal: Principal, key: str, held: Secret, problem: str = "", status: int = 200
+) -> HTMLResponse:
+    review = await services.reviews.get(principal, key)
+    script = await services.reviews.script(review)
+    url = address(info.api_url, review.id)
+    card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
+    wanted = review_pages.Wanted(principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem)
+    return review_pages.review(card, wanted, status)

@@ -1,0 +1,150 @@
+"""Reviews: what waits for somebody to agree, and what they decide (spec 2.2, 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
+from postern.api.info import Info
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.responses import errors
+from postern.api.schemas.reviews.review_schemas import AccessRequest, AccessRequestAnswer, DecisionRequest, ReviewAnswer
+from postern.api.sessions.session_filters import review_status
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Review, ReviewKind, ReviewStatus
+from postern.errors import Invalid
+from postern.services.bundle import Services
+from postern.services.reviews.reviews import ReviewFilter
+
+router = APIRouter(tags=["Reviews"], route_class=AuditedRoute)
+
+_TEXT = 512
+
+Key = Annotated[str, Path(alias="id", description="Identifier of the review, or of the session that waits for it")]
+
+
+ForMe = Annotated[
+    bool, Query(description="Only those that wait, and that I may approve and have not: my own are not among them")
+]
+
+
+async def _filters(
+    caller: Caller,
+    status: Annotated[str | None, Query(max_length=_TEXT, description="In any case, such as PENDING")] = None,
+    type: Annotated[str | None, Query(max_length=_TEXT, description="onetime, jit or statement")] = None,  # noqa: A002 - the API's name
+    connection: Annotated[str | None, Query(max_length=_TEXT, description="Its name")] = None,
+    session: Annotated[UUID | None, Query(description="Of this session, its statements too")] = None,
+    owner: Annotated[str | None, Query(max_length=_TEXT, description="`self`, or the identifier of who asked")] = None,
+    waiting_for_me: ForMe = False,
+) -> ReviewFilter:
+    """Raises Invalid."""
+    wanted = None if status is None else review_status(status, "status")
+    if waiting_for_me and wanted not in (None, ReviewStatus.PENDING):
+        raise Invalid("waiting_for_me: what waits is PENDING; leave out `status`", field="waiting_for_me")
+    return ReviewFilter(
+        status=wanted,
+        kind=_kind(type),
+        connection=connection,
+        session_id=session,
+        owner=_owner(caller, owner),
+    )
+
+
+def _kind(given: str | None) -> ReviewKind | None:
+    try:
+        return None if given is None else ReviewKind(given.lower())
+    except ValueError:
+        raise Invalid(f"type: must be one of {', '.join(ReviewKind)}", field="type") from None
+
+
+def _owner(caller: Principal, given: str | None) -> UUID | None:
+    if given is None or given == "self":
+        return None if given is None else caller.id
+    try:
+        return UUID(given)
+    except ValueError:
+        raise Invalid("owner: must be `self` or an identifier of a user", field="owner") from None
+
+
+Filters = Annotated[ReviewFilter, Depends(_filters)]
+
+
+@router.get("/reviews", responses=errors())
+async def list_reviews(
+    caller: Caller, services: Use, info: Info, page: LongPaging, wanted: Filters, waiting_for_me: ForMe = False
+) -> LongListAnswer[ReviewAnswer]:
+    """Those that wait first, then the newest. Who is neither administrator nor auditor finds their own, and those that
+    a group of theirs reviews."""
+    asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
+    found = await asked(caller, wanted, page)
+    return long_listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found)
+
+
+@router.post("/reviews", status_code=201, responses=errors(403, 404, 429))
+async def request_access(
+    body: AccessRequest, caller: CallerInFull, services: Use, info: Info, address: Address
+) -> AccessRequestAnswer:
+    """Asks for access to a connection ahead of time. What connects by the same login from the same address goes through
+    at once when the review is approved. Answers the review that waits or holds already where there is one, and
+    `required: false` where no approval is required."""
+    principal = caller.principal
+    review = await services.access_requests.request(
+        principal,
+        body.connection,
+        source=address,
+        means=caller.means,
+        reason=body.reason,
+        duration=body.access_duration,
+    )
+    answer = None if review is None else ReviewAnswer.of(review, info.api_url, principal)
+    return AccessRequestAnswer(required=review is not None, review=answer)
+
+
+@router.get("/reviews/{id}", responses=errors(404))
+async def get_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """With the script or statement that it is about."""
+    return await _shown(services, info.api_url, caller, await services.reviews.get(caller, key))
+
+
+@router.put("/reviews/{id}", responses=errors(403, 404, 409))
+async def decide_review(key: Key, body: DecisionRequest, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """Approves, rejects or revokes. One person counts once, and nobody approves what they have asked for themselves,
+    unless the feature `self-review` is on. Conflict when it is too late for that, or was said before."""
+    return await _decided(key, body, caller, services, info.api_url)
+
+
+@router.put("/sessions/{session_id}/review", responses=errors(403, 404, 409))
+async def decide_review_of_session(
+    session_id: str, body: DecisionRequest, caller: Caller, services: Use, info: Info
+) -> ReviewAnswer:
+    """The same, for the review that this session waits for."""
+    return await _decided(session_id, body, caller, services, info.api_url)
+
+
+@router.post("/reviews/{id}/withdraw", responses=errors(403, 404, 409))
+async def withdraw_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """By who asked: they need it no more. What it has given ends."""
+    review = await services.reviews.withdraw(caller, key)
+    return await _shown(services, info.api_url, caller, review)
+
+
+async def _decided(
+    key: str, body: DecisionRequest, caller: Principal, services: Services, api_url: str
+) -> ReviewAnswer:
+    review = await services.reviews.decide(
+        caller,
+        key,
+        body.choice(),
+        force=body.force_review,
+        comment=body.said(),
+        time_window=body.time_window.window() if body.time_window else None,
+    )
+    return await _shown(services, api_url, caller, review)
+
+
+async def _shown(services: Services, api_url: str, caller: Principal, review: Review) -> ReviewAnswer:
+    return ReviewAnswer.in_full(review, api_url, caller, await services.reviews.script(review))

@@ -1,0 +1,1 @@
+"""Routes about rules for access, statements and answers."""

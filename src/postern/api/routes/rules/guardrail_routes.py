@@ -1,0 +1,41 @@
+"""Guard rails (spec 2.5, 4.6)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Forced, Key, Version, add_crud
+from postern.api.schemas.rules.guardrail_schemas import GuardRailAnswer, GuardRailRequest
+from postern.domain.rules.guardrail import GuardRail
+from postern.services.bundle import Services
+
+router = APIRouter(tags=["Guard Rails"], route_class=AuditedRoute)
+
+
+async def _show(resource: GuardRail, services: Services) -> GuardRailAnswer:
+    answer = GuardRailAnswer.of(resource)
+    answer.notices = await services.guardrails.advice(resource)
+    return answer
+
+
+async def _remove(key: Key, caller: Caller, services: Use, version: Version, force: Forced = False) -> None:
+    await services.guardrails.remove(caller, key, version, unused=not force)
+
+
+add_crud(
+    router,
+    "/guardrails",
+    names=("guardrail", "guardrails"),
+    service=lambda services: services.guardrails,
+    request=GuardRailRequest,
+    answer=GuardRailAnswer,
+    texts={
+        "update": "Live sessions follow it from their next statement on.",
+        "delete": "Conflict where it applies to connections, unless `force` is true.",
+    },
+    show=_show,
+    remove=_remove,
+    lists_connections=True,
+)

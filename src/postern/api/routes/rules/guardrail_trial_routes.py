@@ -1,0 +1,88 @@
+"""Guard rails tried out before they are saved, and rules to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key
+from postern.api.responses import errors
+from postern.api.route import Route
+from postern.api.schemas.rules.guardrail_trial_schemas import (
+    PresetAnswer,
+    SimulationAnswer,
+    SimulationRequest,
+    TrialAnswer,
+    TrialRequest,
+)
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.trial import Simulation
+from postern.errors import Denied
+from postern.services.bundle import Services
+
+router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=AuditedRoute)
+# They only read, and their answers go on for as long as that takes.
+simulations = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
+
+_LINES = {
+    "description": "A line for each step: progress, and the result at last",
+    "content": {"application/x-ndjson": {"schema": SimulationAnswer.model_json_schema()}},
+}
+
+
+@router.get("/presets", responses=errors(403))
+async def list_presets(caller: Caller, services: Use) -> list[PresetAnswer]:
+    """Rules for what people mostly want, to be saved as they are or changed."""
+    if not caller.sees_all:
+        raise Denied("only administrators and auditors may read guard rails")
+    return [PresetAnswer.of(preset) for preset in services.guardrail_trials.presets()]
+
+
+@router.post("/test", responses=errors(403, 404, 413))
+async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> TrialAnswer:
+    """What would become of a text: which rules hit, what a parser reads in it, and what its author would be told.
+    Nothing is sent anywhere."""
+    trials = services.guardrail_trials
+    rail = await trials.rail(caller, body.guardrail_id, body.guardrail.fields() if body.guardrail else None)
+    is_output = body.direction == "output"
+    return TrialAnswer.of(await trials.test(caller, rail, body.text, dialect=body.dialect, is_output=is_output))
+
+
+@simulations.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
+async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
+    """What a draft would have refused, held or warned of in recorded sessions. It ends with its connection."""
+    return await _simulated(None, body, caller, services)
+
+
+@simulations.post(
+    "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
+)
+async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
+    """The same of a saved guard rail, or of other rules in its place."""
+    return await _simulated(key, body, caller, services)
+
+
+async def _simulated(
+    name_or_id: str | None, body: SimulationRequest, caller: Principal, services: Services
+) -> StreamingResponse:
+    trials = services.guardrail_trials
+    rail = await trials.rail(caller, name_or_id, body.draft())
+    steps = trials.simulate(caller, rail, body.period())
+    first = await anext(steps)  # what raises does so before the answer begins
+    return StreamingResponse(_lines(first, steps), media_type="application/x-ndjson")
+
+
+async def _lines(first: Simulation, steps: AsyncGenerator[Simulation]) -> AsyncIterator[str]:
+    yield _line(first)
+    async with aclosing(steps):
+        async for step in steps:
+            yield _line(step)
+
+
+def _line(step: Simulation) -> str:
+    return SimulationAnswer.of(step).model_dump_json(exclude_none=True) + "\n"

@@ -1,0 +1,51 @@
+"""Masking rules."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Forced, Key, Version, add_crud
+from postern.api.responses import errors
+from postern.api.schemas.rules.masking_rule_schemas import (
+    MaskingPresetAnswer,
+    MaskingRuleAnswer,
+    MaskingRuleRequest,
+    MaskingTestAnswer,
+    MaskingTestRequest,
+)
+
+router = APIRouter(tags=["Masking"], route_class=AuditedRoute)
+
+
+@router.post("/datamasking-rules/test", responses=errors(403, 413))
+async def test_masking_rule(body: MaskingTestRequest, caller: Caller, services: Use) -> MaskingTestAnswer:
+    """What a rule would make of texts and rows; neither is kept."""
+    return MaskingTestAnswer.of(await services.masking_rules.test(caller, body.rule.fields(), body.samples()))
+
+
+@router.get("/datamasking-rules/presets", responses=errors(403))
+async def list_masking_presets(caller: Caller, services: Use) -> list[MaskingPresetAnswer]:
+    """Rules to begin with, to be saved as they are or changed."""
+    return [MaskingPresetAnswer.of(preset) for preset in services.masking_rules.presets(caller)]
+
+
+async def _remove(key: Key, caller: Caller, services: Use, version: Version, force: Forced = False) -> None:
+    await services.masking_rules.remove(caller, key, version, unused=not force)
+
+
+add_crud(
+    router,
+    "/datamasking-rules",
+    names=("masking_rule", "masking_rules"),
+    service=lambda services: services.masking_rules,
+    request=MaskingRuleRequest,
+    answer=MaskingRuleAnswer,
+    texts={
+        "update": "Live sessions follow it at once.",
+        "delete": "Conflict where it applies to connections, unless `force` is true.",
+    },
+    remove=_remove,
+    lists_connections=True,
+)

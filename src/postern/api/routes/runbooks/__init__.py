@@ -1,0 +1,1 @@
+"""Routes about runbooks, and about issues in a tracker."""

@@ -1,0 +1,64 @@
+"""Running a runbook on a connection: a session of verb exec, whose script is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+from fastapi import APIRouter, Request, Response
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
+from postern.api.info import Info
+from postern.api.responses import errors
+from postern.api.routes.sessions.script_routes import RUNNING, Patience, told, wait_for_end
+from postern.api.schemas.runbooks.runbook_run_schemas import (
+    RunbookExecRequest,
+    RunbookRenderAnswer,
+    RunbookRenderRequest,
+)
+from postern.api.schemas.sessions.session_schemas import ExecAnswer
+from postern.domain.sessions.session import SessionStatus
+from postern.services.done import DoneSignals
+
+router = APIRouter(tags=["Runbooks"], route_class=AuditedRoute)
+
+
+@router.post("/runbooks/exec", responses={**errors(400, 403, 404, 409, 413, 503), 202: RUNNING})
+async def run_runbook(
+    body: RunbookExecRequest,
+    request: Request,
+    response: Response,
+    caller: CallerInFull,
+    services: Use,
+    info: Info,
+    address: Address,
+    patience: Patience,
+) -> ExecAnswer:
+    """Fills the runbook in and runs it; answers as `POST /sessions`, also where it needs a review: that is given for
+    the text as it was filled in. 403 when a rule or an access mode is against it, 404 without connection, configuration
+    or file, 400 when the template or the parameters do not fit, 409 when `ref_hash` is not the newest commit, and as
+    `POST /sessions` where it opens an issue."""
+    wanted = replace(
+        body.request(),
+        metadata=body.metadata,
+        tracker_fields=body.tracker_fields,
+        batch_id=body.session_batch_id,
+        correlation_id=body.correlation_id,
+        reason=body.reason,
+    )
+    done: DoneSignals = request.app.state.done
+    session_id = uuid4()
+    async with done.listen(session_id) as event:
+        session = await services.runbook_runs.submit(
+            caller.principal, wanted, source=address, means=caller.means, session_id=session_id
+        )
+        if session.status is SessionStatus.READY:
+            session = await wait_for_end(services, caller.principal, session, event, patience)
+    return await told(services, caller.principal, session, body.format, response, info.api_url)
+
+
+@router.post("/runbooks/render", responses=errors(400, 403, 404, 409, 413, 503))
+async def render_runbook(body: RunbookRenderRequest, caller: Caller, services: Use) -> RunbookRenderAnswer:
+    """What `POST /runbooks/exec` would run, for who may run it; nothing runs."""
+    return RunbookRenderAnswer.of(await services.runbook_runs.fill(caller, body.request()))

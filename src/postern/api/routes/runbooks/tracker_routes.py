@@ -1,0 +1,64 @@
+"""The organisation's issue tracker. That there is one everybody sees; its token nobody."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import Paging
+from postern.api.responses import errors
+from postern.api.schemas.runbooks.issue_schemas import (
+    AssetsAnswer,
+    TrackerAnswer,
+    TrackerRequest,
+    TrackerTestAnswer,
+    TrackerTestRequest,
+)
+
+router = APIRouter(prefix="/integrations/tracker", tags=["Issue Templates"], route_class=AuditedRoute)
+
+
+@router.get("", responses=errors(404))
+async def get_tracker(caller: Caller, services: Use) -> TrackerAnswer:
+    """Not found where none is set up."""
+    return TrackerAnswer.of(await services.tracker.get(caller))
+
+
+@router.post("", status_code=201, responses=errors(403, 409))
+async def create_tracker(body: TrackerRequest, caller: Caller, services: Use) -> TrackerAnswer:
+    """Conflict where there is one. Nobody asks it yet: see the test."""
+    return TrackerAnswer.of(await services.tracker.create(caller, body.fields()))
+
+
+@router.put("", responses=errors(403, 404, 409))
+async def update_tracker(body: TrackerRequest, caller: Caller, services: Use) -> TrackerAnswer:
+    """All settings become those given, or their defaults. Issues that are still to be made or closed are, with
+    these. Conflict where somebody else changed it at the same time."""
+    return TrackerAnswer.of(await services.tracker.replace(caller, body.fields()))
+
+
+@router.delete("", status_code=204, responses=errors(403, 404))
+async def delete_tracker(caller: Caller, services: Use) -> None:
+    """With its token. Sessions open no issues any more; templates stay."""
+    await services.tracker.remove(caller)
+
+
+@router.post("/test", responses=errors(403, 404, 503))
+async def test_tracker(body: TrackerTestRequest, caller: Caller, services: Use) -> TrackerTestAnswer:
+    """Asks the tracker who we are. 422 tells what it has against us, 503 that it does not answer."""
+    return TrackerTestAnswer(answer=await services.tracker.test(caller, body.project_key))
+
+
+@router.get("/assets/objects", responses=errors(403, 404, 503))
+async def list_tracker_objects(
+    caller: Caller,
+    services: Use,
+    page: Paging,
+    object_type: Annotated[str, Query(min_length=1, max_length=255)],
+    query: Annotated[str, Query(max_length=255, description="What is in the name")] = "",
+) -> AssetsAnswer:
+    """Names of assets, for what a template asks; by name."""
+    return AssetsAnswer.of(await services.tracker.objects(caller, object_type, query, page))

@@ -1,0 +1,1 @@
+"""Routes about this server, its events and its reports."""

@@ -1,0 +1,72 @@
+"""Chats: whose accounts there are, and what Slack sends when somebody presses a button."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors, open_errors
+from postern.api.schemas.server.chat_schemas import ChatCodeAnswer, ChatLinkAnswer
+from postern.errors import Malformed, Unauthenticated
+from postern.services.chat.chat_links import CODE_LIFE
+
+router = APIRouter(prefix="/chat", tags=["Reviews"], route_class=AuditedRoute)
+
+_MAX_BODY = 256 * 1024  # bytes; Slack's are far smaller
+_SENT = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}},
+    }
+}
+_ANSWERED: dict[int | str, dict[str, Any]] = {200: {"description": "What Slack expects: nothing, or JSON"}}
+
+
+@router.post("/link", status_code=201, responses=errors(403))
+async def make_chat_code(caller: Caller, services: Use) -> ChatCodeAnswer:
+    """A code that shows in a chat whose account there is the caller's; one from before is good no more."""
+    code = await services.chat_links.code(caller)
+    return ChatCodeAnswer(code=code.reveal(), expires_in=int(CODE_LIFE.total_seconds()))
+
+
+@router.get("/accounts", responses=errors())
+async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> ListAnswer[ChatLinkAnswer]:
+    """One's own; everybody's for administrators and auditors. Newest first."""
+    found = await services.chat_links.find(caller, page)
+    return listed([ChatLinkAnswer.of(link) for link in found.items], found, page)
+
+
+@router.delete("/accounts/{id}", status_code=204, responses=errors(404))
+async def delete_chat_account(id: UUID, caller: Caller, services: Use) -> None:  # noqa: A002 - the API's name
+    """One's own, or as an administrator anybody's."""
+    await services.chat_links.remove(caller, id)
+
+
+@router.post(
+    "/slack/{id}",
+    response_class=Response,
+    responses=open_errors(400, 401, 413) | _ANSWERED,
+    openapi_extra=_SENT,
+)
+async def slack_interaction(id: str, request: Request, services: Use) -> Response:  # noqa: A002 - the API's name
+    """For Slack alone, which signs what it sends: buttons, forms and the slash command of the sink with this id."""
+    body = await request.body()
+    if len(body) > _MAX_BODY:
+        raise Malformed("this is more than Slack sends")
+    try:
+        sink_id = UUID(id)
+    except ValueError:
+        raise Unauthenticated("this is not signed as it must be") from None
+    headers = request.headers
+    done = await services.chat_desk.handle(
+        sink_id, headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", ""), body
+    )
+    if done.actor is not None:
+        request.state.principal = done.actor
+    return JSONResponse(done.answer) if done.answer else Response(status_code=200)

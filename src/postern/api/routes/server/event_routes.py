@@ -1,0 +1,20 @@
+"""What events look like that sinks are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller
+from postern.api.responses import errors
+from postern.api.schemas.server.event_schemas import event_schemas
+
+router = APIRouter(prefix="/events", tags=["Server Management"], route_class=AuditedRoute)
+
+
+@router.get("/schemas", responses=errors())
+async def get_event_schemas(caller: Caller) -> dict[str, dict[str, Any]]:
+    """A JSON Schema (draft 2020-12) by each kind of event, of the event as a webhook gets it. For everybody."""
+    return event_schemas()

@@ -1,0 +1,28 @@
+"""What an organisation has switched on and off."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.server.server_schemas import FeatureAnswer, FeatureRequest
+from postern.domain.lists import Listed
+
+router = APIRouter(prefix="/feature-flags", tags=["Features"], route_class=AuditedRoute)
+
+
+@router.get("", responses=errors())
+async def list_feature_flags(caller: Caller, services: Use, page: Paging) -> ListAnswer[FeatureAnswer]:
+    """Of the caller's organisation, by name."""
+    states = await services.features.all(caller.org_id)
+    shown = [FeatureAnswer.of(state) for state in states[page.offset : page.offset + page.limit]]
+    return listed(shown, Listed(states, len(states)), page)
+
+
+@router.put("/{name}", responses=errors(403, 404, 413))
+async def update_feature_flag(name: str, body: FeatureRequest, caller: Caller, services: Use) -> FeatureAnswer:
+    """Holds at once: what is open by a way that is switched off is ended."""
+    return FeatureAnswer.of(await services.features.put(caller, name, enabled=body.enabled))

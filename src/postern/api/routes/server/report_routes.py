@@ -1,0 +1,89 @@
+"""Reports: what was masked, and what happened over time."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import Paging
+from postern.api.responses import errors
+from postern.api.schemas.server.report_schemas import ActivityReportAnswer, MaskingReportAnswer, ReviewReportAnswer
+from postern.domain.report import GroupBy, Interval, ReportFilter
+from postern.domain.reviews.review_report import ReviewsBy
+from postern.domain.sessions.session import Verb
+from postern.services.notifications.reports import ReportDays
+
+router = APIRouter(prefix="/reports", tags=["Reports"], route_class=AuditedRoute)
+
+
+async def _days(
+    start_date: Annotated[date | None, Query(description="The first day, such as 2026-01-31")] = None,
+    end_date: Annotated[date | None, Query(description="The day after the last")] = None,
+    time_zone: Annotated[str, Query(max_length=64, description="Of the days, such as Europe/Berlin")] = "UTC",
+) -> ReportDays:
+    return ReportDays(start_date, end_date, time_zone)
+
+
+async def _wanted(
+    user: Annotated[str | None, Query(description="E-mail")] = None,
+    connection: Annotated[str | None, Query(description="Name")] = None,
+    type: str | None = None,  # noqa: A002 - the API's name
+    verb: Verb | None = None,
+) -> ReportFilter:
+    return ReportFilter(user=user, connection=connection, type=type, verb=verb)
+
+
+Days = Annotated[ReportDays, Depends(_days)]
+Wanted = Annotated[ReportFilter, Depends(_wanted)]
+
+
+@router.get("/sessions", responses=errors(403))
+async def report_sessions(
+    caller: Caller,
+    services: Use,
+    days: Days,
+    wanted: Wanted,
+    page: Paging,
+    group_by: GroupBy = GroupBy.CONNECTION,
+    id: Annotated[UUID | None, Query(description="Only of this session; with group_by=id")] = None,  # noqa: A002 - the API's name
+) -> MaskingReportAnswer:
+    """How many values were masked, by information type, of sessions that began in those days and have ended; today
+    unless days are given, a year at most. For administrators and auditors."""
+    asked = ReportFilter(id, wanted.user, wanted.connection, wanted.type, wanted.verb)
+    report = await services.reports.masking(caller, asked, days, group_by, page)
+    return MaskingReportAnswer.of(report, group_by, one=id is not None, offset=page.offset)
+
+
+@router.get("/activity", responses=errors(403))
+async def report_activity(
+    caller: Caller,
+    services: Use,
+    days: Days,
+    wanted: Wanted,
+    by: Interval = Interval.DAY,
+    group_by: GroupBy | None = None,
+) -> ActivityReportAnswer:
+    """Sessions and refusals over time, of sessions that have ended, by when they began. The last 30 days unless days
+    are given, a year at most; by the hour today, 31 days at most. For administrators and auditors."""
+    report = await services.reports.activity(caller, wanted, days, by, group_by)
+    return ActivityReportAnswer.of(report, by, days.time_zone, group_by)
+
+
+@router.get("/reviews", responses=errors(403))
+async def report_reviews(
+    caller: Caller, services: Use, days: Days, group_by: ReviewsBy = ReviewsBy.CONNECTION
+) -> ReviewReportAnswer:
+    """How reviews went that were asked for in those days, the last 30 unless days are given, a year at most: what
+    became of them, and how long people waited for a decision. For administrators and auditors."""
+    return ReviewReportAnswer.of(await services.reports.reviews(caller, days, group_by), group_by)
+
+
+@router.post("/rebuild", status_code=202, responses=errors(403, 409))
+async def rebuild_reports(caller: Caller, services: Use) -> None:
+    """Counts all ended sessions of the organisation anew, in the background. For administrators."""
+    await services.follow_up.rebuild(caller)

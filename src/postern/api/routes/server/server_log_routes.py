@@ -1,0 +1,101 @@
+"""The log of the server's processes: its last lines, and as it is written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+
+from postern.api.authentication_of_requests import Caller, Use, address_of
+from postern.api.query_times import Moment
+from postern.api.responses import errors
+from postern.api.route import Route
+from postern.api.schemas.server.server_schemas import LogLineAnswer, LogLinesAnswer
+from postern.domain.secret import Secret
+from postern.domain.server_log import LogFilter
+from postern.errors import Denied, TooMany, Unauthenticated, Unavailable
+from postern.services.bundle import Services
+from postern.services.server.server_logs import Follower
+
+router = APIRouter(prefix="/server-logs", tags=["Server Management"], route_class=Route)
+
+MAX_LINES = 1_000
+_READ_EVERY = 0.5  # seconds
+_ASK_EVERY = 5.0  # seconds between two looks whether who follows still may
+_STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
+
+Level = Annotated[Literal["debug", "info", "warning", "error"] | None, Query(description="The lowest that is wanted")]
+Process = Annotated[str | None, Query(description="Such as api, w1 or supervisor")]
+
+
+@router.get("", responses=errors(403))
+async def list_server_logs(
+    caller: Caller,
+    services: Use,
+    level: Level = None,
+    process: Process = None,
+    since: Moment | None = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_LINES)] = 200,
+) -> LogLinesAnswer:
+    """The last lines that fit, oldest first; for administrators of the default organisation. A process keeps about two
+    megabytes."""
+    await services.server_logs.require_reader(caller)
+    wanted = LogFilter(level, process, since)
+    found = await asyncio.to_thread(services.server_logs.journal.last, wanted, limit)
+    return LogLinesAnswer(data=[LogLineAnswer.of(line) for line in found])
+
+
+@router.get("/stream", response_class=StreamingResponse, responses={**errors(403, 429), 200: _STREAM})
+async def stream_server_logs(
+    request: Request,
+    caller: Caller,
+    services: Use,
+    level: Level = None,
+    process: Process = None,
+    last_event_id: Annotated[str | None, Header(description="Begin after this line")] = None,
+) -> StreamingResponse:
+    """Lines as they are written, as events `log`. It ends with the login that asked, and after an hour at the latest;
+    clients then ask again with the id of their last line."""
+    logs = services.server_logs
+    await logs.require_reader(caller)
+    logs.require_room()
+    follower = await asyncio.to_thread(logs.journal.follow, last_event_id)
+    events = _events(request, services, follower, LogFilter(level, process))
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _events(request: Request, services: Services, follower: Follower, wanted: LogFilter) -> AsyncIterator[str]:
+    """A client that does not read is waited for, and costs one reading of the files at most."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + request.app.state.stream_life
+    ask_at = loop.time() + _ASK_EVERY
+    with contextlib.suppress(TooMany), services.server_logs.following():  # the last place went to another meanwhile
+        yield "retry: 2000\n\n"
+        while True:
+            lines = await asyncio.to_thread(follower.read)
+            shown = [LogLineAnswer.of(line) for line in lines if wanted.fits(line)]
+            if shown:
+                yield "".join(f"id: {line.id}\nevent: log\ndata: {line.model_dump_json()}\n\n" for line in shown)
+            now = loop.time()
+            if now >= ask_at:
+                if not await _still_may(request, services):
+                    return
+                ask_at = now + _ASK_EVERY
+                yield ": still here\n\n"  # finds out whether the client is, too
+            if now >= end:
+                return
+            await asyncio.sleep(min(_READ_EVERY, max(0.0, end - now)))
+
+
+async def _still_may(request: Request, services: Services) -> bool:
+    token: Secret = request.state.token
+    try:
+        caller = await services.authentication.caller(token, address=address_of(request))
+        await services.server_logs.require_reader(caller.principal)
+    except (Unauthenticated, Denied, Unavailable):
+        return False
+    return True

@@ -1,0 +1,30 @@
+"""Who is logged in (spec 4.7)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, CallerInFull, Use
+from postern.api.responses import errors
+from postern.api.schemas.identity.user_schemas import UserAnswer, UserInfoAnswer
+
+router = APIRouter(route_class=AuditedRoute)
+
+
+@router.get("/userinfo", tags=["User Management"], responses=errors())
+async def user_info(caller: Caller, by: CallerInFull, services: Use) -> UserInfoAnswer:
+    """Who asks, by what, and where they are."""
+    profile = await services.users.profile(caller)
+    return UserInfoAnswer(
+        **UserAnswer.of(profile.account).model_dump(),
+        org_id=str(caller.org_id),
+        org_name=profile.organisation.name,
+        tenancy_type="selfhosted" if profile.alone else "multitenant",
+        is_multitenant=not profile.alone,
+        is_admin=caller.is_admin,
+        kind=caller.kind,
+        login_method=by.login.method if by.login else None,
+        login_expires_at=by.login.expires_at if by.login else None,
+        api_key=by.api_key.name if by.api_key else None,
+    )

@@ -1,0 +1,73 @@
+"""Sinks: where events go, outside of this server."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import add_crud
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.responses import errors
+from postern.api.schemas.server.sink_schemas import (
+    DeliveryAnswer,
+    NewSinkAnswer,
+    RedeliverAnswer,
+    RedeliverRequest,
+    SinkAnswer,
+    SinkRequest,
+    SinkSecretAnswer,
+    SinkTestAnswer,
+)
+from postern.domain.sink import DeliveryState
+
+router = APIRouter(prefix="/sinks", tags=["Server Management"], route_class=AuditedRoute)
+
+
+add_crud(
+    router,
+    "",
+    names=("sink", "sinks"),
+    service=lambda services: services.sinks,
+    request=SinkRequest,
+    answer=SinkAnswer,
+    written=dict.fromkeys(("POST", "PUT", "PATCH"), NewSinkAnswer),
+    texts={
+        "create": "Events from now on go there. The signing secret of a webhook is shown this once.",
+        "update": "Headers and keys that are left out stay. Also tries again at once what waits; `paused: false` "
+        "brings back one that is gone. Another `address` or `authority` needs headers and keys again, and a webhook's "
+        "address another signing secret, which is shown this once.",
+        "delete": "With all that waits for it.",
+    },
+)
+
+
+@router.post("/{nameOrID}/secret", responses=errors(403, 404, 409))
+async def rotate_sink_secret(nameOrID: str, caller: Caller, services: Use) -> SinkSecretAnswer:  # noqa: N803
+    """A new signing secret of a webhook."""
+    return SinkSecretAnswer(secret=(await services.sinks.rotate(caller, nameOrID)).reveal())
+
+
+@router.post("/{nameOrID}/test", status_code=202, responses=errors(403, 404, 409))
+async def test_sink(nameOrID: str, caller: Caller, services: Use) -> SinkTestAnswer:  # noqa: N803
+    """Sends an event that says that it is a test."""
+    return SinkTestAnswer(number=await services.sinks.test(caller, nameOrID))
+
+
+@router.post("/{nameOrID}/redeliver", status_code=202, responses=errors(403, 404))
+async def redeliver(nameOrID: str, body: RedeliverRequest, caller: Caller, services: Use) -> RedeliverAnswer:  # noqa: N803
+    """Sends again what was given up, or one event whatever became of it; the receiver sees the same ids."""
+    return RedeliverAnswer(waiting=await services.sinks.redeliver(caller, nameOrID, body.number))
+
+
+@router.get("/{nameOrID}/deliveries", responses=errors(403, 404))
+async def list_deliveries(
+    nameOrID: str,  # noqa: N803
+    caller: Caller,
+    services: Use,
+    page: LongPaging,
+    state: DeliveryState | None = None,
+) -> LongListAnswer[DeliveryAnswer]:
+    """Newest first. Delivered ones stay for a day, those given up for 30."""
+    found = await services.sinks.deliveries(caller, nameOrID, state, page)
+    return long_listed([DeliveryAnswer.of(one) for one in found.items], found)

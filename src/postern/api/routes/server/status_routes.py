@@ -1,0 +1,63 @@
+"""What the server tells of itself (spec 4.7): that it lives, that it can serve, how to log in, where to connect."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from postern import __version__
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.info import Info
+from postern.api.responses import errors, open_errors
+from postern.api.schemas.server.server_schemas import (
+    LivenessAnswer,
+    PublicServerInfoAnswer,
+    ReadinessAnswer,
+    ServerInfoAnswer,
+)
+
+open_router = APIRouter(tags=["Server Management"], route_class=AuditedRoute)
+router = APIRouter(tags=["Server Management"], route_class=AuditedRoute)
+
+
+@open_router.get("/healthz", responses=open_errors())
+async def healthz() -> LivenessAnswer:
+    """Whether the API process answers; it asks nothing else, so that a slow store gets nobody restarted."""
+    return LivenessAnswer()
+
+
+@open_router.get("/readyz", responses=open_errors())
+async def readyz(services: Use) -> ReadinessAnswer:
+    """Whether this gateway can serve; 503 says which part is missing."""
+    await services.health.require_ready()
+    return ReadinessAnswer()
+
+
+@open_router.get("/publicserverinfo", responses=open_errors())
+async def public_server_info(
+    services: Use,
+    organization: Annotated[str | None, Query(description="The default organisation when left out")] = None,
+) -> PublicServerInfoAnswer:
+    """How to log in. For an organisation that does not exist the answer is that of one with local login."""
+    config = await services.auth_settings.public(organization)
+    return PublicServerInfoAnswer(
+        auth_method=config.method,
+        setup_required=await services.accounts.is_setup_required(),
+        idp_provider_name=config.provider_name,
+    )
+
+
+@router.get("/serverinfo", responses=errors())
+async def server_info(caller: Caller, info: Info, services: Use) -> ServerInfoAnswer:
+    """The configuration that clients need."""
+    config = await services.auth_configs.of(caller.org_id)
+    return ServerInfoAnswer.of(
+        info,
+        version=__version__,
+        auth=(config.method, config.provider_name),
+        tenancy_type="multitenant" if await services.organisations.are_several() else "selfhosted",
+        is_default=await services.organisations.is_default(caller),
+        flags=await services.features.all(caller.org_id),
+    )

@@ -1,0 +1,1 @@
+"""Routes about sessions, scripts and recordings."""

@@ -1,0 +1,228 @@
+"""Running a script on a connection: a session of verb exec (spec 2.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
+from postern.api.info import Info
+from postern.api.responses import errors
+from postern.api.routes.sessions.session_routes import reviews_of
+from postern.api.schemas.reviews.review_schemas import ReviewAnswer
+from postern.api.schemas.sessions.session_schemas import ExecAnswer, ExecError, ExecRequest
+from postern.api.sessions import streams
+from postern.api.sessions.result_answers import Format, Writer
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.sessions.results import Result
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.domain.targets.command import Invocation, check_arguments, decoded_variables
+from postern.domain.targets.connection import OF_VALUES
+from postern.errors import NotFound
+from postern.services.bundle import Services
+from postern.services.done import DoneSignals, looks
+
+router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
+
+OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
+_MAX_RUNS = 10_000  # parts of `output` whose streams the answer lists
+_LOOK_AGAIN = 2.0  # seconds; should a signal be lost
+RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
+StreamLengths = list[tuple[Literal["stdout", "stderr", "gateway"], int]]
+_WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
+
+
+async def _patience(
+    request: Request,
+    prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): answer that it runs sooner")] = None,
+) -> float:
+    """Seconds to wait for the end."""
+    longest: float = request.app.state.exec_wait
+    wanted = _WAIT.search(prefer or "")
+    return longest if wanted is None else min(longest, float(wanted[1]))
+
+
+Patience = Annotated[float, Depends(_patience)]
+
+
+@router.post("/sessions", responses={**errors(403, 404, 413), 202: RUNNING})
+async def run_script(
+    body: ExecRequest,
+    request: Request,
+    response: Response,
+    caller: CallerInFull,
+    services: Use,
+    info: Info,
+    address: Address,
+    patience: Patience,
+) -> ExecAnswer:
+    """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not. 202
+    at once when it needs a review: `review` says whose. Once that is approved, `POST /sessions/{session_id}/exec` runs
+    it.
+
+    Where scripts open an issue, 422 lists what its template asks for and `tracker_fields` do not say, and 503 says why
+    it could not be made: then nothing runs."""
+    done: DoneSignals = request.app.state.done
+    session_id = uuid4()
+    async with done.listen(session_id) as event:
+        session = await services.sessions.submit(
+            caller.principal,
+            body.connection,
+            body.script,
+            source=address,
+            metadata=body.metadata,
+            labels=body.labels,
+            correlation_id=body.correlation_id,
+            session_id=session_id,
+            invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
+            reason=body.reason,
+            means=caller.means,
+            tracker_fields=body.tracker_fields or {},
+        )
+        if session.status is SessionStatus.READY:
+            session = await wait_for_end(services, caller.principal, session, event, patience)
+    return await told(services, caller.principal, session, body.format, response, info.api_url)
+
+
+@router.post("/sessions/{session_id}/exec", responses={**errors(403, 404, 409), 202: RUNNING})
+async def run_reviewed_script(
+    session_id: str,
+    request: Request,
+    response: Response,
+    caller: Caller,
+    services: Use,
+    info: Info,
+    patience: Patience,
+    format: Format = Format.TEXT,  # noqa: A002 - the API's name
+) -> ExecAnswer:
+    """Runs a script whose review is approved: as it was reviewed, once, by who asked. Answers as `POST /sessions`."""
+    done: DoneSignals = request.app.state.done
+    session = await services.sessions.script(caller, session_id)
+    async with done.listen(session.id) as event:
+        session = await services.sessions.execute(caller, session_id)
+        session = await wait_for_end(services, caller, session, event, patience)
+    return await told(services, caller, session, format, response, info.api_url)
+
+
+@router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: RUNNING})
+async def script_end(
+    session_id: str,
+    request: Request,
+    response: Response,
+    caller: Caller,
+    services: Use,
+    info: Info,
+    patience: Patience,
+    format: Format = Format.TEXT,  # noqa: A002 - the API's name
+) -> ExecAnswer:
+    """What `POST /sessions` answers, for a script that waits, runs already or has ended. Waits up to 50 s for the
+    end."""
+    done: DoneSignals = request.app.state.done
+    session = await services.sessions.script(caller, session_id)
+    async with done.listen(session.id) as event:
+        session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
+        if session.status is not SessionStatus.DONE:
+            session = await wait_for_end(services, caller, session, event, patience)
+    return await told(services, caller, session, format, response, info.api_url)
+
+
+async def told(
+    services: Services, caller: Principal, session: Session, form: Format, response: Response, api_url: str
+) -> ExecAnswer:
+    """What is answered of a script, however far it is."""
+    review = (await reviews_of(services, caller, [session], api_url)).get(session.id)
+    if session.status is SessionStatus.DONE:
+        return await asyncio.to_thread(_answer, services, session, form, review)
+    response.status_code = 202
+    waits = review is not None and review.status in _WAITS
+    return ExecAnswer(
+        session_id=session.id,
+        output="",
+        output_status="waiting" if waits else "running",
+        exit_code=None,
+        error=None,
+        truncated=False,
+        execution_time=0 if waits else _milliseconds(session.start_date, services.now()),
+        has_review=waits,
+        review=review,
+    )
+
+
+async def wait_for_end(
+    services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
+) -> Session:
+    """The session as it is when it has ended, or after so many seconds."""
+    async for _ in looks(event, wait, _LOOK_AGAIN):
+        session = await services.sessions.get(caller, session.id)
+        if session.status is SessionStatus.DONE:
+            break
+    return session
+
+
+def _answer(services: Services, session: Session, form: Format, review: ReviewAnswer | None) -> ExecAnswer:
+    writer = Writer(_results(services, session), OUTPUT_LIMIT)
+    is_command = session.connection_subtype not in OF_VALUES
+    output_streams: StreamLengths | None = None
+    came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
+    if form is Format.TEXT and came is not None:
+        text, output_streams = _text_of(came, str(session.metadata.get("end_detail", "")))
+        truncated = came.both.truncated
+    else:
+        text = "".join(writer.json() if form is Format.JSON else writer.csv())
+        truncated = writer.truncated
+    if session.exit_code:
+        writer.finish()
+    return ExecAnswer(
+        session_id=session.id,
+        output=text,
+        stdout=str(came.stdout) if is_command and came is not None else None,
+        stderr=str(came.stderr) if is_command and came is not None else None,
+        output_streams=output_streams,
+        output_status="success" if session.exit_code == 0 else "failed",
+        exit_code=session.exit_code,
+        error=ExecError.of(writer.error, session.script or "") if writer.error else None,
+        truncated=truncated or bool(session.metrics.get("truncated")),
+        execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
+        has_review=False,
+        review=review,
+    )
+
+
+def _text_of(output: streams.Output, end_detail: str) -> tuple[str, StreamLengths | None]:
+    """Return the text of `output`, or else `end_detail`, and the stream of each of its parts."""
+    if output.both.truncated:
+        return str(output.both), None
+    if not output.is_recorded:
+        return end_detail, [("gateway", len(end_detail))] if end_detail else []
+    parts = [(name, content.decode(errors="replace")) for name, content in output.runs]
+    lengths: StreamLengths = [(name, len(part)) for name, part in parts]
+    return "".join(part for _, part in parts) or end_detail, lengths if len(lengths) <= _MAX_RUNS else None
+
+
+def _events(services: Services, session: Session) -> streams.Events:
+    """None of a script that was never begun: it has no recording."""
+    try:
+        yield from services.sessions.events(session)
+    except NotFound:
+        return
+
+
+def _results(services: Services, session: Session) -> Iterator[Result]:
+    """None of a script that was never begun, and of a command, whose output is text."""
+    try:
+        yield from services.sessions.results(session)
+    except NotFound:
+        return
+
+
+def _milliseconds(start: datetime, end: datetime) -> int:
+    return int((end - start).total_seconds() * 1000)

@@ -1,0 +1,37 @@
+"""What is yet to be done in the tracker for sessions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
+from postern.api.responses import errors
+from postern.api.schemas.sessions.session_issue_schemas import RetryAnswer, SessionIssueAnswer
+from postern.domain.issue import IssueState
+
+router = APIRouter(prefix="/integrations/tracker/issues", tags=["Issue Templates"], route_class=AuditedRoute)
+
+
+@router.get("", responses=errors(403))
+async def list_session_issues(
+    caller: Caller, services: Use, page: LongPaging, state: IssueState | None = None
+) -> LongListAnswer[SessionIssueAnswer]:
+    """Newest first. Closed ones stay for 30 days."""
+    found = await services.session_issues.find(caller, state, page)
+    return long_listed([SessionIssueAnswer.of(one) for one in found.items], found)
+
+
+@router.post("/retry", status_code=202, responses=errors(403))
+async def retry_session_issues(caller: Caller, services: Use) -> RetryAnswer:
+    """All that were given up."""
+    return RetryAnswer(waiting=await services.session_issues.again(caller, None))
+
+
+@router.post("/{session_id}/retry", status_code=202, responses=errors(403, 404))
+async def retry_session_issue(session_id: UUID, caller: Caller, services: Use) -> RetryAnswer:
+    """Not found where it was not given up."""
+    return RetryAnswer(waiting=await services.session_issues.again(caller, session_id))

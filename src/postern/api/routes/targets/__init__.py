@@ -1,0 +1,1 @@
+"""Routes about connections and agents."""

@@ -1,0 +1,33 @@
+"""The keys by which SSH targets show who they are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.identity.ssh_schemas import HostKeyAnswer
+from postern.domain.lists import Listed
+
+router = APIRouter(prefix="/connections/{nameOrID}/hostkeys", tags=["Connections"], route_class=AuditedRoute)
+
+Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
+
+
+@router.get("", responses=errors(403, 404))
+async def list_host_keys(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[HostKeyAnswer]:
+    """What is pinned where the connection leads now: the key that was met first, or none yet. For administrators and
+    auditors."""
+    connection, found = await services.host_keys.find(caller, key)
+    shown = [HostKeyAnswer.of(one, connection.name) for one in found[page.offset : page.offset + page.limit]]
+    return listed(shown, Listed(shown, len(found)), page)
+
+
+@router.delete("", status_code=204, responses=errors(403, 404))
+async def forget_host_keys(key: Key, caller: Caller, services: Use) -> None:
+    """What is met next is pinned. For administrators, who know that the target was set up anew."""
+    await services.host_keys.forget(caller, key)

@@ -1,0 +1,43 @@
+"""Resources, which connections belong to, and the tags that connections have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from postern.api.audited import AuditedRoute
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.targets.resource_schemas import ResourceAnswer, TagAnswer
+
+router = APIRouter(prefix="/resources", tags=["Connections"], route_class=AuditedRoute)
+tags_router = APIRouter(prefix="/connection-tags", tags=["Connections"], route_class=AuditedRoute)
+
+Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
+
+
+@tags_router.get("", responses=errors())
+async def list_connection_tags(caller: Caller, services: Use, page: Paging) -> ListAnswer[TagAnswer]:
+    """By key and value, for who chooses one."""
+    found = await services.connections.tags(caller, page)
+    return listed([TagAnswer.of(use) for use in found.items], found, page)
+
+
+@router.get("", responses=errors())
+async def list_resources(caller: Caller, services: Use, page: Paging) -> ListAnswer[ResourceAnswer]:
+    """By name, with the connections in each. A resource comes with the first connection that names it."""
+    found = await services.resources.find(caller, page)
+    return listed([ResourceAnswer.of(one) for one in found.items], found, page)
+
+
+@router.get("/{nameOrID}", responses=errors(404))
+async def get_resource(key: Key, caller: Caller, services: Use) -> ResourceAnswer:
+    return ResourceAnswer.of(await services.resources.get(caller, key))
+
+
+@router.delete("/{nameOrID}", status_code=204, responses=errors(403, 404, 409))
+async def delete_resource(key: Key, caller: Caller, services: Use) -> None:
+    """409 while connections belong to it."""
+    await services.resources.remove(caller, key)

@@ -1,0 +1,1 @@
+"""Bodies about people, programs, their logins and organisations."""

@@ -1,0 +1,161 @@
+"""Logging in to local accounts, and their second factors."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.identity.second_factor import FactorKind, SecondFactor
+from postern.domain.secret import Secret
+from postern.services.identity.logins.factor_check import FactorAnswer
+from postern.services.identity.logins.local_login import SecondStep
+from postern.services.identity.logins.second_factors import Enrolment, Proof
+from postern.services.identity.setup_links import SetupLink
+
+Kind = Annotated[FactorKind, Field(strict=False)]
+
+
+class LoginRequest(Body):
+    email: str
+    password: str
+    organization: str | None = Field(
+        default=None, description="Where the account is; the default organisation when left out"
+    )
+
+
+class RegisterRequest(Body):
+    email: str
+    password: str
+    name: str | None = None
+
+
+class SetupRequest(Body):
+    token: str = Field(description="Of the set-up link: what follows `#token=`")
+    password: str = Field(description="12 characters or more")
+    name: str | None = None
+
+
+class SecondFactorRequest(Body):
+    """`code` for `totp` and `recovery`, `assertion` for `webauthn`."""
+
+    ticket: str
+    kind: Kind
+    code: str | None = None
+    assertion: dict[str, Any] | None = Field(
+        default=None, description="What navigator.credentials.get() answered, as JSON"
+    )
+
+    def answer(self) -> FactorAnswer:
+        return FactorAnswer(self.kind, Secret(self.code) if self.code is not None else None, self.assertion)
+
+
+class FactorAnswerShown(Answer):
+    id: str
+    kind: FactorKind
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None = None
+
+    @classmethod
+    def of(cls, factor: SecondFactor) -> FactorAnswerShown:
+        return cls(
+            id=str(factor.id),
+            kind=factor.kind,
+            name=factor.name,
+            created_at=factor.created_at,
+            last_used_at=factor.last_used_at,
+        )
+
+
+class LoginAnswer(Answer):
+    """`ok`: the token is in the header `Token`, or in the cookie. `second_factor_required`: go on with the ticket at
+    POST /localauth/second-factor within five minutes."""
+
+    status: str = "ok"
+    csrf_token: str | None = Field(default=None, description="For the header `X-CSRF-Token` of a browser's session")
+    ticket: str | None = None
+    factors: list[FactorAnswerShown] | None = None
+    webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialRequestOptions as JSON")
+
+    @classmethod
+    def required(cls, step: SecondStep) -> LoginAnswer:
+        return cls(
+            status="second_factor_required",
+            ticket=step.ticket.reveal(),
+            factors=[FactorAnswerShown.of(factor) for factor in step.factors],
+            webauthn=dict(step.request) if step.request is not None else None,
+        )
+
+
+class ProofRequest(Body):
+    """That it is still the same person: the password, or a code of an authenticator app or a recovery code."""
+
+    current_password: str | None = None
+    code: str | None = None
+    code_kind: Kind = FactorKind.TOTP
+
+    def proof(self) -> Proof:
+        return Proof(
+            Secret(self.current_password) if self.current_password is not None else None,
+            FactorAnswer(self.code_kind, Secret(self.code)) if self.code is not None else None,
+        )
+
+
+class EnrolRequest(ProofRequest):
+    kind: Kind
+    name: str
+
+
+class EnrolmentAnswer(Answer):
+    """Shown once. `secret` and `uri` are for an authenticator app, `webauthn` for navigator.credentials.create()."""
+
+    id: str
+    kind: FactorKind
+    name: str
+    secret: str | None = None
+    uri: str | None = Field(default=None, description="otpauth://, as the QR code has it")
+    webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialCreationOptions as JSON")
+
+    @classmethod
+    def of(cls, enrolment: Enrolment) -> EnrolmentAnswer:
+        factor = enrolment.factor
+        return cls(
+            id=str(factor.id),
+            kind=factor.kind,
+            name=factor.name,
+            secret=enrolment.key.reveal() if enrolment.key else None,
+            uri=enrolment.uri.reveal() if enrolment.uri else None,
+            webauthn=dict(enrolment.creation) if enrolment.creation is not None else None,
+        )
+
+
+class ConfirmRequest(Body):
+    code: str | None = None
+    credential: dict[str, Any] | None = Field(
+        default=None, description="What navigator.credentials.create() answered, as JSON"
+    )
+
+
+class RecoveryCodesAnswer(Answer):
+    recovery_codes: list[str] = Field(description="Shown once, with the first factor; each is good once")
+
+
+class FactorsAnswer(Answer):
+    data: list[FactorAnswerShown]
+    recovery_codes_left: int
+
+
+class SetupLinkAnswer(Answer):
+    """Shown once; making another one voids it."""
+
+    email: str
+    token: str
+    url: str
+    expires_at: datetime
+
+    @classmethod
+    def of(cls, link: SetupLink) -> SetupLinkAnswer:
+        return cls(email=link.email, token=link.token.reveal(), url=link.url.reveal(), expires_at=link.expires_at)

@@ -1,0 +1,67 @@
+"""Logins and the browser's session."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.identity.login import ClientKind, Login, LoginMethod
+from postern.services.identity.logins.authentication import Caller
+
+
+class LoginSessionAnswer(Answer):
+    """What a page must know of the login that its requests come by."""
+
+    email: str
+    login_id: str | None = Field(description="None for an API key or a token of the identity provider")
+    expires_at: datetime | None = Field(description="When the token must have been refreshed")
+    ends_at: datetime | None = Field(description="When this login ends, whatever is refreshed")
+    csrf_token: str | None = Field(description="For the header `X-CSRF-Token` of each write; None without cookie")
+    must_enrol_second_factor: bool = Field(description="Nothing else can be done before")
+
+    @classmethod
+    def of(cls, caller: Caller, csrf_token: str | None, login: Login | None) -> LoginSessionAnswer:
+        return cls(
+            email=caller.principal.email,
+            login_id=str(login.id) if login else None,
+            expires_at=login.expires_at if login else None,
+            ends_at=login.ends_at if login else None,
+            csrf_token=csrf_token,
+            must_enrol_second_factor=caller.must_enrol,
+        )
+
+
+class EndedAnswer(Answer):
+    ended: int = Field(description="How many were live")
+
+
+class LoginShown(Answer):
+    id: str
+    method: LoginMethod
+    client: ClientKind
+    source: str = Field(description="The address it was opened from")
+    user_agent: str
+    created_at: datetime
+    expires_at: datetime
+    ends_at: datetime
+    current: bool = Field(description="Whether this request came by it")
+
+    @classmethod
+    def of(cls, login: Login, caller: Caller) -> LoginShown:
+        return cls(
+            id=str(login.id),
+            method=login.method,
+            client=login.client,
+            source=login.source,
+            user_agent=login.user_agent,
+            created_at=login.created_at,
+            expires_at=login.expires_at,
+            ends_at=login.ends_at,
+            current=caller.login is not None and caller.login.id == login.id,
+        )
+
+
+class RotateRequest(Body):
+    revoke: bool = Field(default=False, description="Whether every token that older keys signed is void at once")

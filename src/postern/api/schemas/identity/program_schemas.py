@@ -1,0 +1,233 @@
+"""Programs that ask for something: service accounts, API keys, machine identities; and groups."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.info import Told
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.identity.user_schemas import AccountAnswer
+from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswer
+from postern.domain.identity.api_key import ApiKey
+from postern.domain.identity.credential import Credential, CredentialStatus, IssuedCredential
+from postern.domain.identity.machine import MachineIdentity
+from postern.domain.identity.principal import Account, PrincipalStatus
+from postern.services.identity.credentials import Issued
+from postern.services.identity.groups import SizedGroup
+from postern.services.identity.machines import MachineFields
+from postern.services.identity.service_accounts import ServiceAccountFields
+
+Moment = Annotated[datetime, Field(strict=False)]
+
+
+class GroupRequest(Body):
+    name: str = Field(description="Compared exactly, after normalisation to Unicode's form C")
+
+
+class GroupAnswer(Answer):
+    id: UUID
+    name: str
+    members: int | None = Field(description="How many; null for all but administrators and auditors")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, found: SizedGroup) -> GroupAnswer:
+        group = found.group
+        return cls(id=group.id, name=group.name, members=found.members, created_at=group.created_at)
+
+
+class ServiceAccountChange(Body):
+    """The body of PUT: what is left out or null stays as it is."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "subject", "role", "created_at"})
+
+    name: str | None = None
+    status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(None, description="active or inactive")
+    groups: list[str] | None = None
+
+    def fields(self) -> ServiceAccountFields:
+        return ServiceAccountFields(self.name, self.status, None if self.groups is None else tuple(self.groups))
+
+
+class ServiceAccountRequest(ServiceAccountChange):
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "role", "created_at"})
+
+    subject: str
+
+
+class ServiceAccountAnswer(AccountAnswer):
+    id: UUID
+    subject: str
+
+    @classmethod
+    def of(cls, account: Account) -> ServiceAccountAnswer:
+        return cls(id=account.principal.id, subject=account.principal.subject, **cls.shared(account))
+
+
+class ApiKeyStatus(StrEnum):
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class ApiKeyRequest(ResourceBody):
+    read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | (
+        {"org_id", "masked_key", "status", "role", "created_by", "last_used_at", "deactivated_by", "deactivated_at"}
+    )
+
+    name: str
+    groups: list[str] | None = Field(None, description="Of the key itself; not with service_account")
+    service_account: str | None = Field(
+        None, description="Subject of the service account that the key belongs to; cannot be changed"
+    )
+    allowed_networks: list[str] | None = Field(None, description="CIDR; an empty list allows every address")
+    expires_at: Moment | None = None
+    expires_in_seconds: int | None = None
+
+
+class ApiKeyAnswer(ResourceAnswer):
+    org_id: UUID
+    masked_key: str = Field(description="How the key begins")
+    status: ApiKeyStatus
+    groups: list[str]
+    role: str = Field(description="admin, auditor or standard")
+    service_account: str | None = Field(description="Its subject; null for a key that acts for itself")
+    allowed_networks: list[str]
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="To the minute")
+    created_by: str
+    created_at: datetime
+    updated_at: datetime | None
+    deactivated_by: str | None
+    deactivated_at: datetime | None
+
+    @classmethod
+    def shown(cls, key: ApiKey, now: datetime) -> ApiKeyAnswer:
+        """Return the answer about a key; a new one's has its secret."""
+        principal = key.account.principal
+        status = ApiKeyStatus.ACTIVE if key.is_live(now) else ApiKeyStatus.EXPIRED
+        same = ("id", "org_id", "name", "expires_at", "last_used_at", "created_by", "created_at", "updated_at")
+        values = {name: getattr(key, name) for name in same} | {
+            "masked_key": f"{key.shown}…",
+            "status": ApiKeyStatus.REVOKED if key.revoked_at else status,
+            "groups": sorted(principal.groups),
+            "role": principal.role,
+            "service_account": None if key.acts_for_itself else principal.subject,
+            "allowed_networks": list(key.allowed_networks),
+            "deactivated_by": key.revoked_by,
+            "deactivated_at": key.revoked_at,
+        }
+        return IssuedApiKeyAnswer(**values, key=key.secret.reveal()) if key.secret else cls(**values)
+
+
+class IssuedApiKeyAnswer(ApiKeyAnswer):
+    """The only answer that holds the key."""
+
+    key: str
+
+
+class KeyCredentialAnswer(Answer):
+    """A credential that an API key issued to a machine identity."""
+
+    id: UUID
+    machine_identity: str = Field(description="Its name")
+    connection_name: str
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, issued: IssuedCredential) -> KeyCredentialAnswer:
+        one = issued.credential
+        return cls(
+            id=one.id,
+            machine_identity=issued.holder,
+            connection_name=issued.connection,
+            username=one.username,
+            created_at=one.created_at,
+            expires_at=one.expires_at,
+        )
+
+
+class MachineChangeRequest(Body):
+    """The body of PUT: what is left out or null stays as it is."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "name", "created_at", "updated_at"})
+
+    description: str | None = None
+    connection_names: list[str] | None = None
+    attributes: dict[str, str] | None = None
+    access_duration_seconds: int | None = Field(None, description="Life of new credentials; 30 days when left out")
+
+    def fields(self) -> MachineFields:
+        names = self.connection_names
+        return MachineFields(
+            self.description, None if names is None else tuple(names), self.attributes, self.access_duration_seconds
+        )
+
+
+class MachineRequest(MachineChangeRequest):
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+
+    name: str
+
+
+class MachineAnswer(Answer):
+    id: UUID
+    name: str
+    description: str
+    connection_names: list[str] = Field(description="Those it has a live credential for")
+    attributes: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, machine: MachineIdentity) -> MachineAnswer:
+        return cls(
+            id=machine.principal.id,
+            name=machine.principal.name,
+            description=machine.description,
+            connection_names=list(machine.connection_names),
+            attributes=dict(machine.attributes),
+            created_at=machine.created_at,
+            updated_at=machine.updated_at,
+        )
+
+
+class NewMachineAnswer(MachineAnswer):
+    """The only answer that holds the passwords."""
+
+    credentials: list[IssuedCredentialAnswer]
+
+
+class ChangedMachineAnswer(MachineAnswer):
+    """The only answer that holds the passwords for added connections."""
+
+    new_credentials: list[IssuedCredentialAnswer]
+
+
+class RotationRequest(Body):
+    overlap_seconds: int | None = Field(None, description="How long the old credential stays good; 0 when left out")
+    access_duration_seconds: int | None = Field(None, description="Life of the new one; 30 days when left out")
+
+
+def issued_answer(issued: Issued, info: Told) -> IssuedCredentialAnswer:
+    """Where and how to log in with it, password included."""
+    credential: Credential = issued.credential
+    names = ("id", "username", "created_at", "expires_at", "revoked_at")
+    return IssuedCredentialAnswer(
+        **{name: getattr(credential, name) for name in names},
+        status=CredentialStatus.ACTIVE,
+        connection_name=issued.connection.name,
+        connection_type=issued.connection.type,
+        connection_subtype=issued.connection.subtype,
+        password=issued.password.reveal(),
+        host=info.native[issued.connection.subtype].host,
+        port=info.native[issued.connection.subtype].port,
+        database=issued.connection.default_database,
+    )

@@ -1,0 +1,108 @@
+"""Public keys: of users, and of targets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import AliasPath, Field
+
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.identity.ssh_key import SshKey
+from postern.domain.targets.host_key import HostKey
+from postern.services.identity.logins.ssh_logins import Asking
+
+_FINGERPRINT = "`SHA256:…`, as `ssh-keygen -l` prints it"
+
+
+class SshKeyRequest(Body):
+    name: str = Field(description="What you call it, such as the machine that it is on")
+    public_key: str = Field(description="One line, as in ~/.ssh/id_ed25519.pub; a comment at its end is dropped")
+
+
+class SshKeyAnswer(Answer):
+    id: UUID
+    user_id: UUID
+    name: str
+    algorithm: str
+    public_key: str
+    fingerprint: str = Field(description=_FINGERPRINT)
+    created_at: datetime
+    last_used_at: datetime | None = Field(description="To about a minute")
+
+    @classmethod
+    def of(cls, one: SshKey) -> SshKeyAnswer:
+        return cls(
+            id=one.id,
+            user_id=one.user_id,
+            name=one.name,
+            algorithm=one.key.algorithm,
+            public_key=one.key.text,
+            fingerprint=one.key.fingerprint,
+            created_at=one.created_at,
+            last_used_at=one.last_used_at,
+        )
+
+
+class HostKeyAnswer(Answer):
+    connection_name: str
+    algorithm: str
+    public_key: str
+    fingerprint: str = Field(description=_FINGERPRINT)
+    pinned_at: datetime
+    session_id: UUID | None = Field(description="The session that met it first")
+
+    @classmethod
+    def of(cls, one: HostKey, connection: str) -> HostKeyAnswer:
+        return cls(
+            connection_name=connection,
+            algorithm=one.key.algorithm,
+            public_key=one.key.text,
+            fingerprint=one.key.fingerprint,
+            pinned_at=one.pinned_at,
+            session_id=one.session_id,
+        )
+
+
+class SshAuthorityRequest(ResourceBody):
+    read_only = frozenset({"id", "algorithm", "fingerprint", "created_at", "updated_at"})
+
+    name: str
+    public_key: str = Field(description="One line, as in the file that `ssh-keygen` made beside the authority's own")
+
+
+class SshAuthorityAnswer(ResourceAnswer):
+    algorithm: str = Field(validation_alias=AliasPath("key", "algorithm"))
+    public_key: str = Field(validation_alias=AliasPath("key", "text"))
+    fingerprint: str = Field(validation_alias=AliasPath("key", "fingerprint"), description=_FINGERPRINT)
+    created_at: datetime
+    updated_at: datetime | None
+
+
+class SshLoginAnswer(Answer):
+    """An SSH client that waits for somebody to let it in."""
+
+    code: str
+    user: str = Field(description="Who the client says to be")
+    connection: str = Field(description="Where it wants to go, as it was typed")
+    address: str = Field(description="Where it came from")
+    client: str = Field(description="What it says it is")
+    since: datetime
+
+    @classmethod
+    def of(cls, one: Asking) -> SshLoginAnswer:
+        return cls(
+            code=one.code,
+            user=one.wanted.user,
+            connection=one.wanted.connection,
+            address=one.address,
+            client=one.wanted.client,
+            since=one.since,
+        )
+
+
+class SshLoginDecision(Body):
+    code: str = Field(max_length=64)
+    number: str = Field("", max_length=8, description="What the terminal shows; needed to allow it")
+    answer: Literal["allow", "deny"]

@@ -1,0 +1,1 @@
+"""Bodies about reviews and their rules."""

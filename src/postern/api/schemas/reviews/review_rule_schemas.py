@@ -1,0 +1,65 @@
+"""Review rules: who must agree before somebody is let in. Fields are called as in requests for access elsewhere."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from postern.api.schemas.common import ResourceAnswer, ResourceBody, SortedNames
+from postern.domain.reviews.review_rule import AccessType
+
+Kind = Annotated[
+    AccessType, Field(strict=False, description="`jit`: connecting; `command`: running scripts; `jit_command`: both")
+]
+_LONGEST = "Seconds of access that may be given at most; null for no bound of this rule"
+
+
+class ReviewRuleRequest(ResourceBody):
+    nullable = frozenset({"max_duration"})
+
+    name: str
+    description: str | None = None
+    access_type: Kind
+    connections: list[str] | None = Field(
+        None, alias="connection_names", description="Names or identifiers; answers have names"
+    )
+    connection_tags: dict[str, str] | None = Field(
+        None, description="Also every connection that carries all of these; an empty map stands for none"
+    )
+    required_groups: list[str] | None = Field(
+        None,
+        alias="approval_required_groups",
+        description="Members of these are asked for a review; everybody when empty",
+    )
+    skip_groups: list[str] | None = Field(
+        None,
+        alias="skip_review_groups",
+        description="Members of these are not; only where approval_required_groups is empty",
+    )
+    reviewers_groups: list[str] = Field(description="Who may agree; at least one")
+    all_groups: bool | None = Field(
+        None, alias="all_groups_must_approve", description="A person for each of the reviewers' groups"
+    )
+    min_approvals: int | None = Field(None, description="So many people of any of the reviewers' groups; 1 to 20")
+    force_groups: list[str] | None = Field(
+        None, alias="force_approval_groups", description="Whose members may approve alone, marked"
+    )
+    max_duration: int | None = Field(None, alias="access_max_duration", description=_LONGEST)
+
+
+class ReviewRuleAnswer(ResourceAnswer):
+    description: str
+    access_type: AccessType
+    connection_names: list[str]
+    connection_tags: dict[str, str]
+    approval_required_groups: SortedNames = Field(validation_alias="required_groups")
+    skip_review_groups: SortedNames = Field(validation_alias="skip_groups")
+    reviewers_groups: list[str]
+    all_groups_must_approve: bool = Field(validation_alias="all_groups")
+    min_approvals: int
+    force_approval_groups: list[str] = Field(validation_alias="force_groups")
+    access_max_duration: int | None = Field(validation_alias="max_duration", description=_LONGEST)
+    created_at: datetime | None
+    updated_at: datetime | None

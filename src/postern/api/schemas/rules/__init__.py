@@ -1,0 +1,1 @@
+"""Bodies about rules for access, statements and answers."""

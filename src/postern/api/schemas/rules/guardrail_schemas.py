@@ -1,0 +1,129 @@
+"""Guard rails (spec 2.5)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
+
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect
+
+
+class RuleBody(Body):
+    """The first four fields are all that the two types about text need."""
+
+    type: Annotated[RuleType, Field(strict=False)]
+    words: list[str] | None = Field(None, description="For deny_words_list")
+    pattern_regex: str | None = Field(None, description="For pattern_match")
+    name: str | None = None
+    action: Annotated[Action, Field(strict=False, description="mask: output rules about text only")] = Action.DENY
+    message: str | None = Field(None, description="Shown in the place of the rule's name")
+    whole_words: bool = Field(True, description="For deny_words_list: false hits parts of words, too")
+    case_sensitive: bool = Field(False, description="For deny_words_list")
+    effects: list[Annotated[Effect, Field(strict=False)]] | None = Field(None, description="For deny_statements")
+    objects: list[str] | None = Field(
+        None, description="For deny_statements: schema, schema.table, schema.*, *.table, function(), schema.function()"
+    )
+    unknown: Annotated[Unknown | None, Field(strict=False)] = Field(
+        None, description="What becomes of a statement that cannot be judged; left out: what `action` says"
+    )
+    allow_functions: list[str] | None = Field(None, description="Functions of the target that change nothing")
+    most: int | None = Field(None, description="For max_rows")
+
+    def rule(self) -> Rule:
+        return Rule(
+            self.type,
+            tuple(self.words or ()),
+            self.pattern_regex or "",
+            self.name,
+            action=self.action,
+            message=self.message or "",
+            whole_words=self.whole_words,
+            case_sensitive=self.case_sensitive,
+            effects=frozenset(self.effects or ()),
+            objects=tuple(self.objects or ()),
+            unknown=self.unknown,
+            allow_functions=tuple(self.allow_functions or ()),
+            most=self.most or 0,
+        )
+
+
+class RulesBody(Body):
+    rules: list[RuleBody]
+
+
+class GuardRailRequest(ResourceBody):
+    read_only = ResourceBody.read_only | {"notices"}
+
+    name: str
+    description: str | None = None
+    connection_ids: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    input: RulesBody | None = None
+    output: RulesBody | None = None
+
+    def fields(self) -> dict[str, Any]:
+        given = super().fields()
+        sides = {side: tuple(one.rule() for one in given[side].rules) for side in ("input", "output") if side in given}
+        return given | sides
+
+
+class RuleAnswer(Answer):
+    """Of the fields behind `name`, those are there that say something."""
+
+    type: RuleType
+    words: list[str]
+    pattern_regex: str
+    name: str | None
+    action: Action = Action.DENY
+    message: str = ""
+    whole_words: bool = True
+    case_sensitive: bool = False
+    effects: tuple[Effect, ...] = ()
+    objects: tuple[str, ...] = ()
+    unknown: Unknown | None = None
+    allow_functions: tuple[str, ...] = ()
+    most: int = 0
+
+    @classmethod
+    def of(cls, rule: Rule) -> RuleAnswer:
+        return cls(**asdict(replace(rule, effects=frozenset())) | {"effects": sorted(rule.effects)})
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        shown: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        return {
+            key: value
+            for key, value in shown.items()
+            if fields[key].is_required() or value not in (fields[key].default, [])
+        }
+
+
+class RulesAnswer(Answer):
+    rules: list[RuleAnswer]
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...]) -> RulesAnswer:
+        return cls(rules=[RuleAnswer.of(rule) for rule in rules])
+
+
+class GuardRailAnswer(ResourceAnswer):
+    description: str
+    connection_ids: list[UUID]
+    input: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
+    output: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
+    created_at: datetime | None
+    updated_at: datetime | None
+    notices: list[str] = Field([], description="What to know of where it applies; left out in lists, and where empty")
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        shown: dict[str, Any] = handler(self)
+        if not self.notices:
+            del shown["notices"]
+        return shown

@@ -1,0 +1,134 @@
+"""Masking rules, with the field names of the control plane's own documents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.rules.masking import CustomType, Strategy, Strictness, TypeGroup
+from postern.domain.rules.masking_presets import MaskingPreset
+from postern.services.rules.masking_rules import Masked, Samples
+
+T = TypeVar("T")
+OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null where there is nothing
+
+
+class EntityGroupBody(Body):
+    name: str
+    entity_types: list[str]
+
+    def group(self) -> TypeGroup:
+        return TypeGroup(self.name, tuple(self.entity_types))
+
+
+class CustomEntityBody(Body):
+    name: str
+    regex: str | None = Field(None, description="RE2 syntax; either this or deny_list")
+    deny_list: list[str] | None = None
+    score: float = 0.8
+
+    def custom(self) -> CustomType:
+        return CustomType(self.name, self.regex or "", tuple(self.deny_list or ()), self.score)
+
+
+class MaskingRuleBody(ResourceBody):
+    name: str
+    description: str | None = None
+    groups: list[EntityGroupBody] | None = Field(None, alias="supported_entity_types")
+    custom_types: list[CustomEntityBody] | None = Field(None, alias="custom_entity_types")
+    columns: list[str] | None = Field(
+        None, description="name, table.name, schema.table.name or tag:name; * is any run of characters"
+    )
+    threshold: float | None = Field(None, alias="score_threshold", description="Left out or null: 0.5")
+    strategy: Annotated[Strategy, Field(strict=False)] = Strategy.REPLACE
+    strictness: Annotated[Strictness, Field(strict=False)] = Strictness.STRICT
+
+    def fields(self) -> dict[str, Any]:
+        given = super().fields()
+        if "groups" in given:
+            given["groups"] = tuple(one.group() for one in given["groups"])
+        if "custom_types" in given:
+            given["custom_types"] = tuple(one.custom() for one in given["custom_types"])
+        return given | ({"columns": tuple(given["columns"])} if "columns" in given else {})
+
+
+class MaskingRuleRequest(MaskingRuleBody):
+    connection_ids: list[str] | None = Field(None, description="Left out or null: stays as it is")
+
+
+class MaskingTestRequest(Body):
+    rule: MaskingRuleBody
+    texts: list[str] | None = None
+    columns: list[str] | None = Field(None, description="Names of the columns of `rows`")
+    rows: list[list[str | None]] | None = None
+
+    def samples(self) -> Samples:
+        return Samples(tuple(self.texts or ()), tuple(self.columns or ()), tuple(tuple(row) for row in self.rows or ()))
+
+
+class EntityGroupAnswer(Answer):
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    entity_types: list[str] = Field(validation_alias="types")
+
+
+class CustomEntityAnswer(Answer):
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    regex: OrNone[str] = Field(validation_alias="pattern_regex")
+    deny_list: OrNone[list[str]] = Field(validation_alias="words")
+    score: float
+
+
+class MaskingRuleAnswer(ResourceAnswer):
+    description: str
+    connection_ids: list[UUID]
+    supported_entity_types: list[EntityGroupAnswer] = Field(validation_alias="groups")
+    custom_entity_types: list[CustomEntityAnswer] = Field(validation_alias="custom_types")
+    columns: list[str]
+    score_threshold: float = Field(validation_alias="threshold")
+    strategy: Strategy
+    strictness: Strictness
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+class MaskingPresetAnswer(Answer):
+    """A rule to begin with; its fields are those of a rule."""
+
+    name: str
+    description: str
+    supported_entity_types: list[EntityGroupAnswer]
+    columns: list[str]
+    strategy: Strategy
+    strictness: Strictness
+
+    @classmethod
+    def of(cls, preset: MaskingPreset) -> MaskingPresetAnswer:
+        groups = [EntityGroupAnswer.model_validate(group) for group in preset.groups]
+        return cls(
+            name=preset.name,
+            description=preset.description,
+            supported_entity_types=groups,
+            columns=list(preset.columns),
+            strategy=preset.strategy,
+            strictness=preset.strictness,
+        )
+
+
+class MaskingTestAnswer(Answer):
+    """The samples as they would be shown. `info_types` are the names of types, and of the rule for its columns."""
+
+    texts: list[str]
+    rows: list[list[str | None]]
+    info_types: dict[str, int]
+
+    @classmethod
+    def of(cls, masked: Masked) -> MaskingTestAnswer:
+        return cls(texts=list(masked.texts), rows=[list(row) for row in masked.rows], info_types=masked.counts)

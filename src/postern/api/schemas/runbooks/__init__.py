@@ -1,0 +1,1 @@
+"""Bodies about runbooks, and about issues in a tracker."""

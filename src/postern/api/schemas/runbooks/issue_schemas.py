@@ -1,0 +1,205 @@
+"""The tracker, and issue templates (spec 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.issue import (
+    DEFAULT_TRANSITION,
+    Asset,
+    Assets,
+    CmdbField,
+    FieldMapping,
+    MappingType,
+    Prompt,
+    PromptType,
+    TrackerKind,
+    TrackerSettings,
+    WhenDown,
+)
+from postern.domain.issue_fields import PRESETS
+from postern.domain.secret import Secret
+from postern.services.issues.templates import BoundTemplate, IssueTemplateFields
+from postern.services.issues.tracker_settings import TrackerFields
+
+_PRESET = f"For preset one of {', '.join(PRESETS)}"
+_CONNECTIONS = "Left out or null: stays as it is. A connection has one template; it is taken from the one before"
+
+
+class MappingBody(Body):
+    """Sent with every issue."""
+
+    tracker_field: str
+    type: Annotated[MappingType, Field(strict=False)]
+    value: str = Field(description=_PRESET)
+    description: str = ""
+
+
+class PromptBody(Body):
+    """Asked of who opens a session."""
+
+    tracker_field: str
+    label: str
+    field_type: Annotated[PromptType, Field(strict=False)] = PromptType.TEXT
+    required: bool = False
+    description: str = ""
+
+
+class CmdbBody(Body):
+    """An asset. Without a value its name is asked of who opens a session."""
+
+    tracker_field: str
+    tracker_object_type: str
+    required: bool = False
+    value: str = ""
+    description: str = ""
+
+
+class MappingsBody(Body):
+    items: list[MappingBody]
+
+
+class PromptsBody(Body):
+    items: list[PromptBody]
+
+
+class CmdbsBody(Body):
+    items: list[CmdbBody]
+
+
+class IssueTemplateRequest(Body):
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+
+    name: str
+    project_key: str
+    request_type_id: str
+    description: str | None = None
+    connection_ids: list[str] | None = Field(None, description=_CONNECTIONS)
+    issue_transition_name_on_close: str | None = Field(None, description=f"Left out or null: {DEFAULT_TRANSITION}")
+    mapping_types: MappingsBody | None = None
+    prompt_types: PromptsBody | None = None
+    cmdb_types: CmdbsBody | None = None
+
+    def fields(self) -> IssueTemplateFields:
+        return IssueTemplateFields(
+            name=self.name,
+            project_key=self.project_key,
+            request_type_id=self.request_type_id,
+            description=self.description or "",
+            transition=self.issue_transition_name_on_close or DEFAULT_TRANSITION,
+            mappings=tuple(FieldMapping(**dict(one)) for one in _items(self.mapping_types)),
+            prompts=tuple(Prompt(**dict(one)) for one in _items(self.prompt_types)),
+            cmdb=tuple(CmdbField(**dict(one)) for one in _items(self.cmdb_types)),
+            connection_ids=None if self.connection_ids is None else tuple(self.connection_ids),
+        )
+
+
+def _items(given: MappingsBody | PromptsBody | CmdbsBody | None) -> Sequence[Body]:
+    return given.items if given else ()
+
+
+class MappingsAnswer(Answer):
+    items: tuple[FieldMapping, ...]
+
+
+class PromptsAnswer(Answer):
+    items: tuple[Prompt, ...]
+
+
+class CmdbsAnswer(Answer):
+    items: tuple[CmdbField, ...]
+
+
+class IssueTemplateAnswer(Answer):
+    id: UUID
+    name: str
+    project_key: str
+    request_type_id: str
+    description: str
+    connection_ids: list[UUID] = Field(description="Of those that the caller sees")
+    issue_transition_name_on_close: str
+    mapping_types: MappingsAnswer
+    prompt_types: PromptsAnswer
+    cmdb_types: CmdbsAnswer
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, found: BoundTemplate) -> IssueTemplateAnswer:
+        template = found.template
+        return cls(
+            id=template.id,
+            name=template.name,
+            project_key=template.project_key,
+            request_type_id=template.request_type_id,
+            description=template.description,
+            connection_ids=list(found.connection_ids),
+            issue_transition_name_on_close=template.transition,
+            mapping_types=MappingsAnswer(items=template.mappings),
+            prompt_types=PromptsAnswer(items=template.prompts),
+            cmdb_types=CmdbsAnswer(items=template.cmdb),
+            created_at=template.created_at,
+            updated_at=template.updated_at,
+        )
+
+
+class TrackerRequest(Body):
+    """The body of POST and PUT: what is left out has its default, but for the token."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"updated_at"})
+
+    kind: Annotated[TrackerKind, Field(strict=False)]
+    url: str = Field(description="https://…")
+    user: str = Field("", description="For jira_cloud the e-mail address that the token is of")
+    token: str | None = Field(
+        None,
+        description="Never shown again. POST needs it; where PUT leaves it out it stays as it is, as long as kind, url "
+        "and authority do",
+    )
+    authority: str = Field("", description="PEM of the tracker's CA; empty when it is publicly trusted")
+    enabled: bool = True
+    when_down: Annotated[WhenDown, Field(strict=False)] = Field(
+        WhenDown.REFUSE, description="What becomes of a session whose issue cannot be made now"
+    )
+
+    def fields(self) -> TrackerFields:
+        given = dict(self) | {"token": Secret(self.token) if self.token else None}
+        return TrackerFields(**given)
+
+
+class TrackerAnswer(Answer):
+    kind: TrackerKind
+    url: str
+    user: str = Field(description="Empty for who may not see all")
+    authority: str = Field(description="Empty for who may not see all")
+    enabled: bool
+    when_down: WhenDown
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, settings: TrackerSettings) -> TrackerAnswer:
+        return cls(**{name: getattr(settings, name) for name in cls.model_fields})
+
+
+class TrackerTestRequest(Body):
+    project_key: str = Field("", description="Also whether this project is there and shown")
+
+
+class TrackerTestAnswer(Answer):
+    answer: str = Field(description="Whom the tracker knows us as, and whether it shows us the project")
+
+
+class AssetsAnswer(Answer):
+    data: list[Asset]
+    total: int | None = Field(description="How many there are over all pages; null where the tracker does not say")
+    has_next_page: bool
+
+    @classmethod
+    def of(cls, found: Assets) -> AssetsAnswer:
+        return cls(data=list(found.items), total=found.total, has_next_page=found.has_next_page)

@@ -1,0 +1,1 @@
+"""Bodies about this server, its events and its reports."""

@@ -1,0 +1,53 @@
+"""JSON Schemas (draft 2020-12) of events, made of what declares their payloads (services/notifications/payloads.py)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, with_config
+from typing_extensions import get_original_bases, is_typeddict
+
+from postern.domain.event import EVENTS, EventKind
+from postern.services.notifications import payloads
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@cache
+def event_schemas() -> dict[str, dict[str, Any]]:
+    """By the kind of event. Fields may be added later: no schema forbids those that it does not know."""
+    for declared in vars(payloads).values():
+        if is_typeddict(declared):
+            with_config(ConfigDict(use_attribute_docstrings=True))(declared)
+    return {str(kind): _schema_of(kind) for kind in EventKind}
+
+
+def _schema_of(kind: EventKind) -> dict[str, Any]:
+    """Of the whole event, as a webhook's body is."""
+    data = _described(payloads.DATA[kind])
+    inner = data.pop("$defs", {})
+    found = {
+        "$schema": DIALECT,
+        "$id": f"urn:postern:event:{kind}",
+        "title": str(kind),
+        "description": EVENTS[kind],
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "format": "uuid", "description": "The same for each sink and each try"},
+            "type": {"const": str(kind)},
+            "timestamp": {"type": "string", "format": "date-time", "description": "When it happened"},
+            "data": data,
+        },
+        "required": ["id", "type", "timestamp", "data"],
+    }
+    return found | ({"$defs": inner} if inner else {})
+
+
+def _described(declared: type) -> dict[str, Any]:
+    """With what is said of its fields where they are declared, also by what it extends."""
+    found = TypeAdapter(declared).json_schema(mode="serialization")
+    for base in get_original_bases(declared):
+        if is_typeddict(base):
+            found["properties"] |= _described(base)["properties"]
+    return found

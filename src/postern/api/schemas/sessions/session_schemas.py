@@ -1,0 +1,189 @@
+"""Sessions and runs of scripts (spec 2.2, 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import DEPRECATED, SUBTYPE_NAMES, Answer, Body
+from postern.api.schemas.reviews.review_schemas import ReviewAnswer
+from postern.api.sessions.result_answers import Format
+from postern.domain.sessions.matches import Match
+from postern.domain.sessions.results import Problem
+from postern.domain.sessions.session import Outcome, Session, SessionStatus, Verb
+from postern.domain.targets.connection import ConnectionType
+
+# [milliseconds since start_date, "i" | "o" | "e", base64 content]
+Triple = tuple[float, str, str]
+
+
+class StreamFormat(StrEnum):
+    UTF8 = "utf8"
+    BASE64 = "base64"
+    RAW_QUERIES = "raw-queries"
+
+
+class ScriptAnswer(Answer):
+    data: str
+
+
+class SessionAnswer(Answer):
+    id: UUID
+    org_id: UUID
+    connection: str
+    connection_subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
+    connection_tags: dict[str, str]
+    type: str = Field(json_schema_extra={"enum": [str(kind) for kind in ConnectionType]})
+    verb: Verb
+    status: SessionStatus
+    user: str
+    user_id: str
+    user_name: str
+    start_date: datetime
+    end_date: datetime | None
+    outcome: Outcome | None = Field(description="How it came out; null while it is not done")
+    exit_code: int | None
+    script: ScriptAnswer | None = Field(description="Only for verb exec; left out in lists")
+    script_size: int = Field(description="Bytes")
+    event_size: int = Field(description="Bytes: as stored, or of the event_stream when a format was asked for")
+    event_stream: list[Triple] | list[str] | None = Field(
+        description="Triples of milliseconds, kind and base64 content; for utf8 and base64 one text"
+    )
+    review: ReviewAnswer | None = Field(description="Under which it runs, or for which it waits")
+    integrations_metadata: dict[str, Any]
+    labels: dict[str, str] = Field(description="Use metrics and metadata instead", json_schema_extra=DEPRECATED)
+    metadata: dict[str, Any]
+    metrics: dict[str, Any]
+    recording_purged_at: datetime | None = Field(
+        description="Since when there is no recording any more: what needs it answers 410; null: none was purged"
+    )
+    held: bool | None = Field(
+        default=None, description="Whether a hold keeps it; null for who is neither administrator nor auditor"
+    )
+    correlation_id: str | None = Field(description="As it was given with the script")
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        *,
+        sees_all: bool = False,
+        events: list[Triple] | list[str] | None = None,
+        event_size: int | None = None,
+        review: ReviewAnswer | None = None,
+    ) -> Self:
+        """`sees_all`: for somebody who may know of holds."""
+        special = {"script", "event_size", "event_stream", "review", "matches", "held"}
+        same = {name: getattr(session, name) for name in cls.model_fields if name not in special}
+        return cls(
+            **same,
+            script=None if session.script is None else ScriptAnswer(data=session.script),
+            event_size=session.event_size if event_size is None else event_size,
+            event_stream=events,
+            review=review,
+            held=session.holds > 0 if sees_all else None,
+        )
+
+
+class MatchAnswer(Answer):
+    """A statement in which something of a search was found."""
+
+    time: float = Field(description="Milliseconds since start_date")
+    text: str = Field(description="Of the statement around the first word, one line")
+
+
+class FoundAnswer(SessionAnswer):
+    matches: list[MatchAnswer] | None = Field(
+        default=None, description="The first ones; null unless `expand=matches` goes with a search"
+    )
+
+    @classmethod
+    def with_matches(
+        cls,
+        session: Session,
+        matches: Sequence[Match] | None,
+        *,
+        sees_all: bool = False,
+        review: ReviewAnswer | None = None,
+    ) -> FoundAnswer:
+        found = cls.of(session, sees_all=sees_all, review=review)
+        if matches is not None:
+            found.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
+        return found
+
+
+class ExecError(Answer):
+    """What made a script fail."""
+
+    severity: str
+    code: str = Field(description="As the database has it, for PostgreSQL the SQLSTATE; empty where there is none")
+    text: str
+    detail: str
+    hint: str
+    position: int | None = Field(description="Characters of the script, from 1")
+    line: int | None = Field(description="Of the script, from 1, where the position is known")
+    column: int | None = Field(description="Characters of that line, from 1")
+    line_text: str | None = Field(description="That line of the script")
+
+    @classmethod
+    def of(cls, problem: Problem, script: str) -> ExecError:
+        fields = asdict(problem)
+        del fields["fails"]
+        at = problem.position
+        if at is None or not 1 <= at <= len(script) + 1:
+            return cls(**fields, line=None, column=None, line_text=None)
+        line_start = script.rfind("\n", 0, at - 1) + 1
+        return cls(
+            **fields,
+            line=script.count("\n", 0, at - 1) + 1,
+            column=at - line_start,
+            line_text=script[line_start:].partition("\n")[0],
+        )
+
+
+class ExecRequest(Body):
+    connection: str
+    script: str
+    format: Format = Field(Format.TEXT, strict=False, description="Of `output`")
+    metadata: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    correlation_id: str | None = Field(
+        default=None, description="The client's own, to find the session by: printable ASCII, 255 characters at most"
+    )
+    client_args: list[str] | None = Field(default=None, description="Behind the connection's own command")
+    env_vars: dict[str, str] | None = Field(
+        default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"
+    )
+    reason: str = Field("", description="Why, for those who must agree where the script needs a review")
+    tracker_fields: dict[str, str] | None = Field(
+        default=None,
+        description="What the connection's issue template asks for, by the tracker's names of the fields",
+    )
+
+
+class ExecAnswer(Answer):
+    session_id: UUID
+    output: str = Field(description="Of a command: standard output and standard error, in the order in which they came")
+    stdout: str | None = Field(default=None, description="Of a command: its standard output alone")
+    stderr: str | None = Field(default=None, description="Of a command: its standard error alone")
+    output_streams: list[tuple[Literal["stdout", "stderr", "gateway"], int]] | None = Field(
+        default=None,
+        description="Which stream each part of `output` belongs to, in order: name and number of Unicode characters. "
+        "`gateway`: the gateway's reason why the script never began. Empty where the script printed nothing; null "
+        "unless `format` is text and `output` is complete, and where the streams alternate very often",
+    )
+    output_status: Literal["success", "failed", "running", "waiting"] = Field(
+        description="waiting: for its review, or, where that is approved, for `POST /sessions/{session_id}/exec`"
+    )
+    exit_code: int | None = Field(description="None while it waits or runs, and when it never began")
+    error: ExecError | None = Field(description="Why it failed, where the target or a rule said so")
+    truncated: bool = Field(description="There is more than 1 MiB of one of these texts; the session's results have it")
+    execution_time: int = Field(description="Milliseconds")
+    has_review: bool = Field(description="Whether it waits for a review; `review` says of whom, and where to decide")
+    review: ReviewAnswer | None = Field(description="Also where it is decided; null where nobody had to agree")

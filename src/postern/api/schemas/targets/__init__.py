@@ -1,0 +1,1 @@
+"""Bodies about connections and agents."""

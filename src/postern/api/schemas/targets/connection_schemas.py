@@ -1,0 +1,246 @@
+"""Connections and their credentials (spec 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import (
+    DEPRECATED,
+    SPOKEN_SUBTYPES,
+    SUBTYPE_NAMES,
+    SUBTYPE_SPELLINGS,
+    Answer,
+    Body,
+    Identifier,
+)
+from postern.domain.identity.credential import Credential, CredentialStatus
+from postern.domain.reference import is_reference
+from postern.domain.secret import Secret
+from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.targets.errand import TargetStatus, TargetTest
+from postern.domain.targets.target_keys import readable_values
+from postern.services.targets.connection_fields import ConnectionFields
+from postern.services.targets.connections import ConnectionView
+
+Mode = Annotated[Toggle, Field(strict=False)]
+OptionalMode = Annotated[Toggle | None, Field(strict=False)]
+Type = Annotated[ConnectionType, Field(strict=False)]
+
+# Spelt differently here and in the service, where the tracker is not named.
+_RENAMED = {"tracker_issue_template_id": "issue_template_id"}
+_CLEARED = ("access_max_duration", "tracker_issue_template_id")
+
+
+class ConnectionOptions(Body):
+    """The fields that no request must have."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("id", "managed_by", "status", "guardrails_advisory", "warnings"),
+            *("agent_name", "target", "target_status", "last_test"),
+        }
+    )
+
+    subtype: str | None = Field(
+        None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_SPELLINGS, None]}
+    )
+    access_max_duration: int | None = Field(None, description="Seconds")
+    access_forward_local: OptionalMode = Field(None, description="Of SSH: ports of the target's network, by `ssh -L`")
+    access_forward_remote: OptionalMode = Field(None, description="Of SSH: ports of the target, by `ssh -R`")
+    access_forward_agent: OptionalMode = Field(None, description="Of SSH: the client's agent, by `ssh -A`")
+    access_file_transfer: OptionalMode = Field(
+        None, description="Of SSH: sftp, scp, rsync; enabled unless it is disabled"
+    )
+    command: list[str] | None = Field(
+        None,
+        description=f"Program and arguments; refused for {', '.join(SPOKEN_SUBTYPES)}, which speak their own protocol",
+    )
+    connection_tags: dict[str, str] | None = None
+    default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")
+    force_approve_groups: list[str] | None = None
+    guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
+    redact_enabled: bool | None = Field(
+        None, description="Masks `redact_types`, or the usual types if none are given; types alone set it to true"
+    )
+    redact_types: list[str] | None = None
+    resource_name: str | None = None
+    reviewers: list[str] | None = None
+    secret: dict[str, str | None] | None = Field(
+        None,
+        description="Left out or null: stays as it is; else replaced whole, where a key whose value is null keeps the "
+        "stored value, and a key that is left out is removed",
+    )
+    tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that were given and are not null, as the service wants them."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return {_RENAMED.get(name, name): _inward(name, value) for name, value in given.items() if value is not None}
+
+
+class ConnectionRequest(ConnectionOptions):
+    """The body of POST and PUT."""
+
+    name: str
+    type: Type
+    agent_id: Identifier
+    access_mode_connect: Mode
+    access_mode_exec: Mode
+    access_mode_runbooks: Mode
+    access_schema: Mode
+
+    def fields(self) -> ConnectionFields:
+        return ConnectionFields(**self.changes())
+
+
+class ConnectionPatch(ConnectionOptions):
+    """The body of PATCH: what is left out stays as it is, and what is null, too, unless there can be none of it."""
+
+    name: str | None = None
+    type: Type | None = None
+    agent_id: Identifier | None = None
+    access_mode_connect: Mode | None = None
+    access_mode_exec: Mode | None = None
+    access_mode_runbooks: Mode | None = None
+    access_schema: Mode | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Null, which is how an answer shows that there is none, removes what there can be none of."""
+        cleared = {name for name in _CLEARED if name in self.model_fields_set and getattr(self, name) is None}
+        return super().changes() | {_RENAMED.get(name, name): None for name in cleared}
+
+
+def _inward(name: str, value: Any) -> Any:
+    if name == "secret":
+        return {key: None if text is None else Secret(text) for key, text in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+class LastTestAnswer(Answer):
+    """How the last test of the connection's target went."""
+
+    tested_at: datetime
+    status: Literal["ok", "failed"]
+    reason: str | None = Field(description="Why it failed, for administrators; null where it succeeded")
+
+    @classmethod
+    def of(cls, test: TargetTest, *, with_reason: bool) -> LastTestAnswer:
+        reason = test.reason if with_reason and not test.succeeded else None
+        return cls(tested_at=test.tested_at, status="ok" if test.succeeded else "failed", reason=reason)
+
+
+class ConnectionAnswer(Answer):
+    id: UUID
+    name: str
+    type: ConnectionType
+    subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
+    agent_id: UUID
+    agent_name: str
+    status: ConnectionStatus = Field(description="Whether its agent is there; of the target `target_status` speaks")
+    target_status: TargetStatus = Field(
+        description="How the last test of the target went; untested where there was none since it led elsewhere"
+    )
+    last_test: LastTestAnswer | None
+    target: dict[str, str] = Field(
+        description="What is not secret of how the target is reached, for administrators only: HOST, PORT, USER, DB, "
+        "SSLMODE, as far as they are set; a reference stays one"
+    )
+    managed_by: str | None
+    access_mode_connect: Toggle
+    access_mode_exec: Toggle
+    access_mode_runbooks: Toggle
+    access_schema: Toggle
+    access_forward_local: Toggle
+    access_forward_remote: Toggle
+    access_forward_agent: Toggle
+    access_file_transfer: Toggle
+    access_max_duration: int | None
+    command: list[str]
+    connection_tags: dict[str, str]
+    default_database: str | None
+    force_approve_groups: list[str]
+    guardrail_rules: list[str]
+    guardrails_advisory: bool = Field(
+        description="Its guardrails are advisory: a shell has other ways to say it, and a program can encode output"
+    )
+    tracker_issue_template_id: str | None
+    redact_enabled: bool
+    redact_types: list[str]
+    resource_name: str
+    reviewers: list[str]
+    secret: dict[str, str | None] = Field(
+        description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
+    )
+    tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
+    warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
+
+    @classmethod
+    def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
+        connection = view.connection
+        same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
+        return cls(
+            **same,
+            status=view.status,
+            agent_name=view.agent_name,
+            target_status=view.target_status,
+            last_test=None if view.last_test is None else LastTestAnswer.of(view.last_test, with_reason=with_keys),
+            target=readable_values(connection.subtype, connection.secret) if with_keys else {},
+            tracker_issue_template_id=connection.issue_template_id,
+            secret=_without_values(connection.secret) if with_keys else {},
+        )
+
+
+# What a connection has under the same name; a page of 100 reads all of these for each.
+_DERIVED = frozenset(
+    {
+        *("status", "agent_name", "target_status", "last_test", "target"),
+        *("secret", "tracker_issue_template_id"),
+    }
+)
+_SAME = [name for name in ConnectionAnswer.model_fields if name not in _DERIVED]
+_same_of = attrgetter(*_SAME)
+
+
+def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:
+    return {key: text if is_reference(text := value.reveal()) else None for key, value in secret.items()}
+
+
+class CredentialRequest(Body):
+    access_duration_seconds: int | None = Field(
+        None, description="Its life; 12 hours when left out, and never beyond the connection's access_max_duration"
+    )
+
+
+class CredentialAnswer(Answer):
+    id: UUID
+    connection_name: str
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    status: CredentialStatus
+
+    @classmethod
+    def of(cls, credential: Credential, connection_name: str, now: datetime) -> CredentialAnswer:
+        names = ("id", "username", "created_at", "expires_at", "revoked_at")
+        same = {name: getattr(credential, name) for name in names}
+        return cls(**same, connection_name=connection_name, status=credential.status(now))
+
+
+class IssuedCredentialAnswer(CredentialAnswer):
+    """The only answer that holds the password."""
+
+    connection_type: str
+    connection_subtype: str
+    password: str
+    host: str
+    port: int
+    database: str | None
+    has_review: bool = False

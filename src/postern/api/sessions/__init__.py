@@ -1,0 +1,1 @@
+"""What the API answers about sessions and their recordings, in each format."""

@@ -1,0 +1,149 @@
+"""A session's file as an answer: streamed in constant memory, and gone on with where it broke off.
+
+A file is not kept anywhere but made from the recording each time, the same bytes for the same form. So a Range costs
+reading what is before it, and its length is found by making the file once; both are bounded by who may download how
+much at once. What cannot be read now may be readable later, so the length of such a file is not kept. Only sessions
+that are done have ranges: a running one still grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator
+
+from fastapi import Response
+from fastapi.concurrency import iterate_in_threadpool
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from postern import __version__
+from postern.api.sessions import recording_files
+from postern.api.sessions.recording_files import Wanted
+from postern.domain.sessions.recorded import UNREADABLE
+from postern.domain.sessions.session import Session, SessionStatus
+from postern.services.bundle import Services
+
+_RANGE = re.compile(r"bytes=\s*([0-9]*)-([0-9]*)\s*", re.ASCII)
+_DIGITS = 18
+_MAX_REMEMBERED = 1_000
+_lengths: OrderedDict[str, int] = OrderedDict()  # of files that were made, by their tag
+
+
+async def answer(
+    services: Services,
+    session: Session,
+    wanted: Wanted,
+    *,
+    asked: str | None = None,
+    condition: str | None = None,
+    is_head: bool = False,
+) -> Response:
+    """`asked` and `condition` are the headers Range and If-Range. Raises NotFound, Invalid."""
+    headers = {"Content-Disposition": f'attachment; filename="{wanted.name(session)}"', "Accept-Ranges": "none"}
+    tag = ""
+    if session.status is SessionStatus.DONE:
+        tag = tag_of(session, wanted)
+        headers |= {"Accept-Ranges": "bytes", "ETag": tag}
+        if tag in _lengths and asked is None:
+            headers["Content-Length"] = str(_lengths[tag])
+    # Its beginning is read before the answer begins: a recording that is not there is 404, not half an answer.
+    content = await asyncio.to_thread(recording_files.content, services.sessions, session, wanted)
+    if is_head:
+        return Response(headers=headers, media_type=wanted.media_type)
+    if tag and asked is not None and (condition is None or condition == tag):
+        bounds = _range(asked)
+        if bounds is not None:
+            return await _part(services, session, wanted, content, bounds, headers)
+    return StreamingResponse(_all(content, tag), media_type=wanted.media_type, headers=headers)
+
+
+def tag_of(session: Session, wanted: Wanted) -> str:
+    """Names these bytes and no others: another release may write the same form differently."""
+    parts = (session.id, session.end_date, session.event_size, __version__, sorted(wanted.texts().items()))
+    return f'"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"'
+
+
+async def _part(
+    services: Services,
+    session: Session,
+    wanted: Wanted,
+    content: Iterator[bytes],
+    bounds: tuple[int | None, int | None],
+    headers: dict[str, str],
+) -> Response:
+    tag = headers["ETag"]
+    if tag not in _lengths:
+        length, is_whole = await asyncio.to_thread(_length, content)
+        content = await asyncio.to_thread(recording_files.content, services.sessions, session, wanted)
+        if is_whole:
+            _remember(tag, length)
+    else:
+        length = _lengths[tag]
+    first, last = bounds
+    if first is None:
+        first, last = max(0, length - (last or 0)), length - 1
+    last = length - 1 if last is None else min(last, length - 1)
+    if first >= length or first > last:
+        said = {"message": f"the file has {length} bytes; this range begins behind them"}
+        return JSONResponse(said, status_code=416, headers={"Content-Range": f"bytes */{length}", "ETag": tag})
+    headers |= {"Content-Range": f"bytes {first}-{last}/{length}", "Content-Length": str(last - first + 1)}
+    cut = iterate_in_threadpool(_cut(content, first, last + 1))
+    return StreamingResponse(cut, status_code=206, media_type=wanted.media_type, headers=headers)
+
+
+def _range(asked: str) -> tuple[int | None, int | None] | None:
+    """First and last byte; or None and how many of the end. None for what is no single range: all is answered then, as
+    RFC 9110 section 14.2 allows."""
+    found = _RANGE.fullmatch(asked)
+    if found is None or not (found[1] or found[2]) or max(len(found[1]), len(found[2])) > _DIGITS:
+        return None
+    first, last = (int(text) if text else None for text in found.groups())
+    if first is not None and last is not None and last < first:
+        return None
+    return first, last
+
+
+def _length(content: Iterator[bytes]) -> tuple[int, bool]:
+    """Bytes; and whether nothing of the recording is missing in them, see `_tells_damage`."""
+    length, is_whole = 0, True
+    for piece in content:
+        length += len(piece)
+        is_whole = is_whole and not _tells_damage(piece)
+    return length, is_whole
+
+
+def _tells_damage(piece: bytes) -> bool:
+    """Or somebody was shown these words: nothing is lost by not remembering a length."""
+    return UNREADABLE.encode() in piece
+
+
+def _cut(content: Iterator[bytes], first: int, end: int) -> Iterator[bytes]:
+    at = 0
+    for piece in content:
+        if at + len(piece) > first:
+            yield piece[max(0, first - at) : end - at]
+        at += len(piece)
+        if at >= end:
+            return
+
+
+async def _all(content: Iterator[bytes], tag: str) -> AsyncIterator[bytes]:
+    length, is_whole = 0, True
+    async for piece in iterate_in_threadpool(content):
+        length += len(piece)
+        if _tells_damage(piece):
+            # An answer that has said another length breaks off; the next one says none, and is all there is.
+            is_whole = False
+            _lengths.pop(tag, None)
+        yield piece
+    if tag and is_whole:
+        _remember(tag, length)
+
+
+def _remember(tag: str, length: int) -> None:
+    _lengths[tag] = length
+    _lengths.move_to_end(tag)
+    while len(_lengths) > _MAX_REMEMBERED:
+        _lengths.popitem(last=False)

@@ -1,0 +1,197 @@
+"""A session as a file (spec 4.2 `extension`, and the forms of its export), written piece by piece.
+
+The same session and form give the same bytes each time, so a download can be gone on with. Everything here reads
+recordings from disk, so it runs in a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import chain
+from typing import Any
+
+from postern.api.sessions import casts, csv_lines, timelines
+from postern.domain.sessions.recorded import SIZE, Missing, Moment
+from postern.domain.sessions.session import Session
+from postern.domain.targets.connection import TEXTUAL
+from postern.errors import Invalid
+from postern.services.recordings.recording_pages import LONGEST
+from postern.services.sessions import Sessions
+
+_EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_PIECE = 64 * 1024  # bytes
+
+
+class Form(StrEnum):
+    FILE = "file"
+    ASCIICAST = "asciicast"
+    ASCIICAST_3 = "asciicast-v3"
+    TIMELINE = "timeline"
+
+
+_EXTENSIONS = {Form.ASCIICAST: "cast", Form.ASCIICAST_3: "cast", Form.TIMELINE: "jsonl"}
+_MEDIA = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "cast": "application/x-asciicast",
+    "jsonl": "application/x-ndjson",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Times in microseconds since the session's start. Without `kinds`: output and errors."""
+
+    form: Form = Form.FILE
+    extension: str = ""
+    kinds: str = "oe"
+    event_time: bool = False
+    new_line: bool = False
+    start: int = 0
+    end: int = LONGEST
+
+    def __post_init__(self) -> None:
+        if self.form is Form.FILE and (not _EXTENSION.fullmatch(self.extension) or ".." in self.extension):
+            raise Invalid("extension: must be 1 to 32 letters, digits, dots and dashes", field="extension")
+
+    def texts(self) -> dict[str, str]:
+        """As a signed link keeps it."""
+        return {name: str(int(value) if isinstance(value, bool) else value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def read(cls, texts: Mapping[str, str]) -> Wanted:
+        """What `texts` gave. Raises KeyError, ValueError, Invalid."""
+        return cls(
+            form=Form(texts["form"]),
+            extension=texts["extension"],
+            kinds=texts["kinds"],
+            event_time=texts["event_time"] == "1",
+            new_line=texts["new_line"] == "1",
+            start=int(texts["start"]),
+            end=int(texts["end"]),
+        )
+
+    @property
+    def media_type(self) -> str:
+        extension = self.extension if self.form is Form.FILE else _EXTENSIONS[self.form]
+        if extension == "json" and self.new_line:
+            extension = "jsonl"
+        elif extension not in _own(self.form):
+            return _PLAIN
+        return _MEDIA[extension]
+
+    def name(self, session: Session) -> str:
+        """Of the file: letters, digits, dots and dashes, whatever the connection is called."""
+        extension = self.extension if self.form is Form.FILE else _EXTENSIONS[self.form]
+        connection = _UNSAFE.sub("-", session.connection).strip(".-")[:100] or "session"
+        return f"{connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
+
+
+_PLAIN = "application/octet-stream"
+
+
+def _own(form: Form) -> tuple[str, ...]:
+    return ("csv", "json") if form is Form.FILE else ("cast", "jsonl")
+
+
+def content(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[bytes]:
+    """The file. Its beginning is read before this returns: raises NotFound where there is no recording, and Invalid for
+    a form that the session does not have."""
+    pieces = _joined(_pieces(sessions, session, wanted))
+    return chain([next(pieces, b"")], pieces)
+
+
+def _pieces(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[bytes]:
+    recordings = sessions.recordings
+    if wanted.form is Form.TIMELINE:
+        return timelines.lines(recordings.exchanges(session, wanted.start, timelines.OUTPUT), wanted.start, wanted.end)
+    moments = _between(recordings.moments(session, wanted.start), wanted.start, wanted.end)
+    if wanted.form is not Form.FILE:
+        if recordings.protocol(session) not in TEXTUAL:
+            raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
+        return casts.lines(moments, session, version=2 if wanted.form is Form.ASCIICAST else 3)
+    kinds = wanted.kinds.replace(SIZE, "")
+    chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
+    if wanted.extension == "csv":
+        return csv_lines.from_tabs(
+            _csv_contents(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
+        )
+    if wanted.extension == "json":
+        return (_json_lines if wanted.new_line else _json_array)(chosen, session.start_date)
+    return _plain(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
+
+
+def _between(moments: Iterable[Moment], start: int, end: int) -> Iterator[Moment]:
+    for moment in moments:
+        if moment.micros > end:
+            return
+        if moment.micros >= start:
+            yield moment
+
+
+def _plain(moments: Iterable[Moment], start: datetime, *, event_time: bool, new_line: bool) -> Iterator[bytes]:
+    for micros, _, content in moments:
+        prefix = f"{_moment(start, micros)} ".encode() if event_time else b""
+        yield prefix + content + (b"\n" if new_line else b"")
+
+
+def _csv_contents(moments: Iterable[Moment], start: datetime, *, event_time: bool, new_line: bool) -> Iterator[bytes]:
+    """Yield the content of each event, to be split at tabs and line ends. `event_time` puts the event's time into a
+    first field of every line that begins in the event, so that all lines keep the same number of fields."""
+    at_line_start = True
+    for micros, _, content in moments:
+        if event_time and content:
+            prefix = f"{_moment(start, micros)}\t".encode()
+            body = content.removesuffix(b"\n")
+            line_end = content[len(body) :]
+            content = (prefix if at_line_start else b"") + body.replace(b"\n", b"\n" + prefix) + line_end
+        if new_line:
+            content += b"\n"
+        if content:
+            at_line_start = content.endswith(b"\n")
+        yield content
+
+
+def _json_array(moments: Iterable[Moment], start: datetime) -> Iterator[bytes]:
+    separator = b"["
+    for moment in moments:
+        yield separator + _json_entry(moment, start)
+        separator = b",\n"
+    yield b"[]" if separator == b"[" else b"]"
+
+
+def _json_lines(moments: Iterable[Moment], start: datetime) -> Iterator[bytes]:
+    for moment in moments:
+        yield _json_entry(moment, start) + b"\n"
+
+
+def _json_entry(moment: Moment, start: datetime) -> bytes:
+    """Return the event as a JSON object. Content that is not UTF-8 is in `base64`, too."""
+    entry: dict[str, Any] = {"time": _moment(start, moment.micros), "type": moment.kind}
+    entry |= timelines.text_fields("stream", moment.content)
+    return json.dumps(entry, ensure_ascii=False).encode()
+
+
+def _moment(start: datetime, micros: int) -> str:
+    at = start + timedelta(microseconds=micros)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """In pieces that are worth sending: each one costs a switch to a thread."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)

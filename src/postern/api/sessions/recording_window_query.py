@@ -1,0 +1,54 @@
+"""Query parameters for a part of a recording, and for how its events are written to a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from fastapi import Query
+
+from postern.domain.sessions.recorded import Place
+from postern.errors import Invalid
+from postern.services.recordings.recording_pages import LONGEST, Window
+
+NEXT = "Next-Cursor"
+PAGE = 1_000  # items, where a cursor and no limit is given
+_MOST = 10_000
+
+Start = Annotated[float, Query(alias="from", ge=0, description="Milliseconds since start_date; from here on")]
+End = Annotated[float | None, Query(alias="to", ge=0, description="Milliseconds since start_date; up to here")]
+Cursor = Annotated[str | None, Query(description="Go on behind a page: what it named as the next cursor")]
+EventTime = Annotated[
+    Literal["0", "1"],
+    Query(
+        alias="event-time",
+        description="1: each event begins with its time; csv has it as the first field of every line, json always",
+    ),
+]
+NewLine = Annotated[
+    Literal["0", "1"], Query(description="1: a line break after each event; json then has one object a line")
+]
+Limit = Annotated[int | None, Query(ge=1, le=_MOST, description="Items of a page; it may end earlier")]
+
+
+def window(start: float = 0.0, end: float | None = None, cursor: str | None = None, limit: int | None = None) -> Window:
+    """Raises Invalid."""
+    after = Place() if cursor is None else Place.read(cursor, "cursor")
+    if cursor is not None and limit is None:
+        limit = PAGE
+    return Window(_micros("from", start), LONGEST if end is None else _micros("to", end), after, limit)
+
+
+def words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:
+    """Repeated parameters and comma lists alike. Raises Invalid for a word that is not known."""
+    found = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+    for word in found:
+        if word not in known:
+            raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
+    return found
+
+
+def _micros(name: str, milliseconds: float) -> int:
+    if not math.isfinite(milliseconds):
+        raise Invalid(f"{name}: must be a number of milliseconds", field=name)
+    return LONGEST if milliseconds > LONGEST / 1000 else round(milliseconds * 1000)

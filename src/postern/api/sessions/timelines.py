@@ -1,0 +1,55 @@
+"""Exchanges as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from postern.domain.sessions.recorded import Exchange
+
+OUTPUT = 64 * 1024  # bytes of what was shown that an export has of each exchange
+
+
+def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes]:
+    """One JSON object on each line. Times in microseconds since the session's start, both included."""
+    for one in exchanges:
+        if one.micros > end:
+            return
+        if one.micros >= start:
+            yield json.dumps(shown(one), ensure_ascii=False).encode() + b"\n"
+
+
+def shown(one: Exchange) -> dict[str, Any]:
+    """Times in milliseconds."""
+    found: dict[str, Any] = {
+        "at": one.micros / 1000,
+        "exchange": one.number or None,
+        "statement": one.statement if one.statement_size else None,
+        "statement_size": one.statement_size,
+        "prepared": one.prepared,
+        "values": [None if value is None else value.decode(errors="backslashreplace") for value in one.values],
+        "truncated": one.truncated,
+        "duration": None if one.duration is None else one.duration / 1000,
+        "rows": one.rows,
+        "tag": one.tag,
+        "error": one.error,
+        "error_code": one.error_code,
+        "refusal": {"rule": one.rule, "message": one.refusal} if one.refusal or one.rule else None,
+        "note": one.note,
+    }
+    if one.output or one.errors:
+        found["output"] = bytes(one.output).decode(errors="replace")
+        found["errors"] = bytes(one.errors).decode(errors="replace")
+    if one.output_truncated:
+        found["output_truncated"] = True
+    return found
+
+
+def text_fields(name: str, content: bytes) -> dict[str, str]:
+    """The text; and its bytes as `base64` where they are no UTF-8."""
+    try:
+        return {name: content.decode()}
+    except UnicodeDecodeError:
+        return {name: content.decode(errors="replace"), "base64": base64.b64encode(content).decode()}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import time
+from typing import Any, NoReturn
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.lazy import AliasGroup
+from postern.cli.printing import as_text, json_option, local_time
+from postern.cli.row_commands import long_paging_options, page_of, show_page, show_row
+from postern.cli.timestamps import typed
+from postern.client.client import Client
+from postern.client.client_resources import PAGE
+from postern.client.client_shapes import Row
+from postern.domain.text import one_line
+
+_COLUMNS = [
+    ("at", "created_at"),
+    ("who", "actor_email"),
+    ("action", "action"),
+    ("on", "resource_type"),
+    ("which", "resource"),
+    ("outcome", "outcome"),
+    ("from", "client_ip"),
+    ("id", "id"),
+]
+_EVERY = 2.0  # seconds between two looks for new entries
+
+
+@click.group(cls=AliasGroup, aliases={"get": "show"})
+def audit() -> None:
+    """Show who changed what, when, and from where.
+
+    \b
+    postern admin audit list --user ann@example.com --action delete
+    postern admin audit list --outcome failure --since 7d
+    postern admin audit list --follow
+    postern admin audit show ID
+    """
+
+
+@audit.command("list")
+@click.option("--user", "actor_email", help="Only what this person did (e-mail).", shell_complete=completion.users)
+@click.option("--subject", "actor_subject", help="Only what this subject did, as of a service account.")
+@click.option("--action", help="Only this: create, update, delete, revoke, login and so on.")
+@click.option("--type", "resource_type", help="Only on this type, such as users or connections/credentials.")
+@click.option("--resource", help="Only on this one (name or id, as it was given).")
+@click.option("--status", "http_status", type=click.IntRange(100, 599), help="Only what was answered so.")
+@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Only what went well, or did not.")
+@click.option("--address", "client_ip", help="Only from this address.")
+@click.option("--since", "created_after", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
+@click.option("--until", "created_before", type=typed, metavar="TIME", help="Only then or earlier.")
+@click.option("--follow", is_flag=True, help="Go on with what is done from now, oldest first, until Ctrl-C.")
+@long_paging_options
+def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **filters: Any) -> None:
+    """List entries, newest first. With --follow and --json each is one line of JSON."""
+    if follow:
+        if offset or every or filters.pop("cursor"):
+            raise click.UsageError("--follow goes on from now: it takes neither --offset, --cursor nor --all")
+        with client() as api:
+            _follow(api, filters, as_json)
+    with client() as api:
+        page = page_of(api.collection("audit", "logs"), limit=limit, offset=offset, every=every, **filters)
+    show_page(page, _COLUMNS, as_json, "No such entries.")
+
+
+def _follow(api: Client, filters: dict[str, Any], as_json: bool) -> NoReturn:
+    logs = api.collection("audit", "logs")
+    seen = {one["id"] for one in logs.page(PAGE, **filters)["data"]}
+    while True:
+        time.sleep(_EVERY)
+        found = logs.page(PAGE, **filters)["data"]
+        for one in reversed([one for one in found if one["id"] not in seen]):
+            _say(one, as_json)
+        seen = {one["id"] for one in found}
+
+
+def _say(one: Row, as_json: bool) -> None:
+    if as_json:
+        click.echo(as_text(one))
+        return
+    what = f"{one['action']} {one['resource_type']} {one['resource']}"
+    line = f"{local_time(one['created_at'])}  {one['actor_email'] or '-'}  {what}  {one['outcome']}"
+    click.echo(one_line(line))
+
+
+@audit.command()
+@click.argument("entry_id", metavar="ID")
+@json_option
+def show(entry_id: str, as_json: bool) -> None:
+    """Show one entry, with the resource before and after."""
+    with client() as api:
+        show_row(api.collection("audit", "logs").get(entry_id), as_json)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO, Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import emit, fields, json_option
+from postern.cli.row_commands import confirm, given, stdin_line, yes_option
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+
+_KEPT = ("provider_name", "require_second_factor")  # what the API takes as empty when it is left out
+
+
+@click.group()
+def auth() -> None:
+    """Show and set how the people of your organisation log in.
+
+    The provider is asked before anything is changed. When no administrator is known to get in the new way it is
+    refused; --force goes on. When nobody gets in any more: `postern auth reset` on the gateway's machine.
+
+    \b
+    postern admin auth show
+    postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin < secret
+    postern admin auth set-saml --metadata-url https://id.example.com/metadata
+    postern admin auth set-local --require-second-factor
+    """
+
+
+@auth.command()
+@json_option
+def show(as_json: bool) -> None:
+    """Show how people log in; never a secret."""
+    with client() as api:
+        found = _now(api)
+    emit(found, as_json, _show)
+
+
+def _now(api: Client) -> Row:
+    return api.collection("serverconfig").get("auth")
+
+
+def _show(found: Row) -> None:
+    oidc, saml = found["oidc_config"] or {}, found["saml_config"] or {}
+    fields(
+        [
+            ("method", found["auth_method"]),
+            ("provider", found["provider_name"]),
+            ("admin group", found["admin_role_name"]),
+            ("auditor group", found["auditor_role_name"]),
+            ("second factor required", found["require_second_factor"]),
+            *((f"oidc {name.replace('_', ' ')}", value) for name, value in oidc.items()),
+            *((f"saml {name.replace('_', ' ')}", value) for name, value in saml.items()),
+        ]
+    )
+
+
+def _common(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        json_option,
+        yes_option,
+        click.option("--force", is_flag=True, help="Also when no administrator is known to get in the new way."),
+        click.option("--auditor-group", "auditor_role_name", help="The group whose members are auditors."),
+        click.option("--admin-group", "admin_role_name", help="The group whose members are administrators."),
+        click.option("--provider-name", help="What people call the provider."),
+    ):
+        command = option(command)
+    return command
+
+
+@auth.command("set-local")
+@click.option("--require-second-factor/--no-require-second-factor", default=None, help="Whether everybody needs one.")
+@_common
+def set_local(**typed: Any) -> None:
+    """Log in with e-mail and password."""
+    _set("local", {}, **typed)
+
+
+@auth.command("set-oidc")
+@click.argument("issuer_url", metavar="ISSUER", required=False)
+@click.option("--client-id", help="Of this gateway at the provider.")
+@click.option("--client-secret-stdin", is_flag=True, help="Read the client's secret from standard input.")
+@click.option("--scope", "scopes", multiple=True, help="A scope to ask for; repeatable, replaces all.")
+@click.option("--audience", help="Take the provider's access tokens for this audience as bearer tokens, too.")
+@click.option("--groups-claim", help="The claim that has the groups.")
+@_common
+def set_oidc(
+    issuer_url: str | None,
+    client_id: str | None,
+    client_secret_stdin: bool,
+    scopes: tuple[str, ...],
+    audience: str | None,
+    groups_claim: str | None,
+    **typed: Any,
+) -> None:
+    """Log in at an OpenID provider; what is left out stays as it is."""
+    changes = given(
+        issuer_url=issuer_url, client_id=client_id, scopes=scopes, audience=audience, groups_claim=groups_claim
+    )
+    if client_secret_stdin:
+        changes["client_secret"] = stdin_line().reveal()
+    _set("oidc", changes, **typed)
+
+
+@auth.command("set-saml")
+@click.option("--metadata-url", "idp_metadata_url", help="Where the provider's metadata are.")
+@click.option("--metadata-file", type=click.File(), help="A file with them, which wins over the URL.")
+@click.option("--groups-claim", help="The attribute that has the groups.")
+@_common
+def set_saml(
+    idp_metadata_url: str | None, metadata_file: IO[str] | None, groups_claim: str | None, **typed: Any
+) -> None:
+    """Log in at a SAML provider; what is left out stays as it is."""
+    text = metadata_file.read() if metadata_file else "" if idp_metadata_url else None
+    _set("saml", given(idp_metadata_url=idp_metadata_url, idp_metadata=text, groups_claim=groups_claim), **typed)
+
+
+def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **common: Any) -> None:
+    confirm(f"Everybody of your organisation logs in by {method} from now on. Go on?", yes)
+    with client() as api:
+        now = _now(api)
+        body = {name: now[name] for name in _KEPT} | given(**common) | {"auth_method": method, "confirm": force}
+        if method != "local":
+            section = f"{method}_config"
+            before = {name: one for name, one in (now[section] or {}).items() if name != "has_client_secret"}
+            body[section] = before | changes
+        changed = api.collection("serverconfig").update("auth", body)
+    emit(changed, as_json, _show)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.nouns import ISSUE_TEMPLATE
+from postern.cli.printing import fields
+from postern.cli.resource_group import Resource, new_name, resource_group
+from postern.client.client_shapes import Row
+from postern.domain.text import one_line
+
+_COLUMNS = [
+    ("name", "name"),
+    ("project", "project_key"),
+    ("request type", "request_type_id"),
+    ("on close", "issue_transition_name_on_close"),
+    ("description", "description"),
+    ("id", "id"),
+]
+
+
+def _show(template: Row) -> None:
+    fields([(title, template[name]) for title, name in _COLUMNS])
+    for one in template["mapping_types"]["items"]:
+        click.echo(f"{one['tracker_field']}  {one['type']}  {one_line(one['value'])}")
+    for one in template["prompt_types"]["items"]:
+        click.echo(f"{one['tracker_field']}  asked ({one['field_type']}{_required(one)})  {one['label']}")
+    for one in template["cmdb_types"]["items"]:
+        value = one["value"] or f"asked ({one['tracker_object_type']}{_required(one)})"
+        click.echo(f"{one['tracker_field']}  asset  {value}")
+    for key in template["connection_ids"]:
+        click.echo(f"connection  {key}")
+
+
+def _required(one: Row) -> str:
+    return ", required" if one["required"] else ""
+
+
+def _question(template: Row) -> str:
+    count = len(template["connection_ids"])
+    return f"Delete the issue template {template['name']}? {count} connections open no issues then"
+
+
+issue_templates = resource_group(
+    Resource(
+        noun=ISSUE_TEMPLATE,
+        help="""Choose the content of the issues that sessions open. TEMPLATE is a name or id.
+
+        \b
+        postern admin issue-templates show changes --json > changes.json
+        postern admin issue-templates create -f changes.json
+        postern admin issue-templates update changes -f changes.json
+        postern connections update shop --set tracker_issue_template_id=ID
+
+        \b
+        A template's file:
+        {"name": "changes", "project_key": "OPS", "request_type_id": "10",
+         "mapping_types": {"items": [{"tracker_field": "summary", "type": "preset", "value": "session.connection"}]},
+         "prompt_types": {"items": [{"tracker_field": "customfield_7", "label": "Reason", "required": true}]}}
+        """,
+        columns=_COLUMNS,
+        options=[new_name()],
+        file=True,
+        show=_show,
+        created="Created {name} ({id}).",
+        says={
+            "create": "Create an issue template from a JSON file.",
+            "update": "Change an issue template, or replace it by a JSON file. Its connections stay where the file has "
+            "no connection_ids.",
+            "delete": "Delete an issue template. Its connections open no issues any more.",
+        },
+        question=_question,
+    )
+)

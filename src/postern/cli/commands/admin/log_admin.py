@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import as_text, emit, json_option, local_time
+from postern.cli.status import Status, report, report_note
+from postern.cli.timestamps import typed
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+from postern.domain.text import one_line
+from postern.errors import Unavailable
+
+_AGAIN = 2.0  # seconds before a stream that broke off is asked for again
+_LONGEST = 1_000_000  # characters of one line
+
+
+@click.command()
+@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="The lowest that is wanted.")
+@click.option("--process", help="Only of this one, such as api, w1 or supervisor.")
+@click.option("--since", type=typed, metavar="TIME", help="Only then or later: 2h, 7d, 2026-01-31.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="So many of the last.")
+@click.option("--follow", is_flag=True, help="Go on with what is logged from now, until Ctrl-C.")
+@json_option
+def logs(as_json: bool, follow: bool, limit: int, since: str | None, **wanted: str | None) -> None:
+    """Show the server's log, oldest first. With --follow and --json each line is one line of JSON.
+
+    \b
+    postern admin logs --level warning
+    postern admin logs --process w1 --follow
+    """
+    with client() as api:
+        found = api.http.call("GET", "/server-logs", query={"limit": limit, "since": since, **wanted})
+        if not follow:
+            emit(found, as_json, _show)
+            return
+        for line in found["data"]:
+            _say(line, as_json)
+        _follow(api, found["data"], wanted, as_json)
+
+
+def _show(found: Row) -> None:
+    for line in found["data"]:
+        _say(line, False)
+    if not found["data"]:
+        report_note("No such lines.")
+
+
+def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
+    """The stream ends now and then; it is gone on with after the last line that was shown. What the gateway refuses
+    is raised; that it cannot be reached is waited out."""
+    last = shown[-1]["id"] if shown else None
+    while True:
+        try:
+            for line in _stream(api, last, wanted):
+                last = line["id"]
+                _say(line, as_json)
+        except Unavailable as error:
+            report(Status.INFO, f"{one_line(error.message)}; waiting for it")
+        time.sleep(_AGAIN)
+
+
+def _stream(api: Client, last: str | None, wanted: dict[str, str | None]) -> Iterator[Row]:
+    headers = {"Last-Event-ID": last} if last else {}
+    with api.http.lines("/server-logs/stream", query=wanted, headers=headers) as lines:
+        for text in lines:
+            if text.startswith("data: ") and len(text) < _LONGEST:
+                yield json.loads(text.removeprefix("data: "))
+
+
+def _say(line: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(as_text(line))
+        return
+    more = " ".join(f"{name}={value}" for name, value in (line.get("more") or {}).items())
+    text = f"{local_time(line['at'])}  {line['level']:<7}  {line['process']:<10}  {line['message']}  {more}"
+    click.echo(one_line(text.rstrip()))

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.printing import json_option
+from postern.cli.row_commands import page_of, paging_options, show_page, told
+
+_COLUMNS = [
+    ("id", "id"),
+    ("by", "method"),
+    ("client", "client"),
+    ("from", "source"),
+    ("program", "user_agent"),
+    ("since", "created_at"),
+    ("ends", "ends_at"),
+    ("this one", "current"),
+]
+
+
+@click.group()
+def logins() -> None:
+    """List and end logins.
+
+    \b
+    postern admin logins list
+    postern admin logins list --user ann@example.com
+    postern admin logins end ID
+    postern admin logins end-all ann@example.com
+    """
+
+
+@logins.command("list")
+@click.option("--user", help="Whose (e-mail or id); your own when missing.", shell_complete=completion.users)
+@paging_options
+def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List live logins, newest first."""
+    with client() as api:
+        collection = api.collection("users", user, "logins") if user else api.collection("logins")
+        page = page_of(collection, limit=limit, offset=offset, every=every)
+    show_page(page, _COLUMNS, as_json, "No logins.")
+
+
+@logins.command()
+@click.argument("login_id", metavar="ID")
+@json_option
+def end(login_id: str, as_json: bool) -> None:
+    """End a login at once, everywhere."""
+    with client() as api:
+        api.collection("logins").delete(login_id)
+    told({"ended": login_id}, as_json, f"Ended {login_id}.")
+
+
+@logins.command("end-all")
+@click.argument("user", shell_complete=completion.users)
+@json_option
+def end_all(user: str, as_json: bool) -> None:
+    """End all logins of a user (e-mail or id) at once, everywhere.
+
+    Connection credentials stay; `postern admin users deactivate` keeps somebody out altogether.
+    """
+    with client() as api:
+        ended = api.collection("users").act(user, "logins", method="DELETE")["ended"]
+    told({"user": user, "ended": ended}, as_json, f"Ended {ended} logins of {user}.")

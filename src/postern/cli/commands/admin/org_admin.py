@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.nouns import ORGANISATION
+from postern.cli.printing import json_option, local_time
+from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, print_item, resource_group
+from postern.cli.row_commands import given, told
+from postern.cli.status import report_note
+from postern.client.client_shapes import Row
+
+
+def _show_made(made: Row) -> None:
+    click.echo(made["setup_url"])
+    report_note(
+        f"Created {made['name']}. {made['admin_email']} sets a password by `postern setup` with this link in quotes, "
+        f"once, until {local_time(made['setup_expires_at'])}; it is shown this once."
+    )
+
+
+_RESOURCE = Resource(
+    noun=ORGANISATION,
+    help="""List and manage organisations.
+
+    \b
+    postern admin orgs list
+    postern admin orgs create acme admin@acme.example
+    postern admin orgs update --auditor-group compliance
+    postern admin orgs delete acme
+    postern admin orgs update --access-help "Ask in #data-access, or at https://access.example.com"
+    """,
+    columns=[
+        ("name", "name"),
+        ("admin group", "admin_role_name"),
+        ("auditor group", "auditor_role_name"),
+        ("created", "created_at"),
+        ("id", "id"),
+    ],
+    verbs=("list", "create"),
+    arguments=[Argument("name"), Argument("admin_email")],
+    options=[
+        Field(
+            "--embedded-agent",
+            "embedded_agent",
+            "It can reach targets from the server's own network.",
+            switch=True,
+        )
+    ],
+    defaults={"embedded_agent": False},
+    aliases={"get": "show", "remove": "delete"},
+    created=_show_made,
+    says={
+        "list": "List organisations: all for administrators of the default one, else your own.",
+        "create": "Create an organisation, and a set-up link for its first administrator.",
+    },
+)
+orgs = resource_group(_RESOURCE)
+
+
+@orgs.command()
+@click.argument("key", metavar="[NAME]", default="self")
+@json_option
+def show(key: str, as_json: bool) -> None:
+    """Show an organisation, by name or id; your own without NAME."""
+    with client() as api, looking_up(api, ORGANISATION, key) as items:
+        row = items.get(key)
+    print_item(_RESOURCE, row, as_json)
+
+
+@orgs.command()
+@click.option("--name", help="The new name.")
+@click.option("--admin-group", help="The group whose members are administrators from now on.")
+@click.option("--auditor-group", help="The group whose members are auditors from now on.")
+@click.option("--access-help", help="What people read where a rule refuses something: how, or where, to ask for it.")
+@json_option
+def update(
+    name: str | None, admin_group: str | None, auditor_group: str | None, access_help: str | None, as_json: bool
+) -> None:
+    """Change your own organisation; what is left out stays as it is."""
+    body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group, access_help=access_help)
+    with client() as api:
+        changed = api.collection("orgs").update("self", body)
+    told(changed, as_json, f"Changed {changed['name']}.")
+
+
+@orgs.command()
+@item_argument(ORGANISATION)
+@click.option("--confirm", "confirmed", metavar="NAME", help="The name again, for use without a terminal.")
+@json_option
+def delete(key: str, confirmed: str | None, as_json: bool) -> None:
+    """Delete an organisation with its users, connections, sessions, recordings and audit log.
+
+    All access to it ends at once. Legal holds forbid it. It cannot be undone.
+    """
+    with client() as api, looking_up(api, ORGANISATION, key) as items:
+        found = items.get(key)
+        if confirmed is None:
+            confirmed = click.prompt(
+                f"This deletes organisation {found['name']} and its record for ever. Type its name to go on", err=True
+            )
+        deleted = items.delete(str(found["id"]), name=str(confirmed))
+    told(deleted, as_json, f"Access to {found['name']} has ended; the rest is deleted in the background.")

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from postern.cli.nouns import RESOURCE
+from postern.cli.printing import fields, local_time
+from postern.cli.resource_group import Resource, resource_group
+from postern.client.client_shapes import Row
+
+
+def _show(one: Row) -> None:
+    names = [connection["name"] for connection in one["connections"]]
+    pairs = [("name", one["name"]), ("id", one["id"]), ("created", local_time(one["created_at"]))]
+    fields([*pairs, ("connections", one["connection_count"]), ("they are", names)])
+
+
+resources = resource_group(
+    Resource(
+        noun=RESOURCE,
+        help="""List what connections belong to. A resource comes with the first connection that names it.
+
+        \b
+        postern admin resources list
+        postern connections update orders --set resource_name=warehouse
+        """,
+        columns=[("name", "name"), ("connections", "connection_count"), ("created", "created_at"), ("id", "id")],
+        verbs=("list", "show", "delete"),
+        empty="There are no resources yet: postern connections create --help",
+        says={
+            "show": "Show one resource, by name or id, with its connections.",
+            "delete": "Delete a resource that has no connections any more.",
+        },
+        show=_show,
+        question="Delete resource {key}?",
+    )
+)

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.printing import emit, json_option, local_time, table
+from postern.cli.row_commands import confirm, told, yes_option
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+
+_PATH = "retention"
+_FOR_EVER = "forever"
+_CONNECTION = click.option(
+    "--connection", help="Of this connection, not of the organisation.", shell_complete=completion.connections
+)
+
+
+class _Days(click.ParamType[tuple[int | None]]):
+    """`90`, `90d`, `2y` or `forever`. The value is a pair, since none given is another thing than for ever."""
+
+    name = "DAYS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | None]:
+        if isinstance(value, tuple):
+            return value
+        if value == _FOR_EVER:
+            return (None,)
+        number, unit = (value[:-1], value[-1]) if value[-1:] in ("d", "y") else (value, "d")
+        if not number.isascii() or not number.isdigit() or not 1 <= len(number) <= 6:
+            self.fail(f"{value!r} is none of 90, 90d, 2y and {_FOR_EVER}", param, ctx)
+        return (int(number) * (365 if unit == "y" else 1),)
+
+
+@click.group()
+def retention() -> None:
+    """Show and set how long recordings and sessions are kept; what is older is purged.
+
+    \b
+    postern admin retention show
+    postern admin retention set --recordings 90 --sessions 2y --dry-run
+    postern admin retention set --recordings 90 --sessions 2y
+    postern admin retention set --connection shop --recordings forever --sessions forever
+    postern admin retention inherit --connection shop
+    """
+
+
+@retention.command()
+@_CONNECTION
+@json_option
+def show(connection: str | None, as_json: bool) -> None:
+    """Show what is set, what is in force, and from when on what was shortened is."""
+    with client() as api:
+        if connection is not None:
+            found = [api.http.call("GET", _path(connection))]
+        else:
+            found = [api.http.call("GET", f"/{_PATH}"), *api.http.call("GET", f"/{_PATH}/connections")["data"]]
+    emit(found, as_json, _show)
+
+
+def _path(connection: str | None) -> str:
+    return f"/{_PATH}" if connection is None else f"/{_PATH}/connections/{quote(connection, safe='')}"
+
+
+def _show(found: list[Row]) -> None:
+    rows = [
+        [
+            one["connection"] or "(organisation)",
+            _days(one["recording_days"]) if one["is_own"] else "-",
+            _days(one["session_days"]) if one["is_own"] else "-",
+            _both(one["in_force"]),
+            local_time(one["effective_at"]),
+        ]
+        for one in found
+    ]
+    table(["of", "recordings", "sessions", "in force", "changes at"], rows, "")
+
+
+def _days(days: int | None) -> str:
+    return "for ever" if days is None else f"{days} days"
+
+
+def _both(one: Row) -> str:
+    return f"{_days(one['recording_days'])} / {_days(one['session_days'])}"
+
+
+@retention.command("set")
+@_CONNECTION
+@click.option(
+    "--recordings", required=True, type=_Days(), metavar="DAYS", help="Keep what was shown: 90, 2y or forever."
+)
+@click.option(
+    "--sessions", required=True, type=_Days(), metavar="DAYS", help="Keep the session itself: never shorter than that."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what this would purge now.")
+@yes_option
+@json_option
+def set_(
+    connection: str | None,
+    recordings: tuple[int | None],
+    sessions: tuple[int | None],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set how long recordings and sessions are kept, in days since a session ended.
+
+    What is shortened takes effect after a day: until then, setting it back loses nothing.
+    """
+    body = {"recording_days": recordings[0], "session_days": sessions[0]}
+    with client() as api:
+        if dry_run:
+            emit(_preview(api, body, connection), as_json, _show_preview)
+            return
+        if not yes:
+            _show_preview(_preview(api, body, connection), err=True)
+            confirm("Set it?", yes)
+        made = api.http.call("PUT", _path(connection), body=body)
+    told(made, as_json, _said(made))
+
+
+def _preview(api: Client, body: dict[str, int | None], connection: str | None) -> Row:
+    found: Row = api.http.call("GET", f"/{_PATH}/preview", query={**body, "connection": connection})
+    return found
+
+
+def _show_preview(one: Row, *, err: bool = False) -> None:
+    if not one["recordings"] and not one["sessions"]:
+        click.echo("This would purge nothing now.", err=err)
+    else:
+        click.echo(
+            f"This would purge {one['recordings']} recordings ({one['stored_size'] / 1e6:.1f} MB) and "
+            f"{one['sessions']} sessions now, the oldest of {local_time(one['oldest'])}.",
+            err=err,
+        )
+    if one["held"]:
+        click.echo(f"Holds keep {one['held']} more.", err=err)
+
+
+def _said(one: Row) -> str:
+    of = one["connection"] or "the organisation"
+    if one["effective_at"]:
+        return (
+            f"Set for {of}. It takes effect at {local_time(one['effective_at'])}; until then {_both(one['in_force'])} "
+            "holds, and setting it back loses nothing."
+        )
+    return f"Set for {of}: {_both(one['in_force'])} (recordings / sessions)."
+
+
+@retention.command()
+@click.option(
+    "--connection", required=True, help="The connection, by name or id.", shell_complete=completion.connections
+)
+@json_option
+def inherit(connection: str, as_json: bool) -> None:
+    """Let a connection go by the organisation's retention again; after a day, where that is shorter."""
+    with client() as api:
+        made = api.http.call("DELETE", _path(connection))
+    told(made, as_json, _said(made))

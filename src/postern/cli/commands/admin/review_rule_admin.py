@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli import completion
+from postern.cli.nouns import CONNECTION, GROUP, REVIEW_RULE
+from postern.cli.resource_group import DESCRIPTION, Field, Resource, new_name, resource_group, tags
+from postern.cli.timestamps import seconds
+
+
+def _groups(flag: str, name: str, says: str, clear: tuple[str, str, list[str]] | None = None) -> Field:
+    return Field(flag, name, says, many=True, completes=GROUP, clear=clear)
+
+
+review_rules = resource_group(
+    Resource(
+        noun=REVIEW_RULE,
+        help="""Choose who must approve before a user connects or runs a script.
+
+        Rules take effect at once, for administrators too. Where several cover a connection, each must be met.
+
+        \b
+        postern admin review-rules create prod-in-pairs --tag stage=prod --reviewers leads --reviewers sre --approvals 2
+        postern admin review-rules update prod-in-pairs --longest 1h
+        postern access shop --user ann@example.com
+        """,
+        columns=[
+            ("name", "name"),
+            ("for", "access_type"),
+            ("reviewers", "reviewers_groups"),
+            ("approvals", "min_approvals"),
+            ("connections", "connection_names"),
+            ("with tags", "connection_tags"),
+            ("description", "description"),
+        ],
+        options=[
+            new_name(),
+            DESCRIPTION,
+            Field(
+                "--for",
+                "access_type",
+                "Connecting (jit), running scripts (command), or both.",
+                type=click.Choice(["jit", "command", "jit_command"]),
+            ),
+            Field(
+                "--connection",
+                "connection_names",
+                "A connection that the rule covers.",
+                many=True,
+                completes=CONNECTION,
+                clear=("--no-connections", "No connection by name from now on.", []),
+            ),
+            Field(
+                "--tag",
+                "connection_tags",
+                "And every connection with all these tags.",
+                many=True,
+                metavar="KEY=VALUE",
+                completes=completion.tags,
+                read=tags,
+                clear=("--no-tags", "No connection by tags from now on.", {}),
+            ),
+            _groups("--reviewers", "reviewers_groups", "Members of this group can approve."),
+            _groups(
+                "--asked",
+                "approval_required_groups",
+                "Only members of this group need approval; everybody does when left out.",
+                ("--no-asked", "Everybody needs approval from now on.", []),
+            ),
+            _groups(
+                "--skip",
+                "skip_review_groups",
+                "Members of this group never need approval.",
+                ("--no-skip", "Nobody is exempt from now on.", []),
+            ),
+            _groups(
+                "--force",
+                "force_approval_groups",
+                "Members of this group can approve alone.",
+                ("--no-force", "Nobody can approve alone from now on.", []),
+            ),
+            Field("--approvals", "min_approvals", "How many people must approve.  [default: 1]", type=int),
+            Field(
+                "--all-groups/--any-group",
+                "all_groups_must_approve",
+                "Require an approval from each of the reviewers' groups, or from any of them.",
+            ),
+            Field(
+                "--longest",
+                "access_max_duration",
+                "Maximum duration of access: 8h, 1h30m.",
+                type=seconds,
+                metavar="DURATION",
+                clear=("--no-longest", "No maximum from this rule from now on.", None),
+            ),
+        ],
+        defaults={"access_type": "jit_command", "reviewers_groups": []},
+        says={
+            "create": "Create a review rule, for connecting and for scripts unless --for says otherwise.",
+            "delete": "Delete a review rule. From then on it requires no approval.",
+        },
+        question="Delete the review rule {key}? What it covers needs nobody's agreement any more",
+    )
+)

@@ -1,0 +1,92 @@
+"""`postern admin runbook-rules`: which groups can run which runbooks where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postern.cli.nouns import CONNECTION, GROUP, RUNBOOK_RULE
+from postern.cli.resource_group import DESCRIPTION, Field, Resource, new_name, resource_group
+from postern.client.client_shapes import Row
+
+
+def _patterns(texts: Sequence[str]) -> list[Row]:
+    return [_pattern(text) for text in texts]
+
+
+def _pattern(text: str) -> Row:
+    """Split at the last `//`; the two slashes at the beginning of an address separate nothing."""
+    repository, slashes, name = text.rpartition("//")
+    parted = slashes and not repository.endswith(":")
+    return {"repository": repository, "name": name} if parted else {"repository": text, "name": ""}
+
+
+def _readable(rule: Row) -> Row:
+    runbooks = [f"{one['repository']}//{one['name']}" if one["name"] else one["repository"] for one in rule["runbooks"]]
+    empty = "none: all were deleted" if rule["nowhere"] else "all"
+    return {
+        **rule,
+        "runbooks": runbooks,
+        "connections": rule["connections"] or empty,
+        "user_groups": rule["user_groups"] or "everybody",
+    }
+
+
+runbook_rules = resource_group(
+    Resource(
+        noun=RUNBOOK_RULE,
+        help="""Choose who can run which runbooks where.
+
+        While there is no rule, everybody can run every runbook on the connections that they can use. From the first
+        rule on, only administrators can run what no rule allows. A PATH is compared letter by letter: `deploy/` is a
+        folder, `deploy` also begins `deploy-all`.
+
+        \b
+        postern admin runbook-rules create deploys --runbook github.com/acme/ops//deploy/ --connection shop --group dev
+        postern admin runbook-rules create for-all --runbook github.com/acme/tools
+        postern admin runbook-rules update deploys --no-connections
+        """,
+        columns=[
+            ("name", "name"),
+            ("runbooks", "runbooks"),
+            ("connections", "connections"),
+            ("groups", "user_groups"),
+            ("description", "description"),
+        ],
+        options=[
+            new_name(),
+            DESCRIPTION,
+            Field(
+                "--runbook",
+                "runbooks",
+                "The runbooks of a repository whose path begins so, or all of them.",
+                many=True,
+                metavar="REPOSITORY[//PATH]",
+                read=_patterns,
+            ),
+            Field(
+                "--connection",
+                "connections",
+                "A connection where they can run.",
+                many=True,
+                completes=CONNECTION,
+                clear=("--no-connections", "On every connection from now on.", []),
+            ),
+            Field(
+                "--group",
+                "user_groups",
+                "For members of this group.",
+                many=True,
+                completes=GROUP,
+                clear=("--no-groups", "For everybody from now on.", []),
+            ),
+        ],
+        defaults={"runbooks": [], "connections": [], "user_groups": []},
+        says={
+            "create": "Create a runbook rule: for every connection without --connection, for everybody without "
+            "--group.",
+            "delete": "Delete a runbook rule. Without the last one everybody can run every runbook.",
+        },
+        readable=_readable,
+        question="Delete the runbook rule {key}? Without the last one everybody may run every runbook",
+    )
+)

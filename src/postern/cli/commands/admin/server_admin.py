@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import emit, fields, json_option
+from postern.cli.row_commands import confirm, given, told, yes_option
+from postern.client.client_shapes import Row
+from postern.domain.server import NATIVE
+from postern.protocols.registry import DEFAULT_PROTOCOL
+
+_PATH = ("serverconfig",)
+
+
+@click.group()
+def server() -> None:
+    """Show and change the server's configuration while it runs.
+
+    \b
+    postern admin server config
+    postern admin server set-listener --listen 0.0.0.0:5432
+    postern admin server set-addresses --public-host gateway.example.com
+    postern admin server rotate-token-keys
+    """
+
+
+@server.command()
+@json_option
+def config(as_json: bool) -> None:
+    """Show the configuration."""
+    with client() as api:
+        found = api.collection(*_PATH).get("misc")
+    emit(found, as_json, _show)
+
+
+def _show(found: Row) -> None:
+    listeners = {what: found.get(f"{name}_server_config") for name, what in NATIVE.items()}
+    fields(
+        [
+            *((f"{what} listener", _where(one)) for what, one in listeners.items() if one is not None),
+            ("public host", found["public_host"] or "the machine's own name"),
+            ("API address", found["api_url"]),
+            ("SSH host key", found.get("ssh_host_key_fingerprint", "")),
+        ]
+    )
+
+
+def _where(listener: Row) -> str:
+    return str(listener["listen_address"]) if listener["enabled"] else "off"
+
+
+@server.command("set-listener")
+@click.option("--protocol", type=click.Choice(list(NATIVE)), default=DEFAULT_PROTOCOL, show_default=True)
+@click.option("--listen", "listen_address", metavar="HOST:PORT", help="Where; empty: as the environment says.")
+@click.option("--on/--off", "enabled", default=None, help="Whether native clients are listened for.")
+@json_option
+def set_listener(protocol: str, listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
+    """Change where native clients of one protocol are listened for; sessions go on."""
+    listener = given(listen_address=listen_address, enabled=enabled)
+    if not listener:
+        raise click.UsageError("give --listen, --on or --off")
+    _put({f"{protocol}_server_config": listener}, as_json)
+
+
+@server.command("set-addresses")
+@click.option("--public-host", help="The name that native clients are told; empty: as the environment says.")
+@click.option("--api-url", help="Where clients find the API, without /api; empty: as the environment says.")
+@json_option
+def set_addresses(public_host: str | None, api_url: str | None, as_json: bool) -> None:
+    """Change what clients are told of where this gateway is."""
+    body = given(public_host=public_host, api_url=api_url)
+    if not body:
+        raise click.UsageError("give --public-host or --api-url")
+    _put(body, as_json)
+
+
+def _put(body: Row, as_json: bool) -> None:
+    with client() as api:
+        changed = api.collection(*_PATH).update("misc", body)
+    emit(changed, as_json, _show)
+
+
+@server.command("rotate-token-keys")
+@click.option("--revoke", is_flag=True, help="Void every token that older keys signed, yours too.")
+@yes_option
+@json_option
+def rotate_token_keys(revoke: bool, yes: bool, as_json: bool) -> None:
+    """Sign tokens by a new key from now on."""
+    if revoke:
+        confirm("Void every token? Everybody has to log in again, you too", yes)
+    with client() as api:
+        api.collection(*_PATH).act("token-keys", "rotate", body={"revoke": revoke})
+    told({"rotated": True, "revoked": revoke}, as_json, "Tokens are signed by a new key.")

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.nouns import SINK
+from postern.cli.printing import as_text, emit, json_option, table
+from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.row_commands import confirm, given, long_paging_options, page_of, pairs, show_page, told, yes_option
+from postern.cli.status import report_done, report_note
+from postern.client.client import Client
+from postern.client.client_resources import PAGE
+from postern.client.client_shapes import Row
+from postern.domain.event import CHOSEN, EventKind
+from postern.domain.sink import CHATS, DeliveryState, SinkKind
+
+_DELIVERIES = [
+    ("number", "number"),
+    ("event", "event"),
+    ("created", "created_at"),
+    ("state", "state"),
+    ("attempts", "attempts"),
+    ("last error", "last_error"),
+]
+_EVENTS = [str(kind) for kind in CHOSEN]
+_LOOK_AGAIN = 0.3  # seconds
+
+
+def _text(file: IO[str]) -> str:
+    return file.read()
+
+
+def _options(texts: Sequence[str]) -> dict[str, str]:
+    return pairs("--option", texts)
+
+
+def _tags(texts: Sequence[str]) -> dict[str, str]:
+    return pairs("--tag", texts)
+
+
+def _headers(_: bool) -> dict[str, str]:
+    return _named_lines("--headers-stdin")
+
+
+def _keys(_: bool) -> dict[str, str]:
+    return _named_lines("--keys-stdin")
+
+
+def _named_lines(flag: str) -> dict[str, str]:
+    """Read lines `name: value` from standard input. Raises UsageError."""
+    return dict(_named(flag, line) for line in filter(None, map(str.strip, sys.stdin)))
+
+
+def _named(flag: str, line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip():
+        # The text may be a secret, so the message does not repeat it.
+        raise click.UsageError(f"{flag}: needs lines `name: value`")
+    return name.strip(), value.strip()
+
+
+def _prepare(_api: Client, body: Row, key: str | None) -> Row:
+    """Raises UsageError for a new sink without events."""
+    if key is None and not body.get("events") and body["kind"] not in CHATS:
+        raise click.UsageError(f"--event: needs one at least, of {', '.join(_EVENTS)}")
+    return body
+
+
+def _show_secret(made: Row) -> None:
+    """Print the secret alone on standard output, to be piped."""
+    click.echo(made["secret"])
+    report_note(f"{made['name']} signs its events with this secret, which is shown this once.")
+
+
+def _show_made(made: Row) -> None:
+    if made["secret"]:
+        _show_secret(made)
+    report_note(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}")
+
+
+def _show_changed(changed: Row) -> None:
+    if changed["secret"]:
+        _show_secret(changed)
+    else:
+        report_done(f"Changed {changed['name']}.")
+
+
+sinks = resource_group(
+    Resource(
+        noun=SINK,
+        help="""Send what happens to a webhook, a syslog server or an OpenTelemetry collector, and reviews to a chat.
+        SINK is a name or id.
+
+        \b
+        postern admin sinks events
+        postern admin sinks create siem webhook https://siem.example.com/postern --event session.close
+        postern admin sinks create logs syslog syslog+tls://logs.example.com:6514 --event audit.entry
+        postern admin sinks create mail email smtps://mail.example.com:465 --option to=dba@example.com --option from=…
+        postern admin sinks test siem
+        postern admin sinks deliveries siem --state given_up
+        """,
+        columns=[
+            ("name", "name"),
+            ("kind", "kind"),
+            ("status", "status"),
+            ("address", "address"),
+            ("delivered", "delivered_at"),
+            ("failures", "failures"),
+            ("last error", "last_error"),
+        ],
+        arguments=[
+            Argument("name"),
+            Argument("kind", type=click.Choice([str(kind) for kind in SinkKind])),
+            Argument("address", "[ADDRESS]", required=False),
+        ],
+        options=[
+            new_name(),
+            Field("--address", "address", "The new address.", only="update"),
+            Field("--event", "events", "An event to send.", many=True, type=click.Choice(_EVENTS)),
+            Field(
+                "--authority",
+                "authority",
+                "PEM of the receiver's CA; '-' for standard input.",
+                type=click.File(),
+                metavar="FILE",
+                read=_text,
+            ),
+            Field("--with-script/--without-script", "with_script", "Whether sessions come with their script."),
+            Field(
+                "--headers-stdin",
+                "headers",
+                "Read headers to send along, a line `Name: value` each; they replace all.",
+                switch=True,
+                reads_stdin=True,
+                read=_headers,
+            ),
+            Field("--option", "options", "A setting of a chat.", many=True, metavar="NAME=VALUE", read=_options),
+            Field(
+                "--keys-stdin",
+                "keys",
+                "Read a chat's secrets, a line `name: value` each; others stay as they are.",
+                switch=True,
+                reads_stdin=True,
+                read=_keys,
+            ),
+            Field("--connection", "scope.connections", "Only reviews on this connection.", many=True),
+            Field(
+                "--tag",
+                "scope.connection_tags",
+                "Or on one with all these tags.",
+                many=True,
+                metavar="NAME=VALUE",
+                read=_tags,
+            ),
+            Field("--group", "scope.groups", "Only reviews for this group.", many=True),
+        ],
+        defaults={"address": ""},
+        prepare=_prepare,
+        created=_show_made,
+        changed=_show_changed,
+        says={
+            "list": "List sinks, by name, with what keeps them from their events.",
+            "show": "Show one sink, by name or id, never its secret nor its headers' values.",
+            "create": "Make a sink; events from now on go there. What signs a webhook's events is printed this once.",
+            "update": "Change a sink. Only what you give changes. What waits is tried again at once. Another address "
+            "or authority needs headers and keys again; with its address a webhook's signing secret changes, and is "
+            "printed this once.",
+            "delete": "Delete a sink with all that waits for it.",
+        },
+        question="Delete {key}? What waits for it is never sent",
+    )
+)
+
+
+@sinks.command()
+@click.argument("event", required=False, type=click.Choice([str(kind) for kind in EventKind]))
+@json_option
+def events(event: str | None, as_json: bool) -> None:
+    """List the events that there are and when they happen, or print the JSON Schema of one EVENT."""
+    with client() as api:
+        schemas = api.collection("events").get("schemas")
+    if event is not None:
+        click.echo(as_text(schemas[event], indent=2))
+        return
+    rows = [[kind, schema["description"]] for kind, schema in schemas.items()]
+    emit(schemas, as_json, lambda _: table(["event", "when"], rows, "There are no events."))
+
+
+@sinks.command()
+@item_argument(SINK)
+@json_option
+def pause(key: str, as_json: bool) -> None:
+    """Keep events back; they wait."""
+    told(_change(key, {"paused": True}), as_json, f"{key} is paused: its events wait.")
+
+
+@sinks.command()
+@item_argument(SINK)
+@json_option
+def resume(key: str, as_json: bool) -> None:
+    """Send what waits, and go on; also for a sink that is gone."""
+    told(_change(key, {"paused": False}), as_json, f"{key} is sent events again.")
+
+
+@sinks.command("rotate-secret")
+@item_argument(SINK)
+@yes_option
+@json_option
+def rotate_secret(key: str, yes: bool, as_json: bool) -> None:
+    """Make another signing secret, printed this once; the one before it signs, too, for 24 hours."""
+    confirm(f"Rotate the secret of {key}? Its receiver needs the new one within 24 hours", yes)
+    with client() as api, looking_up(api, SINK, key) as items:
+        made = items.act(key, "secret")
+    emit(made, as_json, lambda one: click.echo(one["secret"]))
+
+
+@sinks.command()
+@item_argument(SINK)
+@click.option("--wait", type=click.FloatRange(0, 300), default=20.0, show_default=True, help="Seconds to wait for it.")
+@json_option
+def test(key: str, wait: float, as_json: bool) -> None:
+    """Send an event that says that it is a test, and tell what became of it. Fails when it was not taken."""
+    with client() as api, looking_up(api, SINK, key) as items:
+        number = items.act(key, "test")["number"]
+        end = time.monotonic() + wait
+        found = _delivery(items.below(key, "deliveries"), number)
+        while not (found["attempts"] or found["state"] != DeliveryState.WAITING) and time.monotonic() < end:
+            time.sleep(_LOOK_AGAIN)
+            found = _delivery(items.below(key, "deliveries"), number)
+    if found["state"] == DeliveryState.DELIVERED:
+        told(found, as_json, f"{key} took it.")
+        return
+    why = found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind others that do not get through"
+    told(found, as_json, f"{key} did not take it: {why}")
+    sys.exit(1)
+
+
+def _delivery(deliveries: Any, number: int) -> Row:
+    """Among the newest: it has only just been made."""
+    rows = deliveries.page(PAGE)["data"]
+    found: Row | None = next((row for row in rows if row["number"] == number), None)
+    return found or {"number": number, "attempts": 0, "state": str(DeliveryState.WAITING), "last_error": ""}
+
+
+@sinks.command()
+@item_argument(SINK)
+@click.option("--state", type=click.Choice([str(state) for state in DeliveryState]), help="Only these.")
+@long_paging_options
+def deliveries(
+    key: str, state: str | None, as_json: bool, limit: int, offset: int, cursor: str | None, every: bool
+) -> None:
+    """List what is or was on its way to a sink, newest first, and why it did not get through."""
+    with client() as api, looking_up(api, SINK, key) as items:
+        listed = items.below(key, "deliveries")
+        page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor))
+    show_page(page, _DELIVERIES, as_json, "There is nothing.")
+
+
+@sinks.command()
+@item_argument(SINK)
+@click.option("--number", type=int, help="One delivery, whatever became of it; all that were given up when missing.")
+@json_option
+def redeliver(key: str, number: int | None, as_json: bool) -> None:
+    """Send again what was given up; the receiver sees the same ids."""
+    with client() as api, looking_up(api, SINK, key) as items:
+        done = items.act(key, "redeliver", body=given(number=number))
+    told(done, as_json, f"{done['waiting']} of {key} wait to be sent again.")
+
+
+def _change(key: str, body: Row) -> Row:
+    with client() as api, looking_up(api, SINK, key) as items:
+        return items.update(key, body)

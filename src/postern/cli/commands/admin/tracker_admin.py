@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import sys
+from typing import IO, Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.commands.admin.tracker_issue_admin import issues, retry
+from postern.cli.printing import json_option
+from postern.cli.row_commands import (
+    confirm,
+    given,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    stdin_line,
+    told,
+    yes_option,
+)
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+from postern.domain.issue import TrackerKind, WhenDown
+from postern.domain.text import one_line
+from postern.errors import NotFound
+
+_COLUMNS = [("name", "name"), ("id", "id")]
+
+
+@click.group()
+def tracker() -> None:
+    """Show and set the issue tracker in which sessions open issues. Its token goes in and never out.
+
+    \b
+    postern admin tracker set jira_cloud https://acme.atlassian.net --user ann@example.com --token-stdin < token
+    postern admin tracker test OPS
+    postern admin tracker set --when-down go_on
+    postern admin tracker issues --state given_up
+    """
+
+
+@tracker.command()
+@json_option
+def show(as_json: bool) -> None:
+    """Show the tracker, never its token."""
+    with client() as api:
+        show_row(api.collection("integrations").get("tracker"), as_json)
+
+
+@tracker.command("set")
+@click.argument("kind", required=False, type=click.Choice([str(kind) for kind in TrackerKind]))
+@click.argument("url", required=False)
+@click.option("--user", help="Whose token it is; for jira_cloud an e-mail address.")
+@click.option("--token-stdin", is_flag=True, help="Read the token from standard input; at a terminal it is asked for.")
+@click.option(
+    "--authority", type=click.File(), metavar="FILE", help="PEM of the tracker's CA; where it is publicly trusted none."
+)
+@click.option("--enabled/--disabled", default=None, help="Whether sessions open issues.")
+@click.option(
+    "--when-down",
+    type=click.Choice([str(one) for one in WhenDown]),
+    help="Refuse sessions whose issue cannot be made now, or go on and make it later.",
+)
+@json_option
+def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: Any) -> None:
+    """Set up the tracker, or change it; what is left out stays as it is. Another KIND, URL or authority needs the token
+    again: it is sent nowhere else."""
+    changes = given(**more, authority=authority.read() if authority else None)
+    if token_stdin:
+        changes["token"] = _token()
+    if not changes:
+        raise click.UsageError("nothing to change; see --help")
+    with client() as api:
+        now = _now(api)
+        if now is None:
+            if not {"kind", "url", "token"} <= changes.keys():
+                raise click.UsageError("none is set up yet: give KIND, URL and --token-stdin")
+            made = api.collection("integrations", "tracker").create(changes)
+        else:
+            made = api.collection("integrations").replace("tracker", now | changes)
+    told(made, as_json, f"Sessions open issues at {made['url']}. See whether it lets us in: postern admin tracker test")
+
+
+@tracker.command()
+@click.argument("project", default="")
+@json_option
+def test(project: str, as_json: bool) -> None:
+    """Ask the tracker who we are, and whether it shows us PROJECT."""
+    with client() as api:
+        found = api.collection("integrations").act("tracker", "test", body={"project_key": project})
+    told(found, as_json, f"{one_line(found['answer'])}.")
+
+
+@tracker.command()
+@click.argument("object_type")
+@click.option("--query", help="What is in the name.")
+@paging_options
+def objects(object_type: str, query: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List assets of a type, by name, as templates name them."""
+    with client() as api:
+        found = api.collection("integrations", "tracker", "assets", "objects")
+        page = page_of(found, limit=limit, offset=offset, every=every, object_type=object_type, query=query)
+    show_page(page, _COLUMNS, as_json, "There are none.")
+
+
+@tracker.command()
+@yes_option
+@json_option
+def remove(yes: bool, as_json: bool) -> None:
+    """Remove the tracker with its token; templates stay."""
+    confirm("Remove the tracker? Sessions open no issues then, and open ones are not closed", yes)
+    with client() as api:
+        api.collection("integrations").delete("tracker")
+    told({"removed": "tracker"}, as_json, "Removed the tracker.")
+
+
+def _token() -> str:
+    if not sys.stdin.isatty():
+        return stdin_line().reveal()
+    answer: str = click.prompt("Token", hide_input=True, err=True)
+    return answer
+
+
+def _now(api: Client) -> Row | None:
+    try:
+        return api.collection("integrations").get("tracker")
+    except NotFound:
+        return None
+
+
+tracker.add_command(issues)
+tracker.add_command(retry)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import json_option, local_time
+from postern.cli.row_commands import given, long_paging_options, page_of, show_page, told
+from postern.cli.session_ids import session_argument
+from postern.domain.issue import IssueState
+
+_COLUMNS = [
+    ("session", "session_id"),
+    ("created", "created_at"),
+    ("state", "state"),
+    ("issue", "key"),
+    ("attempts", "attempts"),
+    ("last error", "last_error"),
+]
+_PATH = "integrations/tracker/issues"
+
+
+@click.command("issues")
+@click.option("--state", type=click.Choice([*map(str, IssueState)]), help="Only those in this state.")
+@long_paging_options
+def issues(state: str | None, limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
+    """List the issues of sessions, newest first.
+
+    Those that are given_up wait for `postern admin tracker retry`.
+
+    \b
+    postern admin tracker issues --state given_up
+    """
+    with client() as api:
+        page = page_of(
+            api.collection(_PATH), limit=limit, offset=offset, every=every, **given(state=state, cursor=cursor)
+        )
+    for row in page["data"] if not as_json else ():
+        row["created_at"] = local_time(row["created_at"])
+    show_page(page, _COLUMNS, as_json, "There is nothing.")
+
+
+@click.command("retry")
+@session_argument(required=False)
+@json_option
+def retry(session_id: str | None, as_json: bool) -> None:
+    """Try again what was given up: the issue of one session, or all of them."""
+    with client() as api:
+        done = api.http.call("POST", f"/{_PATH}/{session_id}/retry" if session_id else f"/{_PATH}/retry")
+    told(done, as_json, f"{done['waiting']} are tried again.")

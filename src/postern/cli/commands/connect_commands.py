@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client, in_force
+from postern.cli.login import login_renewal, profile
+from postern.cli.login.profile import Profile
+from postern.cli.printing import emit, json_option, local_time
+from postern.cli.scripts import script_options
+from postern.cli.scripts.reviewed import ReviewNotices
+from postern.cli.status import Status, report, report_note
+from postern.cli.terminal import native_client, terminal
+from postern.cli.terminal.forward import LOOPBACK, Forward, Reached
+from postern.cli.timestamps import seconds
+from postern.client.client_shapes import Connection, IssuedCredential, ServerInfo
+from postern.client.native_clients import CLIENTS, FORMS, credential_in_form, require_form
+from postern.domain.secret import Secret
+from postern.domain.server import NATIVE
+from postern.domain.targets.connection import SSH, TERMINAL, protocol_of
+from postern.domain.text import one_line
+from postern.errors import Invalid, Misconfigured, PosternError
+from postern.protocols.clients import NativeCredential
+from postern.protocols.registry import DEFAULT_PROTOCOL
+
+RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
+
+
+@click.command()
+@click.argument("name", shell_complete=completion.connections)
+@click.argument("arguments", nargs=-1)
+@click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
+@click.option("--native", is_flag=True, help="Issue a credential and print the client's command with it.")
+@click.option("--format", "form", type=click.Choice(FORMS), help="With --native: print the credential in this form.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --native: how long it is valid.  [default: 12].",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port.  [default: a free one]")
+@click.option("--reason", default="", help="Why; shown to the reviewers, if access needs a review.")
+@click.option(
+    "--duration",
+    type=seconds,
+    metavar="TIME",
+    help="How long you need access, if it needs a review: 30m, 2h. It can end earlier.",
+)
+@script_options.issue_fields
+@json_option
+def connect(
+    name: str,
+    arguments: tuple[str, ...],
+    tunnel: bool,
+    native: bool,
+    form: str | None,
+    hours: float | None,
+    port: int,
+    reason: str,
+    duration: int | None,
+    fields: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Connect to a database with its own client, to a server by SSH, or to a command.
+
+    Databases: at a terminal this starts psql or mysql. It needs no password, because the gateway knows you by your
+    login. Arguments after -- go to the client.
+
+    With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port
+    need no password and connect as you. Every user of this machine can reach the port: on a shared machine use
+    --native.
+
+    --native issues a credential, and prints a psql or mysql command that uses it. Its user name and password also work
+    in DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J),
+    an SQLAlchemy URL, Django settings, shell variables, a line of ~/.pgpass, or an option file for mysql
+    --defaults-file.
+
+    SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one
+    that uses a credential.
+
+    Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
+    signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error
+    are passed on unchanged.
+
+    If access needs a review, your client or command waits: you see who must approve and where, and it continues after
+    the approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue
+    in a tracker, --issue-field fills in what its template asks for.
+
+    \b
+    postern connect shop-demo
+    postern connect shop-demo -- -c 'select count(*) from orders'
+    postern connect shop-demo --tunnel --port 5433
+    postern connect shop-demo --native
+    eval "$(postern connect shop-demo --native --hours 8)"
+    eval "$(postern connect shop-demo --native --format env)" && psql
+    postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf
+    postern connect shop-console
+    postern connect shop-demo --reason "ticket 4711" --duration 2h
+    postern connect shop-demo --issue-field summary="restore the orders of monday"
+    tar c . | postern connect backup -- --name monday
+    """
+    for_carried = bool(reason or duration is not None or fields)
+    _check_options(tunnel=tunnel, native=native, form=form, hours=hours, as_json=as_json, for_carried=for_carried)
+    said = _Said(reason, duration, script_options.fields_of(fields))
+    with client() as api:
+        info = api.serverinfo()
+        connection = api.connections.get(name)
+        is_command = protocol_of(connection["subtype"], connection["command"] or ()) == TERMINAL
+        if is_command and (native or tunnel or port or as_json):
+            raise click.UsageError(
+                "--native, --tunnel, --port and --json are for databases; this connection runs a command"
+            )
+        if connection["subtype"] == SSH and (tunnel or form or port or for_carried):
+            raise click.UsageError(
+                "--tunnel, --format, --port, --reason, --duration and --issue-field are not for connections that are "
+                "reached by SSH: your own client goes straight to the gateway"
+            )
+        starts = not (is_command or tunnel or native or port or as_json) and _at_terminal()
+        if arguments and not (is_command or starts):
+            raise click.UsageError("arguments are for commands, and for clients that are started at a terminal")
+        if not is_command and connection["subtype"] not in NATIVE:
+            raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
+        if form is not None:
+            require_form(connection["subtype"], form)
+        made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
+    if starts and (program := _client_of(connection)) is not None:
+        sys.exit(_start(program, info, connection, said, arguments))
+    if connection["subtype"] == SSH:
+        _show_ssh(info, connection, made, as_json)
+    elif is_command:
+        sys.exit(terminal.run(_reached(info, connection, said), arguments))
+    elif made is None:
+        asyncio.run(_carry(_reached(info, connection, said), connection, port, as_json))
+    elif form is not None:
+        _show_form(info, connection, made, form)
+    else:
+        _show_native(info, connection, made, as_json)
+
+
+def _check_options(
+    *, tunnel: bool, native: bool, form: str | None, hours: float | None, as_json: bool, for_carried: bool
+) -> None:
+    """Check the options that exclude each other, whatever the connection is. `for_carried`: an option is given that
+    only carried connections take. Raises UsageError."""
+    if hours is not None and not native:
+        raise click.UsageError("--hours belongs to --native")
+    if form is not None and (not native or as_json):
+        raise click.UsageError("--format needs --native, and cannot be combined with --json")
+    if tunnel and native:
+        raise click.UsageError("--tunnel carries clients as you, --native issues a credential: give one of them")
+    if native and for_carried:
+        raise click.UsageError(
+            "--reason, --duration and --issue-field are for connections that this command carries, not --native"
+        )
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _client_of(connection: Connection) -> str | None:
+    """Return the path of the client that is installed; None, after saying what to install, where there is none."""
+    client_of = CLIENTS[connection["subtype"]]
+    program = client_of.find()
+    if program is None:
+        report(Status.INFO, client_of.advice)
+    return program
+
+
+def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, arguments: Sequence[str]) -> int:
+    """Start the client at this terminal, and return its exit code."""
+    if connection["subtype"] == SSH:
+        line = _ssh_line(_ssh_user(connection), info)
+        report(Status.INFO, line)
+        return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
+    database = connection["default_database"] or ""
+    reached = _reached(info, connection, said)
+    environ, used = profile.environ(), in_force()
+    return native_client.run(
+        CLIENTS[connection["subtype"]],
+        [program, *arguments],
+        reached,
+        database,
+        lambda forward: keep_fresh(forward, environ, used),
+    )
+
+
+async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
+    environ, used = profile.environ(), in_force()
+    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    notices = ReviewNotices(connection["name"])
+    forward.joined = notices.look_soon
+    try:
+        opened = await forward.start(port)
+    except OSError as error:
+        raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
+    database = connection["default_database"] or ""
+    native = CLIENTS[connection["subtype"]]
+    assert native.carried_line is not None  # a database's client: others are not carried
+    database = database or native.default_database
+    program = native.program
+    address = {
+        "host": LOOPBACK,
+        "port": opened,
+        "database": database,
+        program: native.carried_line(LOOPBACK, opened, database),
+    }
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
+    renewing = asyncio.create_task(keep_fresh(forward, environ, used))
+    await stopped.wait()
+    renewing.cancel()
+    notices.stop()
+    await forward.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the gateway is told with each session."""
+
+    reason: str
+    duration: int | None
+    tracker_fields: Mapping[str, str]
+
+
+def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
+    used = in_force()
+    assert used.token is not None
+    authority = info["ca_certificate"] or ""
+    return Reached(
+        info["tunnel_url"],
+        used.token,
+        connection["name"],
+        authority,
+        said.reason,
+        said.duration,
+        said.tracker_fields,
+        connection["subtype"] if connection["subtype"] in NATIVE else DEFAULT_PROTOCOL,
+    )
+
+
+async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:
+    """A forward may outlive a token: its next connection goes by the one that is good then. Never by that of another
+    login, whatever the profile is changed to meanwhile."""
+    while True:
+        await asyncio.sleep(every)
+        try:
+            now = await asyncio.to_thread(lambda: login_renewal.fresh(environ, profile.require(environ)))
+        except PosternError:
+            continue  # the next connection says why it is refused
+        if now.token is not None and (now.api_url, now.email) == (used.api_url, used.email):
+            forward.reached = replace(forward.reached, token=now.token)
+
+
+def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
+    authority = _keep_authority(info)
+    native = CLIENTS[connection["subtype"]]
+    program, line = native.program, native.line(_credential(connection, made, authority))
+    address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
+    emit(address, as_json, lambda value: click.echo(value[program]))
+    if not as_json:
+        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
+
+
+def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential, form: str) -> None:
+    credential = _credential(connection, made, _keep_authority(info))
+    click.echo(credential_in_form(connection["subtype"], form, credential))
+    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
+
+
+def _credential(connection: Connection, made: IssuedCredential, authority: Path | None) -> NativeCredential:
+    database = made["database"] or CLIENTS[connection["subtype"]].default_database
+    return NativeCredential(made["username"], Secret(made["password"]), made["host"], made["port"], database, authority)
+
+
+def _ssh_line(user: str, info: ServerInfo) -> str:
+    """Return the command of a client that logs in by itself."""
+    credential = NativeCredential(user, Secret(""), info["ssh_host"], info["ssh_port"], "", None)
+    return CLIENTS[SSH].line(credential)
+
+
+def _ssh_user(connection: Connection) -> str:
+    return f"{in_force().email}#{connection['name']}"
+
+
+def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
+    """A key is the person's own, and names the connection; a credential has one already."""
+    user = _ssh_user(connection) if made is None else made["username"]
+    host, port = info["ssh_host"], info["ssh_port"]
+    line = _ssh_line(user, info)
+    address = {**(made or {}), "host": host, "port": port, "username": user, CLIENTS[SSH].program: line}
+    emit(address, as_json, lambda _: click.echo(line))
+    if as_json:
+        return
+    if made is None:
+        report_note("by a key of yours: `postern ssh-keys create` once; --native for a password instead")
+    else:
+        until = local_time(made["expires_at"])
+        report_note(f"password {made['password']}, shown this once; valid until {until}")
+
+
+def _keep_authority(info: ServerInfo) -> Path | None:
+    """The gateway's CA certificate as a file, as psql wants it; one for each CA, so that earlier lines stay good.
+    None when the system's own CAs are enough."""
+    text = info["ca_certificate"]
+    if not text:
+        return None
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    file = profile.path(os.environ).with_name(f"ca-{mark}.crt")
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(text)
+    return file

@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import shlex
+import time
+from typing import IO, Any
+
+import click
+
+from postern.cli import completion, secret_values, ssh_switches, unserved
+from postern.cli.api import client
+from postern.cli.connection_files import (
+    MODES,
+    agent_id,
+    applied,
+    report_unmasked,
+    settings,
+    several,
+    warn_of,
+    with_agent,
+    without,
+)
+from postern.cli.json_files import one_object
+from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
+from postern.cli.printing import emit, fields, json_option, local_time, span
+from postern.cli.printing import table as show_table
+from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.row_commands import confirm, given, pairs, tag_option, told, yes_option
+from postern.cli.status import Status, report, report_done
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+from postern.domain.server import NATIVE
+from postern.domain.targets.connection import SUBTYPES
+from postern.domain.targets.target_keys import ALIASES, canonical_subtype, check_target_keys
+from postern.errors import Denied
+from postern.protocols.registry import DEFAULT_PROTOCOL
+
+
+def _narrow(api: Client, filters: Row) -> Row:
+    agent = filters.pop("agent", None)
+    return filters if agent is None else {**filters, "agent_id": agent_id(api, agent)}
+
+
+def _test_in_short(one: Row) -> str:
+    test = one.get("last_test")
+    return "untested" if test is None else f"{test['status']} {local_time(test['tested_at'])}"
+
+
+def _address(one: Row) -> str | None:
+    """Return the target's host and port; None where this user is not shown them, or there are none."""
+    target = one.get("target") or {}
+    return f"{target['HOST']}:{target['PORT']}" if "HOST" in target else None
+
+
+connections = resource_group(
+    Resource(
+        noun=CONNECTION,
+        help="""List and manage connections.
+
+        \b
+        postern connections
+        postern connections list --tag env=prod --status online
+        postern connections show shop-demo
+        postern connections create orders --subtype postgres \\
+            --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
+        postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
+        postern connections update orders --set access_max_duration=3600 --tag env=prod
+        postern connections apply -f connections.json
+        """,
+        columns=[
+            ("name", "name"),
+            ("type", lambda row: row["subtype"] or row["type"]),
+            ("agent is", "status"),
+            ("tags", "connection_tags"),
+            ("agent", "agent_name"),
+            ("last test", _test_in_short),
+            ("target", _address),
+        ],
+        verbs=("list", "delete"),
+        aliases={"get": "show", "add": "create"},
+        filters=[
+            Field("--search", "search", "Only those whose name, type, subtype or resource contains this text."),
+            Field("--type", "type", "Only of this type.", type=click.Choice(["database", "application", "custom"])),
+            Field("--subtype", "subtype", "Only those of this subtype, as in postgres."),
+            Field(
+                "--status",
+                "status",
+                "Only those whose agent is online, or offline.",
+                type=click.Choice(["online", "offline"]),
+            ),
+            Field(
+                "--tags --tag",
+                "tag_selector",
+                "Only with: key=value, key!=value, key, !key.",
+                many=True,
+                completes=completion.tags,
+                read=",".join,
+            ),
+            Field("--resource", "resource_name", "Only those that belong to this resource.", completes=RESOURCE),
+            Field("--agent", "agent", "Only those of this agent.", completes=AGENT),
+        ],
+        narrow=_narrow,
+        prints_array=True,
+        says={"list": "List connections.", "delete": "Delete a connection; its sessions stay on record."},
+        question="Delete connection {key}?",
+    )
+)
+
+
+@connections.command()
+@item_argument(CONNECTION)
+@json_option
+def show(key: str, as_json: bool) -> None:
+    """Show one connection, by name or id.
+
+    `status` is online while its agent is connected. `target_status` is the result of the last test of the target
+    (`postern connections test`). Administrators also see `target`: host, port, user and database. Passwords and keys
+    are never shown.
+    """
+    with client() as api, looking_up(api, CONNECTION, key) as items:
+        row = items.get(key)
+        rules = [] if as_json else _masking_rules(api, row["id"])
+    emit(
+        row,
+        as_json,
+        lambda one: fields([*((name, _shown(name, value)) for name, value in one.items()), ("masking_rules", rules)]),
+    )
+
+
+def _masking_rules(api: Client, connection_id: str) -> list[str]:
+    """Return the names of those that apply, as far as the caller is allowed to know."""
+    try:
+        rules = api.collection(*MASKING_RULE.path).everything()["data"]
+    except Denied:
+        return []
+    return [one["name"] for one in rules if connection_id in one["connection_ids"]]
+
+
+def _shown(key: str, value: Any) -> Any:
+    """Return a field as people read it. Of the secret only the keys: values are null, or references."""
+    if key == "secret" and isinstance(value, dict):
+        return sorted(value)
+    if key == "last_test" and isinstance(value, dict):
+        reason = f": {value['reason']}" if value["reason"] else ""
+        return f"{value['status']} at {local_time(value['tested_at'])}{reason}"
+    return value
+
+
+@connections.command()
+@click.argument("name", shell_complete=completion.connections)
+@json_option
+def test(name: str, as_json: bool) -> None:
+    """Log in to the target of a connection, and say why when that fails."""
+    begun = time.monotonic()
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.act(name, "test", method="GET")
+    told(found, as_json, f"{name} works: its target answered in {span(time.monotonic() - begun)}.")
+
+
+@connections.command()
+@click.argument("name", shell_complete=completion.connections)
+@click.option("--databases", is_flag=True, help="List databases, not tables.")
+@click.option("--database", help="Look into this database, not the connection's own.")
+@click.option("--schema", "schema_name", help="Only this schema.")
+@click.option("--table", help="Show the columns of this table.")
+@json_option
+def schema(
+    name: str, databases: bool, database: str | None, schema_name: str | None, table: str | None, as_json: bool
+) -> None:
+    """Show what is in the database of a connection: its tables, or the columns of one.
+
+    \b
+    postern connections schema shop-demo
+    postern connections schema shop-demo --databases
+    postern connections schema shop-demo --table orders
+    """
+    if databases and (database or schema_name or table):
+        raise click.UsageError("--databases lists them all, and goes with none of --database, --schema and --table")
+    what = "databases" if databases else "tables" if table is None else "columns"
+    query = given(table=table, database=database, schema=schema_name)
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.act(name, what, method="GET", **query)
+    emit(found, as_json, _show_schema)
+    if found["truncated"]:
+        report(Status.INFO, "there is more; ask for less by --schema")
+
+
+def _show_schema(found: Row) -> None:
+    if "databases" in found:
+        show_table(["database"], [[one] for one in found["databases"]], "This user may connect to no database.")
+    elif "schemas" in found:
+        rows = [[schema["name"], one] for schema in found["schemas"] for one in schema["tables"]]
+        show_table(["schema", "table"], rows, "There are no tables that this user may see.")
+    else:
+        rows = [[one["name"], one["type"], one["nullable"]] for one in found["columns"]]
+        show_table(["column", "type", "nullable"], rows, "This table has no columns.")
+
+
+@connections.command()
+@click.argument("name", required=False)
+@click.option("--type", "kind", help="database, application or custom.  [default: that of the subtype]")
+@click.option(
+    "--subtype",
+    default=DEFAULT_PROTOCOL,
+    show_default=True,
+    help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
+)
+@click.option("--command", help="A program and its arguments that the agent runs; the type is then custom.")
+@secret_values.options
+@tag_option("A tag; repeatable.")
+@click.option(
+    "--redact",
+    "redact_types",
+    multiple=True,
+    metavar="TYPE",
+    help="Mask this information type in output; repeatable.",
+    shell_complete=completion.types,
+)
+@click.option(
+    "--guardrail",
+    "guardrails",
+    multiple=True,
+    metavar="ID",
+    help="A guard rail to apply; repeatable.",
+    shell_complete=completion.guardrail_ids,
+)
+@click.option(
+    "--agent",
+    shell_complete=completion.agents,
+    help="The agent that reaches the target.  [default: the gateway's own, or the only one]",
+)
+@ssh_switches.options
+@click.option(
+    "-f", "--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin)."
+)
+@json_option
+def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **options: Any) -> None:
+    """Create a connection.
+
+    Values of --env are stored encrypted, and users who connect never see them. VALUE is the value itself, or:
+
+    \b
+    --env PASS                          from the environment variable PASS
+    --env PASS=-                        typed at a prompt, or a line of standard input
+    --env PASS=file://PATH              from a file
+    --env PASS=base64://…               decoded
+    --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
+
+    \b
+    Keys of databases: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
+    Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
+
+    Other keys are refused. A command takes any key, as an environment variable. --secret-file writes the secret to a
+    file for the command, and the variable KEY holds the file's path; it takes references, - and base64://, too.
+    """
+    if (name is None) == (file is None):
+        raise click.UsageError("give a NAME with options, or --file")
+    with client() as api:
+        body = (
+            with_agent(api, one_object("--file", file.read()))
+            if file
+            else _body(str(name), agent_id(api, agent), options)
+        )
+        created = api.connections.create(body)
+        unserved.warn(api, created)
+    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
+    warn_of(created)
+
+
+def _body(name: str, agent: str, options: Row) -> Row:
+    secret = secret_values.given(options["variables"], options["files"])
+    command = _words(options["command"] or "")
+    subtype = "" if command else canonical_subtype(options["subtype"])
+    check_target_keys(subtype, secret)
+    return {
+        "name": name,
+        "type": "custom" if command else options["kind"] or _type_of(subtype),
+        "subtype": subtype,
+        "command": command,
+        "agent_id": agent,
+        **MODES,
+        **ssh_switches.taken(options),
+        "secret": secret,
+        "connection_tags": pairs("--tag", options["tags"]),
+        "redact_types": list(options["redact_types"]),
+        "guardrail_rules": list(options["guardrails"]),
+    }
+
+
+def _type_of(subtype: str) -> str:
+    """One that no type has is for the gateway to refuse."""
+    return next((kind.value for kind, subtypes in SUBTYPES.items() if subtype in subtypes), "database")
+
+
+def _words(command: str) -> list[str]:
+    """As a shell would split it; no shell ever sees it."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--command: {error}") from None
+
+
+@connections.command()
+@click.argument("name", shell_complete=completion.connections)
+@click.option(
+    "--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set a field, named as in the API; repeatable."
+)
+@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Clear a field; repeatable.")
+@secret_values.options
+@click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
+@tag_option("Set a tag; repeatable.")
+@click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
+@click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
+@ssh_switches.options
+@json_option
+def update(
+    name: str,
+    values: tuple[str, ...],
+    unset: tuple[str, ...],
+    variables: tuple[str, ...],
+    files: tuple[str, ...],
+    dropped: tuple[str, ...],
+    tags: tuple[str, ...],
+    untagged: tuple[str, ...],
+    agent: str | None,
+    as_json: bool,
+    **switches: bool | None,
+) -> None:
+    """Change fields of a connection; the others stay as they are.
+
+    --set takes the value that the API's field has: a number, true or false, text or JSON. A list can be given as a,b.
+    --env and --secret-file are those of `postern connections create`. Changes apply to running sessions: a session that
+    is no longer allowed ends.
+    """
+    body = {**settings(values, unset), **ssh_switches.taken(switches)}
+    secrets = secret_values.given(variables, files)
+    labels = pairs("--tag", tags)
+    if not (body or secrets or dropped or labels or untagged or agent):
+        raise click.UsageError("nothing to change; give --set, --unset, --env, --tag or --agent")
+    with client() as api, looking_up(api, CONNECTION, name):
+        if secrets or dropped or labels or untagged:
+            current = api.connections.get(name)
+            if labels or untagged:
+                body["connection_tags"] = without({**(current["connection_tags"] or {}), **labels}, untagged, "tag")
+            if secrets or dropped:
+                kept = secret_values.merged(current["secret"] or {}, secrets)
+                body["secret"] = without(kept, secret_values.keys_of(kept, dropped), "secret")
+        body = with_agent(api, body | ({} if agent is None else {"agent": agent}))
+        changed = api.connections.update(name, body)
+        if not body.keys().isdisjoint(("agent_id", "command")):
+            unserved.warn(api, changed)
+    emit(changed, as_json, lambda one: report_done(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    report_unmasked(changed, body)
+    warn_of(changed)
+
+
+@connections.command("host-keys")
+@click.argument("name", shell_complete=completion.connections)
+@click.option("--forget", is_flag=True, help="Forget it, so that the one that is met next is pinned.")
+@yes_option
+@json_option
+def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
+    """Show the host key that is pinned for an SSH target: the one that was met first.
+
+    Have it forgotten only where you know that the target was set up anew.
+    """
+    with client() as api, looking_up(api, CONNECTION, name) as items:
+        found = items.below(name, "hostkeys").everything()["data"]
+        if forget:
+            confirm(f"Forget the host key of {name}, and trust the next one", yes)
+            items.act(name, "hostkeys", method="DELETE")
+    if forget:
+        told({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
+        return
+    emit(found, as_json, _show_host_keys)
+
+
+def _show_host_keys(found: list[Row]) -> None:
+    rows = [[one["algorithm"], one["fingerprint"], local_time(one["pinned_at"]), one["session_id"]] for one in found]
+    show_table(
+        ["algorithm", "fingerprint", "pinned", "session"],
+        rows,
+        "None is pinned: no SSH session has reached its target yet.",
+    )
+
+
+@connections.command()
+@click.option("-f", "--file", "file", type=click.File(), required=True, help="JSON: one connection, or a list of them.")
+@json_option
+def apply(file: IO[str], as_json: bool) -> None:
+    """Make connections as a file says, create or update: doing it twice changes nothing.
+
+    Each needs a `name`; `agent` or `agent_id` names its agent, by name or id. What the file leaves out stays as it is,
+    and has its default where the connection is new. Connections that are not in the file are left alone.
+    """
+    wanted = several(file)
+    with client() as api:
+        done = [applied(api, one) for one in wanted]
+    told(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from postern import settings
+from postern.cli.doctor import of_client
+from postern.cli.doctor.finding import Finding, State, run
+from postern.cli.lazy import FAILED
+from postern.cli.login import profile
+from postern.cli.printing import json_option
+from postern.cli.status import with_program_name
+from postern.domain.text import one_line
+
+_MARKS = {State.OK: "ok   ", State.WARNING: "warn ", State.WRONG: "WRONG"}
+_TAGS = {State.OK: "[ok]   ", State.WARNING: "[warn] ", State.WRONG: "[error]"}  # at a terminal
+
+
+@click.command()
+@click.option(
+    "--agent", "at_agent", is_flag=True, help="Check an agent's machine; it reads POSTERN_KEY as the agent does."
+)
+@click.option("--gateway", "at_gateway", is_flag=True, help="Check the gateway, on its own machine.")
+@click.option("--home", default=None, help="With --gateway: its data folder; POSTERN_HOME when missing.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="A local port that you want to forward.")
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | None, port: int, as_json: bool) -> None:
+    """Diagnose problems: what is wrong, why it matters, and what to do.
+
+    Without an option it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 when
+    something is wrong.
+
+    \b
+    postern doctor
+    POSTERN_KEY='grpcs://edge:xagt-...' postern doctor --agent
+    postern doctor --gateway --home /var/lib/postern
+    """
+    if at_agent and at_gateway:
+        raise click.UsageError("give --agent or --gateway, not both")
+    if at_agent:
+        from postern.cli.doctor import of_agent  # loads grpc, which the others do without
+
+        checks = of_agent.checks(os.environ)
+    elif at_gateway:
+        from postern.cli.doctor import of_gateway  # loads the store
+
+        checks = of_gateway.checks(settings.load(os.environ, home=home))
+    else:
+        checks = of_client.checks(profile.environ(), port)
+    found = run(checks)
+    _show(found, as_json)
+    if any(one.state is State.WRONG for one in found):
+        ctx.exit(FAILED)
+
+
+def _show(found: Sequence[Finding], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        return
+    width = max(len(one.check) for one in found)
+    marks = _TAGS if sys.stdout.isatty() else _MARKS
+    indent = " " * (len(marks[State.OK]) + 2 + width)
+    for one in found:
+        click.echo(f"{marks[one.state]}  {one.check.ljust(width)}  {one_line(one.what)}")
+        if one.state is not State.OK:
+            click.echo(f"{indent}  why: {one_line(one.why)}")
+            click.echo(f"{indent}  do:  {with_program_name(one_line(one.do))}")

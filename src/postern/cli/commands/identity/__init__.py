@@ -1,0 +1,1 @@
+"""Commands about logins, keys and access."""

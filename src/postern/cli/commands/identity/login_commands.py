@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postern.cli.login import login_renewal, profile
+from postern.cli.login.profile import Profile, TokenKind
+from postern.cli.login.sign_in_methods import (
+    Gateway,
+    address_of,
+    by_browser,
+    by_device,
+    by_password,
+    has_browser,
+    is_in_clear,
+    say,
+)
+from postern.cli.printing import emit, json_option
+from postern.cli.status import Status, report, report_done, report_note
+from postern.client.client_authentication import Authentication
+from postern.domain.secret import Secret
+from postern.domain.text import printable
+from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
+
+DEFAULT_URL = "http://localhost:7480"
+_METHODS = ("local", "oidc", "saml")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed."""
+
+    email: str | None
+    password_stdin: bool
+    no_browser: bool
+    api_key: str | None
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option("--email", help="Your e-mail address, for a login by password.  [default: asks for it]")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
+@click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
+@click.option(
+    "--organization", metavar="NAME", help="Your account's organisation.  [default: the default organisation]"
+)
+@click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
+@json_option
+def login(url: str | None, organization: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
+    """Log in to a gateway.
+
+    URL is the gateway's address; without it the last one is used, else http://localhost:7480. The gateway says how
+    people log in there: by password, or at an identity provider in the browser. Each gateway has a profile of its own
+    unless --profile names one.
+
+    \b
+    postern login
+    postern login https://gateway.example.com:7480 --ca ca.crt
+    postern login --email me@example.com --password-stdin < password-file
+    postern login --no-browser
+    postern login --profile robot --api-key - < key-file
+    """
+    wish = Wish(**typed)
+    environ = profile.environ()
+    known = profile.find({**environ, "POSTERN_TOKEN": ""})
+    address = address_of(url or (known.api_url if known else DEFAULT_URL))
+    same = known if known and known.api_url == address else None
+    authority = ca.read_text() if ca else same.authority if same else ""
+    gateway = Gateway(address, authority, organization)
+    if is_in_clear(address):
+        report(Status.WARNING, f"{address} is not encrypted; everybody on the way can read what is sent there.")
+    if wish.api_key is not None:
+        show(keep_api_key(environ, gateway, _typed_key(wish.api_key)), as_json)
+        return
+    token = _token(gateway, wish, same.email if same else "")
+    show(keep_login(environ, gateway, token), as_json)
+
+
+def _token(gateway: Gateway, wish: Wish, last_email: str) -> Secret:
+    method = _method(gateway)
+    if wish.no_browser:
+        return by_device(gateway)
+    if method != "local":
+        if wish.password_stdin or wish.email:
+            raise click.UsageError(f"people log in to {gateway.api_url} in the browser, not by password")
+        return by_browser(gateway, method) if has_browser(os.environ) else by_device(gateway)
+    email = wish.email or click.prompt("E-mail", default=last_email or None, err=True)
+    password = _line() if wish.password_stdin else _ask("Password")
+    return by_password(gateway, email, password, _ask, can_retry=sys.stdin.isatty())
+
+
+def _method(gateway: Gateway) -> str:
+    """How people log in there. Raises Unavailable."""
+    with gateway.http() as http:
+        info = Authentication(http).public_info(gateway.organization)
+    method = info.get("auth_method") if isinstance(info, dict) else None
+    if method not in _METHODS:
+        raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")
+    if info["setup_required"]:
+        say("Nobody can log in here yet: on the gateway's machine `postern setup-link` makes a link for the first one.")
+    return method
+
+
+def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> dict[str, Any]:
+    """Asks whose login it is, and saves it. What it answers is for `show`."""
+    with gateway.http(token) as http:
+        state = Authentication(http).session()
+    kept = Profile(
+        gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, login_renewal.refresh_at(state)
+    )
+    return _kept(environ, kept, must_enrol=state.must_enrol)
+
+
+def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
+    """Saves it once the gateway has taken it. Raises Unauthenticated."""
+    with gateway.http(key) as http:
+        user = http.call("GET", "/userinfo")
+    return _kept(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
+
+
+def _kept(environ: Mapping[str, str], kept: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
+    name = profile.save_login(environ, kept)
+    return {
+        "api_url": kept.api_url,
+        "email": kept.email,
+        "profile": name,
+        "config": str(profile.path(environ)),
+        "must_enrol_second_factor": must_enrol,
+    }
+
+
+def show(kept: dict[str, Any], as_json: bool) -> None:
+    emit(kept, as_json, _show)
+
+
+def _show(kept: dict[str, Any]) -> None:
+    report_done(f"Logged in to {kept['api_url']} as {kept['email']}.")
+    known = profile.config(profile.environ())
+    if known.current != kept["profile"]:
+        report_note(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.")
+    if kept["must_enrol_second_factor"]:
+        report_note("Your organisation requires a second factor: `postern second-factor add` comes first.")
+
+
+def _typed_key(given: str) -> Secret:
+    key = _line() if given == "-" else Secret(given)
+    if not key.reveal() or not key.reveal().isascii() or any(character.isspace() for character in key.reveal()):
+        raise Invalid("this is no API key; it is shown once, when it is made", field="api_key")
+    return key
+
+
+def _line() -> Secret:
+    return Secret(sys.stdin.readline().rstrip("\r\n"))
+
+
+def _ask(what: str) -> Secret:
+    answer: str = click.prompt(what, hide_input=True, err=True)
+    return Secret(answer)
+
+
+@click.command()
+@click.option("--all", "every", is_flag=True, help="Those of all profiles.")
+@click.option(
+    "--everywhere", is_flag=True, help="With all other logins of the same user, on every machine and browser."
+)
+@json_option
+def logout(every: bool, everywhere: bool, as_json: bool) -> None:
+    """End the login.
+
+    Ends it at the gateway, and removes the token from this machine; the profile stays. An API key is only removed
+    here, and connection credentials stay valid: `postern credentials revoke` ends those.
+    """
+    environ = profile.environ()
+    known = profile.config(environ)
+    names = sorted(known.profiles) if every else [profile.name_in_force(environ, known)]
+    ended = [
+        {"profile": name, "ended_at_gateway": _log_out(environ, name, known.profiles[name], everywhere)}
+        for name in names
+        if name in known.profiles and known.profiles[name].token is not None
+    ]
+    emit({"logged_out": bool(ended), "logins": ended}, as_json, lambda _: _show_ended(ended))
+
+
+def _log_out(environ: Mapping[str, str], name: str, used: Profile, everywhere: bool) -> bool:
+    """Whether the gateway knows of it. The token goes from here in any case."""
+    ended = used.kind is TokenKind.LOGIN and _end(name, used, everywhere)
+    kept = profile.config(environ).profiles.get(name)
+    if kept is not None:  # another command may have refreshed its token meanwhile
+        profile.forget_token(environ, name, kept)
+    return ended
+
+
+def _end(name: str, used: Profile, everywhere: bool) -> bool:
+    try:
+        with Gateway(used.api_url, used.authority).http(used.token) as http:
+            authentication = Authentication(http)
+            if everywhere:
+                authentication.end_all()
+            else:
+                authentication.logout()
+    except Unauthenticated:
+        return True  # it had ended already
+    except PosternError as error:
+        said = f"the login of profile {name} is forgotten here and goes on at the gateway: {error.message}"
+        report(Status.WARNING, printable(said))
+        return False
+    return True
+
+
+def _show_ended(ended: list[dict[str, Any]]) -> None:
+    if not ended:
+        report_done("Nobody was logged in.")
+    elif len(ended) == 1:
+        report_done("Logged out.")
+    else:
+        report_done(f"Logged out of {len(ended)} profiles.")

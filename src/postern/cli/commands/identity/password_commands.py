@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from postern.cli.api import http_of, in_force
+from postern.cli.commands.identity.login_commands import keep_login
+from postern.cli.login import profile
+from postern.cli.login.profile import TokenKind
+from postern.cli.login.sign_in_methods import Gateway, say
+from postern.cli.printing import emit, json_option
+from postern.cli.status import report_done
+from postern.client.client_authentication import Authentication
+from postern.domain.secret import Secret
+from postern.errors import Denied
+
+
+@click.command()
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the present and the new password, a line each.")
+@json_option
+def password(from_stdin: bool, as_json: bool) -> None:
+    """Change your password.
+
+    Ends all your other logins; this one goes on.
+    """
+    used = in_force()
+    if used.kind is not TokenKind.LOGIN:
+        raise Denied("an API key has no password; log in as yourself with `postern login`")
+    current, new = (_line(), _line()) if from_stdin else (_ask("Present password"), _ask("New password", twice=True))
+    with http_of(used) as http:
+        token = Authentication(http).change_password(current, new)
+    if os.environ.get("POSTERN_TOKEN"):
+        say("The token in POSTERN_TOKEN has ended with the old password; log in again.")
+    else:
+        keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
+    emit({"changed": True}, as_json, lambda _: report_done("Your password is changed; your other logins are ended."))
+
+
+def _line() -> Secret:
+    return Secret(sys.stdin.readline().rstrip("\r\n"))
+
+
+def _ask(what: str, *, twice: bool = False) -> Secret:
+    answer: str = click.prompt(what, hide_input=True, confirmation_prompt=twice, err=True)
+    return Secret(answer)

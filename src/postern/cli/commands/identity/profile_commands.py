@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.login import profile
+from postern.cli.login.config_file import Config, Profile
+from postern.cli.printing import emit, fields, json_option, table
+from postern.cli.status import report_done
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def profiles(ctx: click.Context, as_json: bool) -> None:
+    """List and choose the gateways that this machine knows.
+
+    --profile, or POSTERN_PROFILE, chooses one for a single command.
+
+    \b
+    postern profiles
+    postern profiles use staging
+    postern profiles remove staging
+    postern --profile staging connections
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json)
+
+
+@profiles.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List profiles; never a token."""
+    known = profile.config(profile.environ())
+    found = [_shown(known, name, one) for name, one in sorted(known.profiles.items())]
+    emit(found, as_json, _show_list)
+
+
+def _shown(known: Config, name: str, one: Profile) -> dict[str, Any]:
+    return {
+        "name": name,
+        "current": name == known.current,
+        "api_url": one.api_url,
+        "email": one.email,
+        "kind": one.kind,
+        "logged_in": one.token is not None,
+        "own_ca": bool(one.authority),
+    }
+
+
+def _show_list(found: list[dict[str, Any]]) -> None:
+    rows = [
+        ["*" if one["current"] else "", one["name"], one["api_url"], one["email"], one["kind"], one["logged_in"]]
+        for one in found
+    ]
+    titles = ["", "name", "gateway", "user", "by", "logged in"]
+    table(titles, rows, "There are no profiles yet: postern login URL")
+
+
+@profiles.command()
+@click.argument("name", shell_complete=completion.profiles)
+@json_option
+def use(name: str, as_json: bool) -> None:
+    """Make a profile the current one."""
+    profile.use(profile.environ(), name)
+    emit({"current": name}, as_json, lambda _: report_done(f"{name} is the current profile."))
+
+
+@profiles.command()
+@click.argument("name", required=False, shell_complete=completion.profiles)
+@json_option
+def show(name: str | None, as_json: bool) -> None:
+    """Show one profile, the one in force when NAME is missing; its token stays hidden."""
+    environ = profile.environ()
+    known = profile.config(environ)
+    wanted = name or profile.name_in_force(environ, known)
+    found = {**_shown(known, wanted, profile.existing(known, wanted)), "config": str(profile.path(environ))}
+    emit(found, as_json, lambda one: fields(list(one.items())))
+
+
+@profiles.command()
+@click.argument("name", shell_complete=completion.profiles)
+@json_option
+def remove(name: str, as_json: bool) -> None:
+    """Forget a profile. Its login goes on at the gateway: `postern logout --profile NAME` ends it first."""
+    profile.remove(profile.environ(), name)
+    emit({"removed": name}, as_json, lambda _: report_done(f"Removed profile {name}."))

@@ -1,0 +1,93 @@
+"""`postern setup-link` on the gateway's machine, and `postern setup` for who was given the link."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+from postern.cli.commands.identity.login_commands import keep_login, show
+from postern.cli.login import profile
+from postern.cli.login.sign_in_methods import Gateway
+from postern.cli.options import load
+from postern.cli.printing import emit, json_option
+from postern.client.client import Client
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid
+from postern.wiring.host import setup_link as wiring
+from postern.wiring.program import program_name
+
+
+@click.command("setup-link")
+@click.argument("email", required=False)
+@click.option("--organization", help="Where the account is; the default organisation when left out.")
+@click.option("--home", help="The gateway's data folder.")
+@click.option("--reset-second-factors", is_flag=True, help="Also remove the account's second factors.")
+@json_option
+def setup_link(
+    email: str | None, organization: str | None, home: str | None, reset_second_factors: bool, as_json: bool
+) -> None:
+    """Create a link that sets a password, on the gateway's machine.
+
+    For EMAIL, or the first administrator. It works once, within 24 hours; older ones are void. Needs no login, but
+    the right to read the data folder: run it as the user that runs the gateway.
+
+    \b
+    postern setup-link
+    postern setup-link ann@example.com
+    postern setup-link ann@example.com --reset-second-factors
+    """
+    link = wiring.make(load("setup-link", home=home), email, organization, reset_second_factors=reset_second_factors)
+    shown = {
+        "email": link.email,
+        "url": link.url.reveal(),
+        "token": link.token.reveal(),
+        "expires_at": link.expires_at.isoformat(),
+    }
+    emit(shown, as_json, _print)
+
+
+def _print(shown: dict[str, str]) -> None:
+    click.echo(f"Set-up link for {shown['email']}, good once until {shown['expires_at']}:\n")
+    click.echo(f"    {shown['url']}\n")
+    click.echo(f"Open it in a browser, or on a command line: {program_name()} setup '{shown['url']}'")
+
+
+@click.command()
+@click.argument("link")
+@click.option("--name", help="Your name.")
+@click.option("--password-stdin", is_flag=True, help="Read the new password from standard input.")
+@click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
+@json_option
+def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as_json: bool) -> None:
+    """Set your password with a set-up LINK, and log in.
+
+    \b
+    postern setup 'https://gateway.example.com:7480/setup#token=...'
+    """
+    address, token = _parsed(link)
+    environ = profile.environ()
+    known = profile.find({**environ, "POSTERN_TOKEN": ""})
+    same = known if known and known.api_url == address else None
+    gateway = Gateway(address, ca.read_text() if ca else same.authority if same else "")
+    password = Secret(sys.stdin.readline().rstrip("\r\n") if password_stdin else _ask_password())
+    with gateway.http() as http:
+        logged_in = Client(http).set_up(token, password, name)
+    if logged_in is None:
+        raise Denied("the password is set; this account has a second factor: log in with `postern login`")
+    show(keep_login(environ, gateway, logged_in), as_json)
+
+
+def _parsed(link: str) -> tuple[str, Secret]:
+    parts = urlsplit(link)
+    tokens = parse_qs(parts.fragment).get("token", [])
+    if parts.scheme not in ("http", "https") or not parts.netloc or len(tokens) != 1:
+        raise Invalid("this is no set-up link; it ends with #token=… and must stand in quotes", field="link")
+    return f"{parts.scheme}://{parts.netloc}", Secret(tokens[0])
+
+
+def _ask_password() -> str:
+    answer: str = click.prompt("New password", hide_input=True, confirmation_prompt=True, err=True)
+    return answer

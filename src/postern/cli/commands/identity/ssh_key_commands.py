@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.nouns import SSH_KEY
+from postern.cli.printing import json_option
+from postern.cli.public_keys import read
+from postern.cli.resource_group import Resource, item_argument, looking_up, resource_group
+from postern.cli.row_commands import page_of, paging_options, show_page, told
+from postern.client.client import Client
+from postern.client.client_resources import Collection
+from postern.domain.identity.ssh_key import MAX_NAME, public_key
+from postern.domain.text import one_line
+
+_RESOURCE = Resource(
+    noun=SSH_KEY,
+    help="""List and manage the public keys by which you log in by SSH.
+
+    \b
+    postern ssh-keys create
+    postern ssh-keys create ~/.ssh/id_ed25519.pub --name laptop
+    postern ssh-keys delete laptop
+    """,
+    columns=[
+        ("name", "name"),
+        ("algorithm", "algorithm"),
+        ("fingerprint", "fingerprint"),
+        ("last used", "last_used_at"),
+        ("id", "id"),
+    ],
+    verbs=("show",),
+    aliases={"add": "create", "remove": "delete"},
+    says={"show": "Show one of your keys, by name, fingerprint or id."},
+)
+ssh_keys = resource_group(_RESOURCE)
+_user = click.option(
+    "--user", metavar="EMAIL", help="Of this user; for administrators.", shell_complete=completion.users
+)
+
+
+@ssh_keys.command("list")
+@_user
+@paging_options
+def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List your keys, by name."""
+    with client() as api:
+        page = page_of(_of(api, user), limit=limit, offset=offset, every=every)
+    show_page(page, _RESOURCE.columns, as_json, "There are no keys yet: postern ssh-keys create")
+
+
+@ssh_keys.command()
+@click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--name", help="What you call it; the comment in the file, or the file's name, when missing.")
+@json_option
+def create(file: str | None, name: str | None, as_json: bool) -> None:
+    """Add a public key: the FILE that holds it, '-' for standard input, or the only ~/.ssh/id_*.pub.
+
+    A private key is noticed here, and not sent.
+    """
+    path = file or str(_only_one())
+    text = read(path)
+    key = public_key(text, "FILE")
+    comment = one_line(text.strip().split(None, 2)[2]) if len(text.split()) > 2 else ""
+    chosen = name or comment[:MAX_NAME] or ("stdin" if path == "-" else Path(path).stem)
+    with client() as api:
+        made = api.collection("sshkeys").create({"name": chosen, "public_key": key.text})
+    told(made, as_json, f"Added {one_line(made['name'])} ({made['fingerprint']}).")
+
+
+@ssh_keys.command()
+@item_argument(SSH_KEY)
+@_user
+@json_option
+def delete(key: str, user: str | None, as_json: bool) -> None:
+    """Delete a key; sessions that run by it end."""
+    with client() as api, looking_up(api, SSH_KEY, key) as items:
+        items.delete(key if user is None else str(_of(api, user).get(key)["id"]))
+    told({"deleted": key}, as_json, f"Deleted {one_line(key)}.")
+
+
+def _of(api: Client, user: str | None) -> Collection:
+    return api.collection("sshkeys") if user is None else api.collection("users", user, "sshkeys")
+
+
+def _only_one() -> Path:
+    """Raises UsageError."""
+    found = sorted((Path.home() / ".ssh").glob("id_*.pub"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.UsageError("there is no ~/.ssh/id_*.pub; name a FILE, or make a key: ssh-keygen -t ed25519")
+    raise click.UsageError(f"there are several, so name the FILE: {', '.join(one_line(str(one)) for one in found)}")

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.options import load
+from postern.descriptors import raise_limit
+from postern.process import die_with_parent
+from postern.wiring.processes import api_process as wiring
+
+
+@click.command(hidden=True)
+def api() -> None:
+    """The API, as the supervisor starts it."""
+    die_with_parent()
+    raise_limit()
+    wiring.run(load("api"))

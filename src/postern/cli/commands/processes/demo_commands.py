@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import sys
+
+import click
+
+from postern.cli.options import load
+from postern.process import die_with_parent
+from postern.wiring.processes import demo_process as wiring
+
+
+@click.command(hidden=True)
+def demo() -> None:
+    """The demo database, as the supervisor starts it."""
+    die_with_parent()
+    sys.exit(wiring.run(load("demo")))

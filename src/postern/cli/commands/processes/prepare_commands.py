@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+import click
+
+from postern.cli.login import profile
+from postern.cli.login.profile import Profile
+from postern.cli.options import load
+from postern.errors import PosternError
+from postern.process import die_with_parent
+from postern.wiring.processes import prepare as wiring
+
+log = logging.getLogger(__name__)
+
+OWN = "local"  # the profile of this machine's gateway where another gateway's is the current one
+REFRESH_AFTER = 3600.0  # seconds; the first refresh then says how long tokens are good for
+
+
+@click.command(hidden=True)
+def prepare() -> None:
+    """Makes what a start needs, as the supervisor runs it, and logs the command line of this user in."""
+    die_with_parent()
+    _log_in(wiring.run(load("prepare")))
+
+
+def _log_in(prepared: wiring.Prepared) -> None:
+    """Never over a login to another gateway."""
+    if prepared.token is None:
+        return
+    environ = {**os.environ, "POSTERN_PROFILE": ""}
+    soon = time.time() + REFRESH_AFTER
+    made = Profile(prepared.api_url, prepared.token, prepared.email, prepared.authority, refresh_at=soon)
+    try:
+        known = profile.config(environ)
+        current = known.profiles.get(known.current)
+        if current is None or current.api_url in prepared.own_urls:
+            profile.save(environ, made)
+            return
+        own = [name for name, one in sorted(known.profiles.items()) if one.api_url in prepared.own_urls]
+        profile.save(environ, made, own[0] if own else OWN)
+        log.info(
+            "the command line stays logged in to %s; use --profile %s here", current.api_url, own[0] if own else OWN
+        )
+    except (OSError, PosternError) as error:
+        log.warning("the command line could not be logged in (%s); use `postern login`", error)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.options import load
+from postern.descriptors import raise_limit
+from postern.process import die_with_parent
+from postern.wiring.processes import worker_process as wiring
+
+
+@click.command(hidden=True)
+@click.option("--name", required=True)
+def worker(name: str) -> None:
+    """A relay worker, as the supervisor starts it."""
+    die_with_parent()
+    raise_limit()
+    wiring.run_worker(load(name), name)

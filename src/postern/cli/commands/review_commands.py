@@ -1,0 +1,336 @@
+"""`postern reviews`: what waits for somebody to agree, and what they decide."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.printing import as_text, emit, fields, json_option, local_time, span, table
+from postern.cli.row_commands import long_paging_options, page_of, say_more, told
+from postern.cli.scripts import reviewed
+from postern.cli.scripts.reviewed import PAUSE, person, status_of
+from postern.cli.session_ids import session_option
+from postern.cli.status import Status, report_done
+from postern.cli.timestamps import seconds
+from postern.client.client import Client
+from postern.client.client_shapes import Review, Row, RowPage
+from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.text import one_line, printable
+from postern.errors import NotFound
+
+_REASON = 40  # characters of it in a list
+_PATH = ("reviews",)
+
+_key = click.argument("review_id", metavar="ID", shell_complete=completion.reviews)
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def reviews(ctx: click.Context, as_json: bool) -> None:
+    """List and decide reviews. ID is the identifier of a review, or of the session that waits for it.
+
+    \b
+    postern reviews list --for-me
+    postern reviews request CONNECTION --duration 1h --reason "ticket 4711"
+    postern reviews show ID
+    postern reviews approve ID
+    postern reviews approve ID --time-window 22:00-06:00 --time-zone Europe/Vienna
+    postern reviews reject ID --comment "use the clean-up job"
+    postern reviews revoke ID
+    postern reviews watch
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json, limit=20)
+
+
+@reviews.command("list")
+@click.option("--for-me", is_flag=True, help="Only those that wait for your decision.")
+@click.option("--mine", is_flag=True, help="Only your own requests.")
+@click.option(
+    "--status", type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False), help="Only those in this state."
+)
+@click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Only of this kind.")
+@click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
+@session_option("--session", metavar="ID", help="Only those of this session.")
+@long_paging_options
+def list_(
+    as_json: bool,
+    limit: int,
+    for_me: bool = False,
+    mine: bool = False,
+    status: str | None = None,
+    kind: str | None = None,
+    connection: str | None = None,
+    session: str | None = None,
+    offset: int = 0,
+    cursor: str | None = None,
+    every: bool = False,
+) -> None:
+    """List reviews: those that wait first, then the newest.
+
+    Reviews with the status EXPIRED are shown as one of: EXPIRED, nobody decided in time; ENDED, access was given, and
+    its time is over; UNUSED, a script was approved, and nobody ran it in time.
+    """
+    filters = {
+        "waiting_for_me": "true" if for_me else None,
+        "owner": "self" if mine else None,
+        "status": status,
+        "type": kind,
+        "connection": connection,
+        "session": session,
+        "cursor": cursor,
+    }
+    with client() as api:
+        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, **filters)
+    emit(page, as_json, _show_page)
+
+
+def _show_page(page: RowPage) -> None:
+    rows = [
+        [
+            one["id"],
+            local_time(one["created_at"]),
+            one["type"],
+            status_of(one),
+            one["connection"],
+            person(one["owner"]),
+            ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
+            one_line(one["reason"])[:_REASON],
+        ]
+        for one in page["data"]
+    ]
+    table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
+    say_more(page)
+
+
+@reviews.command()
+@_key
+@json_option
+def show(review_id: str, as_json: bool) -> None:
+    """Show one review: who asks for what and why, who must approve, and who has."""
+    with client() as api:
+        emit(api.reviews.get(review_id), as_json, _show)
+
+
+def _show(one: Review) -> None:
+    fields(
+        [
+            ("review", one["id"]),
+            ("type", one["type"]),
+            ("status", status_of(one)),
+            ("connection", one["connection"]),
+            ("asked by", person(one["owner"])),
+            ("reason", one["reason"]),
+            ("asked", local_time(one["created_at"])),
+            ("until", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
+            ("decided", local_time(one["decided_at"]) if one["decided_at"] else None),
+            ("access", span(one["access_duration"]) if one["access_duration"] else None),
+            ("access ends", local_time(one["revoke_at"]) if one["revoke_at"] else None),
+            ("time window", _window(one["time_window"])),
+            ("forced", one["forced"] or None),
+            ("self-approved", one["self_approved"] or None),
+            ("session", one["session"]),
+            ("page", one["url"]),
+        ]
+    )
+    for demand in one["demands"]:
+        click.echo(_demand(demand))
+    for voice in one["voices"]:
+        click.echo(_voice(voice))
+    for line in (one["estimate"] or {}).get("said") or ():
+        click.echo(one_line(f"rows: {line}"))
+    for text in (one["input"], one["script"]):  # nothing that counts stands behind a script, which may be long
+        if text:
+            click.echo()
+            click.echo(printable(text))
+
+
+def _window(given: Row | None) -> str | None:
+    if given is None:
+        return None
+    at = given["configuration"]
+    return f"{at['start_time']} to {at['end_time']} {at.get('time_zone', 'UTC')}"
+
+
+def _demand(demand: Row) -> str:
+    rule = f"rule {demand['rule']}" if demand["rule"] else "the connection's reviewers"
+    each = ", each of them" if demand["all_groups_must_approve"] and len(demand["groups"]) > 1 else ""
+    met = "is met" if demand["is_met"] else f"has {demand['approvals']} of {demand['min_approvals']}"
+    forced = demand["force_approval_groups"]
+    alone = f"; {', '.join(forced)} may approve alone by --force" if forced else ""
+    return one_line(f"needs: {', '.join(demand['groups'])}{each} ({rule}) {met}{alone}")
+
+
+def _voice(voice: Row) -> str:
+    how = [mark for mark, is_so in (("forced", voice["forced_review"]), ("own", voice["self_approved"])) if is_so]
+    marked = f" ({', '.join(how)})" if how else ""
+    said = f": {voice['comment']}" if voice["comment"] else ""
+    at = local_time(voice["review_date"])
+    return one_line(f"{voice['status'].lower()} by {person(voice['reviewed_by'])}{marked} at {at}{said}")
+
+
+@reviews.command()
+@click.argument("connection", shell_complete=completion.connections)
+@click.option("--duration", type=seconds, metavar="TIME", help="How long you need access: 30m, 2h. It can end earlier.")
+@click.option("--reason", default="", help="Why; shown to the reviewers.")
+@click.option("--wait", is_flag=True, help="Wait for the decision.")
+@json_option
+def request(connection: str, duration: int | None, reason: str, wait: bool, as_json: bool) -> None:
+    """Ask for access to a connection before you connect.
+
+    Once it is approved, `postern connect` works without waiting, from this machine and with this login, until the
+    access ends. A credential (`--native`), an SSH client or another machine needs a review of its own.
+
+    Exit codes: 0 approved, or no approval is required; 7 pending; 8 rejected, revoked or expired; 9 withdrawn.
+
+    \b
+    postern reviews request orders --duration 1h --reason "ticket 4711"
+    postern reviews request orders --wait && postern connect orders
+    """
+    with client() as api:
+        review = api.reviews.request(connection, reason=reason, duration=duration)
+        if review is not None and wait:
+            review = reviewed.wait_for_access(api, review, quiet=as_json)
+    if as_json:
+        told({"required": review is not None, "review": review}, True, "")
+    elif review is None:
+        report_done(f"No approval is required: `postern connect {connection}` goes through now.")
+    else:
+        _tell_access(review)
+    sys.exit(reviewed.access_code(review))
+
+
+def _tell_access(review: Review) -> None:
+    if review["status"] == ReviewStatus.PENDING:
+        reviewed.say(*reviewed.access_lines(review))
+    elif _is_approved(review):
+        until = local_time(review["revoke_at"])
+        report_done(one_line(f"Approved until {until}: `postern connect {review['connection']}` goes through now."))
+    else:
+        reviewed.say(reviewed.outcome_line(review), status=Status.ERROR)
+
+
+@reviews.command()
+@_key
+@click.option("--force", is_flag=True, help="Approve alone, as a member of a group that is allowed to.")
+@click.option(
+    "--time-window", metavar="HH:MM-HH:MM", help="Allow use only within these hours of each day, such as 22:00-06:00."
+)
+@click.option("--time-zone", metavar="ZONE", help="Time zone of --time-window, such as Europe/Vienna.  [default: UTC]")
+@click.option("--comment", default="", help="Shown to the requester.")
+@json_option
+def approve(
+    review_id: str, force: bool, time_window: str | None, time_zone: str | None, comment: str, as_json: bool
+) -> None:
+    """Approve a review. One person counts once. You cannot approve your own, unless the feature self-review is on.
+
+    \b
+    postern reviews approve ID
+    postern reviews approve ID --force --comment "outage, ticket 4711"
+    postern reviews approve ID --time-window 22:00-06:00 --time-zone Europe/Vienna
+    """
+    window = _typed_window(time_window, time_zone)
+    _decide(review_id, Choice.APPROVED, as_json, comment=comment, force=force, time_window=window)
+
+
+@reviews.command()
+@_key
+@click.option("--comment", default="", help="Why; shown to the requester.")
+@json_option
+def reject(review_id: str, comment: str, as_json: bool) -> None:
+    """Reject a review. This is final."""
+    _decide(review_id, Choice.REJECTED, as_json, comment=comment)
+
+
+@reviews.command()
+@_key
+@click.option("--comment", default="", help="Why; shown to the requester.")
+@json_option
+def revoke(review_id: str, comment: str, as_json: bool) -> None:
+    """Revoke an approval. Sessions that run under it end at once."""
+    _decide(review_id, Choice.REVOKED, as_json, comment=comment)
+
+
+@reviews.command()
+@_key
+@json_option
+def withdraw(review_id: str, as_json: bool) -> None:
+    """Withdraw your own review. Access that it gave ends."""
+    with client() as api:
+        review = api.reviews.withdraw(review_id)
+    told(review, as_json, _became(review))
+
+
+def _decide(review_id: str, choice: Choice, as_json: bool, **how: Any) -> None:
+    with client() as api:
+        review = api.reviews.decide(review_id, choice, **how)
+    told(review, as_json, _became(review))
+
+
+def _became(review: Review) -> str:
+    what = f"{review['type']} of {person(review['owner'])} on {review['connection']}"
+    if review["status"] == ReviewStatus.PENDING:
+        missing = [entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"]
+        return one_line(f"Said: {what} still waits for {', '.join(missing) or 'another person'}.")
+    until = f" until {local_time(review['revoke_at'])}" if review["revoke_at"] and _is_approved(review) else ""
+    return one_line(f"{review['status'].capitalize()}: {what}{until}.")
+
+
+def _is_approved(review: Review) -> bool:
+    return review["status"] == ReviewStatus.APPROVED
+
+
+def _typed_window(window: str | None, zone: str | None) -> Row | None:
+    """As the API has it, which checks it."""
+    if window is None:
+        if zone is not None:
+            raise click.UsageError("--time-zone goes with --time-window")
+        return None
+    start, dash, end = window.partition("-")
+    if not dash:
+        raise click.UsageError("--time-window: give it as 22:00-06:00")
+    configuration = {"start_time": start.strip(), "end_time": end.strip(), "time_zone": zone or "UTC"}
+    return {"type": "time_range", "configuration": configuration}
+
+
+@reviews.command()
+@click.option("--all", "every", is_flag=True, help="Also those that only others can decide.")
+@click.option("--json", "as_json", is_flag=True, help="Each as one line of JSON.")
+def watch(every: bool, as_json: bool) -> None:
+    """Show new reviews that you can decide, and how they end, until Ctrl-C.
+
+    \b
+    postern reviews watch
+    postern reviews watch --json | jq -r .url
+    """
+    with client() as api:
+        for review in changes(api, every=every):
+            click.echo(as_text(review) if as_json else _line(review))
+
+
+def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[Review]:
+    """What waits, once for each; and each again when it waits no more. A request every two seconds."""
+    known: set[str] = set()
+    filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
+    while True:
+        waiting = {one["id"]: one for one in api.reviews.all(**filters)}
+        for gone in sorted(known - waiting.keys()):
+            with suppress(NotFound):  # it went with its session, or is for others now
+                yield api.reviews.get(gone)
+        yield from (one for key, one in waiting.items() if key not in known)
+        known = set(waiting)
+        sleep(PAUSE)
+
+
+def _line(one: Review) -> str:
+    what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
+    why = f": {one['reason']}" if one["reason"] else ""
+    return one_line(f"{what} by {person(one['owner'])}{why}")

@@ -1,0 +1,1 @@
+"""Commands that run scripts and runbooks."""

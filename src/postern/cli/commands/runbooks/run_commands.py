@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from postern import logs
+from postern.cli.row_commands import pairs
+from postern.domain.targets.connection import check_name
+from postern.errors import Invalid
+from postern.protocols.registry import PROTOCOLS
+from postern.settings import load_agent
+from postern.wiring.processes import declared_agent_process as wiring
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+_DATABASES = {f"--{spec.name}": spec for spec in PROTOCOLS.values() if spec.uri is not None}
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _database_options(command: _Command) -> _Command:
+    """Add one option for each kind of database, in the order of the registry."""
+    for option, spec in reversed(_DATABASES.items()):
+        text = f"The variable that holds the {spec.name}:// URI of a database, for {spec.servers}."
+        command = click.option(option, metavar="VARIABLE", help=text)(command)
+    return command
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("--name", help="The connection's name; this machine's host name when missing.")
+@_database_options
+@click.option("--review", "reviewers", multiple=True, metavar="GROUP", help="Who has to approve; repeatable.")
+@click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
+@click.option(
+    "--export",
+    "exports",
+    multiple=True,
+    metavar="PATTERN",
+    help="Variables of this environment that the command sees, as in 'DB_*'; repeatable.",
+)
+@click.option("--policy", type=click.Path(dir_okay=False), help="TOML file of what this agent may serve and reach.")
+@click.option("--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when it is stopped.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(
+    name: str | None,
+    command: tuple[str, ...],
+    tags: tuple[str, ...],
+    policy: str | None,
+    grace: float | None,
+    **given: Any,
+) -> None:
+    """Run an agent in an application's container: it declares the one connection that it serves, a command or a
+    database, and goes with it.
+
+    Secrets stay here: the gateway never has them. The command sees of this environment what every program needs, and
+    what --export names. The key in POSTERN_KEY is one of `postern admin agents create NAME --mode embedded`.
+
+    \b
+    POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-console --export 'DB_*' -- bin/rails console
+    POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-db --postgres DATABASE_URL --redact EMAIL_ADDRESS
+    """
+    databases = {option: given.pop(spec.name) for option, spec in _DATABASES.items()}
+    variables = {option: variable for option, variable in databases.items() if variable is not None}
+    if len(variables) + bool(command) != 1:
+        options = ", or ".join(f"{option} VARIABLE" for option in _DATABASES)
+        raise click.UsageError(f"give a command, as in `postern run -- bash`, or {options}, and not both")
+    for option, variable in variables.items():
+        _check_variable(option, variable)
+        if given["exports"]:
+            raise click.UsageError("--export is for commands: a database has no environment")
+    wanted = wiring.Wanted(
+        name=_host_name() if name is None else name,
+        command=command,
+        database=next((_DATABASES[option].name for option in variables), ""),
+        variable=next(iter(variables.values()), ""),
+        tags=pairs("--tag", tags),
+        **given,
+    )
+    settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
+    logs.configure(settings.log_level, settings.log_format, "agent")
+    wiring.run(settings, os.environ, wanted)
+
+
+def _check_variable(option: str, text: str) -> None:
+    """What is no name is not repeated: it may well be a URI with its password."""
+    if "://" in text:
+        raise click.UsageError(
+            f"{option} takes the name of a variable, not the URI itself: everybody on this machine sees the arguments "
+            f"of its programs, and so the password. Set DATABASE_URL to the URI, and type {option} DATABASE_URL"
+        )
+    if not _VARIABLE.fullmatch(text):
+        raise click.UsageError(f"{option} takes the name of a variable, as in {option} DATABASE_URL")
+
+
+def _host_name() -> str:
+    found = socket.gethostname()
+    try:
+        check_name(found)
+    except Invalid:
+        raise click.UsageError(
+            f"this machine's host name, {found!r}, is no name for a connection; give one with --name"
+        ) from None
+    return found

@@ -1,0 +1,101 @@
+"""`postern runbooks`: what may be run of the team's common operations."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.commands.runbooks.runbook_run_commands import run
+from postern.cli.commands.runbooks.runbook_schedule_commands import schedules
+from postern.cli.printing import emit, fields, json_option, table
+from postern.cli.status import Status, report
+from postern.client.client_shapes import Row
+from postern.domain.text import one_line
+
+_NOTHING = "There is no runbook that you may run."
+
+
+@click.group()
+def runbooks() -> None:
+    """List, show and run runbooks: scripts kept in git, whose parameters are filled in by who runs them.
+
+    \b
+    postern runbooks list
+    postern runbooks list --connection shop
+    postern runbooks show /ops/restart.runbook.sh
+    postern runbooks run /ops/restart.runbook.sh --connection shop -p name=web
+    postern runbooks schedules list
+    """
+
+
+@runbooks.command("list")
+@click.option("--connection", help="Only what may be run on this connection.", shell_complete=completion.connections)
+@click.option("--all", "every", is_flag=True, help="Also what you may run nowhere.")
+@json_option
+def list_(connection: str | None, every: bool, as_json: bool) -> None:
+    """List runbooks by repository and path, and where you may run each."""
+    with client() as api:
+        found = api.runbooks.list(connection_name=connection, remove_empty_connections="false" if every else None)
+    for error in found["errors"]:
+        report(Status.ERROR, one_line(error))
+    emit(found, as_json, _show_list)
+
+
+def _show_list(found: Row) -> None:
+    rows = [
+        [one["name"], repository["repository"], one["connections"], list(one["metadata"]), one["error"] or ""]
+        for repository in found["repositories"]
+        for one in repository["items"]
+    ]
+    table(["runbook", "repository", "connections", "parameters", "error"], rows, _NOTHING)
+
+
+@runbooks.command()
+@click.argument("runbook")
+@click.option("--repository", help="Which one, by name; may be left out when there is one only.")
+@json_option
+def show(runbook: str, repository: str | None, as_json: bool) -> None:
+    """Show a runbook: what it asks for, where you may run it, and its text. Fails when it cannot run."""
+    with client() as api:
+        found = api.runbooks.get(runbook, repository)
+    emit(found, as_json, _show)
+    if found["error"]:
+        report(Status.ERROR, f"this runbook cannot run: {one_line(found['error'])}")
+        sys.exit(1)
+
+
+def _show(one: Row) -> None:
+    """The text alone would begin a script: what is said of it goes before it, and not among it."""
+    fields(
+        [
+            ("runbook", one["name"]),
+            ("repository", one["repository"]),
+            ("commit", one["commit"]),
+            ("connections", one["connections"]),
+        ]
+    )
+    asked = [
+        [
+            name,
+            asked["type"],
+            "required" if asked["required"] else "",
+            asked.get("default"),
+            asked.get("options") or "",
+            asked["description"],
+        ]
+        for name, asked in one["metadata"].items()
+    ]
+    if asked:
+        click.echo()
+        table(["parameter", "type", "", "default", "options", "description"], asked, "")
+    if one["text"] is not None:
+        click.echo()
+        for line in one["text"].splitlines():
+            click.echo(one_line(line))
+
+
+runbooks.add_command(run)
+runbooks.add_command(schedules)

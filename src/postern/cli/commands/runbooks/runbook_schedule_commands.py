@@ -1,0 +1,101 @@
+"""`postern runbooks schedules`: runbooks that run by themselves."""
+
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.nouns import CONNECTION, RUNBOOK_SCHEDULE
+from postern.cli.printing import json_option
+from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.row_commands import told
+from postern.cli.scripts import runbook_parameters, script_options
+from postern.client.client import Client
+from postern.client.client_shapes import Row
+
+
+def _prepare(_api: Client, body: Row, key: str | None) -> Row:
+    """Join the values of -p and --parameters. Raises UsageError."""
+    if key is None and not (body.get("connection_name") and body.get("cron")):
+        raise click.UsageError("say where and when: --connection CONNECTION --cron EXPRESSION")
+    texts, file = body.pop("parameter_texts", ()), body.pop("parameter_file", None)
+    if texts or file:
+        values = runbook_parameters.given(texts, file)
+        body["parameters"] = {name: value.reveal() for name, value in values.items()}
+    return body
+
+
+schedules = resource_group(
+    Resource(
+        noun=RUNBOOK_SCHEDULE,
+        help="""Run runbooks by themselves, as you, at the times of a cron expression.
+
+        A run is a session of yours, with the rights that you have at that moment. The values of parameters, and of
+        the fields of issues (--issue-field), are kept encrypted, and nobody is shown them again.
+
+        \b
+        postern runbooks schedules create cleanup ops/cleanup.runbook.sql -c shop --cron "30 2 * * *" \\
+            --zone Europe/Berlin
+        postern runbooks schedules list
+        postern runbooks schedules run cleanup
+        postern runbooks schedules update cleanup --off
+        """,
+        columns=[
+            ("name", "name"),
+            ("runbook", "file_name"),
+            ("connection", "connection_name"),
+            ("when", "cron"),
+            ("zone", "timezone"),
+            ("next", "next_at"),
+            ("owner", "owner"),
+            ("trouble", "last_error"),
+        ],
+        arguments=[Argument("name"), Argument("file_name", "RUNBOOK")],
+        options=[
+            new_name(),
+            Field("--runbook", "file_name", "Another runbook, by its path.", only="update"),
+            Field("--on/--off", "enabled", "Whether it runs.", only="update"),
+            Field("-c --connection", "connection_name", "Where it runs.", completes=CONNECTION),
+            Field("--repository", "repository", "Its name or address.  [default: the only one]"),
+            Field("--cron", "cron", "Minute, hour, day of the month, month, day of the week: '30 2 * * MON-FRI'."),
+            Field("--zone", "timezone", "IANA time zone.  [default: UTC]", metavar="ZONE"),
+            Field("-p --parameter", "parameter_texts", "A value, or KEY=@FILE.", many=True, metavar="KEY=VALUE"),
+            Field(
+                "--parameters",
+                "parameter_file",
+                "A JSON object with values; - is standard input.",
+                metavar="FILE",
+            ),
+            Field(
+                "--issue-field",
+                "tracker_fields",
+                "A field of the issue that a session of this connection opens, by the tracker's name.",
+                many=True,
+                metavar="NAME=VALUE",
+                read=script_options.fields_of,
+            ),
+        ],
+        prepare=_prepare,
+        created="Created {name}; it runs next at {next_at}.",
+        says={
+            "list": "List your schedules, by name; all of them for administrators and auditors.",
+            "show": "Show one schedule, by name or id: when it runs next, and the result of its last run.",
+            "create": "Create a schedule that runs as you. RUNBOOK is its path in the repository.",
+            "update": "Change a schedule of yours. Only what you give changes. An administrator can switch off that "
+            "of others.",
+            "delete": "Delete a schedule. A run that has begun continues.",
+        },
+        question="Delete the schedule {key}? It does not run any more",
+    )
+)
+
+
+@schedules.command()
+@item_argument(RUNBOOK_SCHEDULE)
+@json_option
+def run(key: str, as_json: bool) -> None:
+    """Run a schedule of yours now, beside its times; its session says what comes of it."""
+    with client() as api, looking_up(api, RUNBOOK_SCHEDULE, key) as items:
+        begun = items.act(key, "run")
+    waits = ", which waits for its review" if begun["review_id"] else ""
+    told(begun, as_json, f"Session {begun['session_id']}{waits}: postern sessions show {begun['session_id']}")

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postern.cli import proofs
+from postern.cli.api import client
+from postern.cli.options import load
+from postern.cli.printing import emit, json_option, local_time, table
+from postern.cli.row_commands import confirm, long_paging_options, page_of, say_more, told, yes_option
+from postern.cli.timestamps import typed
+from postern.client.client_shapes import Row, RowPage
+from postern.errors import Conflict, Invalid
+from postern.wiring.host import proof as wiring
+
+_PATH = ("recordings", "checkpoints")
+
+
+@click.group()
+def recordings() -> None:
+    """Prove that nobody changed the record: checkpoints, keys, exports for auditors.
+
+    \b
+    postern recordings key > ledger.pem                keep it elsewhere
+    postern recordings checkpoint
+    postern recordings export --since 2026-05-01 -o may.tar
+    postern sessions verify may.tar --key ledger.pem   anywhere, without a gateway
+    postern recordings verify                          on the gateway's own host
+    """
+
+
+@recordings.command()
+@json_option
+def checkpoint(as_json: bool) -> None:
+    """Sign the ledger as it is now, and bring that to the anchors."""
+    with client() as api:
+        made = api.http.call("POST", "/recordings/checkpoints")
+    told(made, as_json, f"Everything up to entry {made['number']} is signed by key {made['key']}.")
+
+
+@recordings.command()
+@long_paging_options
+def checkpoints(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
+    """List checkpoints, newest first, and which anchors have them."""
+    with client() as api:
+        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, cursor=cursor)
+    emit(page, as_json, _show_checkpoints)
+
+
+def _show_checkpoints(page: RowPage) -> None:
+    rows = [[one["number"], local_time(one["at"]), one["key"][:16], _anchors(one)] for one in page["data"]]
+    table(["entry", "at", "key", "anchors"], rows, "No checkpoints yet.")
+    say_more(page)
+
+
+def _anchors(one: Row) -> str:
+    return ", ".join(_anchor(state) for state in one["anchors"]) or "-"
+
+
+def _anchor(state: Row) -> str:
+    if state["reached_at"]:
+        return f"{state['anchor']}: {local_time(state['reached_at'])}"
+    return f"{state['anchor']}: not yet, {state['error'] or 'not tried'} ({state['attempts']} tries)"
+
+
+@recordings.command()
+@json_option
+def key(as_json: bool) -> None:
+    """Print the public keys that verify checkpoints, as PEM.
+
+    Keep them where the administrators of the gateway cannot write.
+    """
+    with client() as api:
+        answer = api.http.call("GET", "/recordings/key")
+    emit(answer, as_json, _show_keys)
+
+
+def _show_keys(answer: Row) -> None:
+    for one in answer["keys"]:
+        click.echo(one["public_key"], nl=False)
+        state = "signs now" if one["retired_at"] is None else f"until {local_time(one['retired_at'])}"
+        click.echo(f"{one['id']}  {state}", err=True)
+
+
+@recordings.command("rotate-key")
+@yes_option
+@json_option
+def rotate_key(yes: bool, as_json: bool) -> None:
+    """Let another key sign from now on; the one before introduces it, so kept keys stay good."""
+    confirm("Let another key sign the ledger from now on?", yes)
+    with client() as api:
+        made = api.http.call("POST", "/recordings/key/rotate")
+    told(made, as_json, f"The key {made['id']} signs from now on.")
+
+
+@recordings.command()
+@click.option("--since", type=typed, metavar="TIME", help="Only sessions that began then or later: 7d, 2026-01-31.")
+@click.option("--until", type=typed, metavar="TIME", help="Only sessions that began then or earlier.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path), help="FILE.tar, or a folder that is made."
+)
+@json_option
+def export(since: str | None, until: str | None, output: Path, as_json: bool) -> None:
+    """Write ledger, checkpoints, sessions and recordings, for `postern sessions verify`."""
+    if output.exists():
+        raise Conflict(f"{output} is there already; choose another name")
+    is_file = output.suffix == ".tar"
+    partial = output.with_name(f"{output.name}.partial")
+    count, query = proofs.counter("MiB"), {"since": since, "until": until}
+    try:
+        with client() as api, api.http.pieces("/recordings/export", query=query) as pieces, _private(partial) as file:
+            for piece in pieces:
+                file.write(piece)
+                count(len(piece))
+        if is_file:
+            partial.rename(output)
+        else:
+            with tarfile.open(partial) as tar:
+                tar.extractall(output, filter="data")
+    except OSError as error:
+        raise Invalid(f"{output} cannot be written: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    next_step = f"`postern sessions verify {output} --key FILE` verifies it."
+    told({"written": str(output)}, as_json, f"Written to {output}. {next_step}")
+
+
+def _private(path: Path) -> Any:
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+
+@recordings.command()
+@click.option("--organisation", metavar="NAME", help="Only this one; all when missing.")
+@click.option(
+    "--key", "keys", multiple=True, metavar="FILE", help="Public key that was kept; those of the store if not."
+)
+@click.option("--checkpoint", "anchored", multiple=True, metavar="FILE", help="Checkpoints that an anchor kept.")
+@click.option("--quick", is_flag=True, help="Only ledger and rows, not the recordings themselves.")
+@click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def verify(
+    organisation: str | None,
+    keys: tuple[str, ...],
+    anchored: tuple[str, ...],
+    quick: bool,
+    home: str | None,
+    as_json: bool,
+) -> None:
+    """Verify store and recordings of this host; no login is needed, and the gateway may run.
+
+    Exit code 1 when anything was changed.
+    """
+    found = wiring.verify(
+        load("recordings", home=home),
+        organisation,
+        keys=proofs.read_keys(keys),
+        anchors=proofs.read_anchors(anchored),
+        with_segments=not quick,
+        progress=proofs.counter("entries and sessions", 10_000, 1),
+    )
+    # Who brings a key or a checkpoint along knows that there was more.
+    empty = [one for one in found.values() if not (one.entries or one.count > 1 or keys or anchored)]
+    if as_json:
+        click.echo(json.dumps({name: report.as_json() for name, report in found.items()}, indent=2))
+    else:
+        for name, report in found.items():
+            click.echo(f"{name}:")
+            if report in empty:
+                click.echo("Nothing is in the ledger yet.")
+            else:
+                proofs.show(report)
+    if not all(report.is_good for report in found.values() if report not in empty):
+        raise SystemExit(1)

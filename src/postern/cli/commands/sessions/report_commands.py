@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import emit, json_option, span, table
+from postern.cli.row_commands import told
+from postern.cli.status import report_note
+from postern.cli.timestamps import day
+from postern.client.client_shapes import Row
+
+_GROUPS = ("user", "connection", "type", "subtype", "verb")
+
+
+@click.group()
+def reports() -> None:
+    """Show what was masked, and what happened over time.
+
+    \b
+    postern reports sessions --group-by user --since 2026-01-01 --until 2026-02-01
+    postern reports activity --by week --time-zone Europe/Berlin
+    postern reports activity --by hour --connection shop-demo
+    postern reports reviews --group-by group
+    """
+
+
+def _days(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--time-zone", help="Of the days, such as Europe/Berlin; UTC when left out."),
+        click.option("--until", "end_date", type=day, metavar="DATE", help="The day after the last: 2026-02-01."),
+        click.option("--since", "start_date", type=day, metavar="DATE", help="The first day: 7d, 2026-01-01."),
+    ):
+        command = option(command)
+    return command
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        json_option,
+        click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts."),
+        click.option("--type", help="Only of connections of this type."),
+        click.option("--connection", help="Only on this connection (name)."),
+        click.option("--user", help="Only of this user (e-mail)."),
+    ):
+        command = option(command)
+    return _days(command)
+
+
+@reports.command()
+@click.option("--group-by", type=click.Choice(["id", *_GROUPS]), default="connection", show_default=True)
+@click.option("--id", help="Only of this session.")
+@click.option("--limit", type=click.IntRange(1, 100), default=50, show_default=True)
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True)
+@_options
+def sessions(as_json: bool, **query: Any) -> None:
+    """How many values were masked, by information type. Today, unless days are given."""
+    with client() as api:
+        report = api.reports.masking(**query)
+    emit(report, as_json, _show_masking)
+
+
+def _show_masking(report: Row) -> None:
+    rows = [[one["resource"], one["info_type"], one["redact_total"]] for one in report["items"]]
+    table([report["group_by"], "information type", "masked"], rows, "Nothing was masked.")
+    if report["has_next_page"]:
+        report_note(f"{report['total']} in all; go on with --offset")
+
+
+@reports.command()
+@click.option("--by", type=click.Choice(["hour", "day", "week", "month"]), default="day", show_default=True)
+@click.option("--group-by", type=click.Choice(_GROUPS), help="A line for each of them.")
+@_options
+def activity(as_json: bool, **query: Any) -> None:
+    """Sessions and refusals over time. The last 30 days, unless days are given."""
+    with client() as api:
+        report = api.reports.activity(**query)
+    emit(report, as_json, _show_activity)
+
+
+def _show_activity(report: Row) -> None:
+    titles = ["start", "sessions", "failed", "killed", "operations", "refused", "masked", "time"]
+    grouped = [report["group_by"]] if report["group_by"] else []
+    rows = [
+        [_start(one["start"], report["by"]), *([one["group"]] if grouped else []), *_numbers(one)]
+        for one in report["items"]
+    ]
+    table([titles[0], *grouped, *titles[1:]], rows, "No sessions.")
+
+
+def _start(text: str, by: str) -> str:
+    """In the report's time zone, as the API answers."""
+    return text[:16].replace("T", " ") if by == "hour" else text[:10]
+
+
+def _numbers(one: Row) -> list[Any]:
+    names = ("sessions", "failed", "killed", "operations", "refused", "masked")
+    return [*(one[name] for name in names), span(one["duration_ms"] / 1000) if one["duration_ms"] else "-"]
+
+
+@reports.command()
+@click.option("--group-by", type=click.Choice(["connection", "group", "kind"]), default="connection", show_default=True)
+@_days
+@json_option
+def reviews(as_json: bool, **query: Any) -> None:
+    """How reviews went, and how long people waited for a decision. The last 30 days, unless days are given."""
+    with client() as api:
+        report = api.reports.reviews(**query)
+    emit(report, as_json, _show_reviews)
+
+
+def _show_reviews(report: Row) -> None:
+    names = ("asked", "waiting", "approved", "rejected", "expired", "withdrawn", "revoked", "forced", "own")
+    rows = [
+        [one["resource"], *(one[name] for name in names), _wait(one["median_seconds"]), _wait(one["longest_seconds"])]
+        for one in report["items"]
+    ]
+    table([report["group_by"], *names, "median", "longest"], rows, "No reviews.")
+
+
+def _wait(seconds: float | None) -> str:
+    return "-" if seconds is None else span(seconds)
+
+
+@reports.command()
+@json_option
+def rebuild(as_json: bool) -> None:
+    """Count all ended sessions anew, in the background; for administrators."""
+    with client() as api:
+        api.reports.rebuild()
+    told({}, as_json, "All ended sessions are being counted anew.")

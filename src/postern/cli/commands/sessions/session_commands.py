@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postern.cli import completion, timestamps
+from postern.cli.api import client
+from postern.cli.commands.sessions.session_hook_commands import hooks
+from postern.cli.commands.sessions.session_keeping_commands import hold, holds, purge, purges, release
+from postern.cli.commands.sessions.session_view_commands import export, replay_, watch
+from postern.cli.lazy import STILL_RUNS
+from postern.cli.printing import as_text, duration, emit, fields, json_option, local_time, span, table
+from postern.cli.row_commands import say_more, told
+from postern.cli.scripts.reviewed import person, status_of
+from postern.cli.session_ids import session_argument
+from postern.cli.status import report_note
+from postern.cli.terminal import terminal_timeline
+from postern.client.client import Client
+from postern.client.client_shapes import Review, Session, SessionPage
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.sessions.session import EndReason, SessionStatus, Verb
+from postern.domain.text import one_line
+from postern.errors import NotFound
+
+KILL_PATIENCE = 10.0  # seconds that `kill` waits for the end
+_LOOKS = 0.3  # seconds between two looks
+_OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions(ctx: click.Context, as_json: bool) -> None:
+    """List and search sessions, show, watch, replay, export, hold, purge or end one, verify an export.
+
+    \b
+    postern sessions
+    postern sessions list --connection shop-demo --status open
+    postern sessions list --user ann@example.com --since yesterday
+    postern sessions search '"drop table"' --since 2d
+    postern sessions show ID
+    postern sessions show ID --output
+    postern sessions watch ID
+    postern sessions replay ID --speed 4 --max-pause 2s
+    postern sessions export ID --format asciicast -o session.cast
+    postern sessions hold ID --name "case A" --reason "court order"
+    postern sessions hooks ID
+    postern sessions kill ID
+    postern sessions verify EXPORT --key FILE
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json, limit=20)
+
+
+def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections),
+            click.option("--user", help="Only those of this user (e-mail).", shell_complete=completion.users),
+            click.option("--type", help="Only those on connections of this type."),
+            click.option("--subtype", help="Only those on connections of this subtype."),
+            click.option("--verb", type=click.Choice([*map(str, Verb)]), help="Only native sessions, or only scripts."),
+            click.option("--status", type=click.Choice([*map(str, SessionStatus)]), help="Only those in this state."),
+            click.option("--end-reason", type=click.Choice([*map(str, EndReason)]), help="Only those that ended so."),
+            click.option(
+                "--since",
+                "start_date",
+                type=timestamps.typed,
+                metavar="TIME",
+                help="Only those that began then or later: 2h, 7d, yesterday, 2026-01-31.",
+            ),
+            click.option("--until", "end_date", type=timestamps.typed, metavar="TIME", help="Began then or earlier."),
+            click.option(
+                "--longer",
+                "min_duration",
+                metavar="DURATION",
+                type=timestamps.duration,
+                help="Only those that took longer: 30s, 5m.",
+            ),
+            click.option(
+                "--shorter", "max_duration", metavar="DURATION", type=timestamps.duration, help="Only shorter."
+            ),
+            click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
+            click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
+            click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
+            click.option("--correlation-id", help="Only those with this correlation id."),
+            click.option("--issue", metavar="KEY", help="Only those for which this issue was opened."),
+            click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
+            click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
+            click.option("--held/--not-held", default=None, help="Only those that a hold keeps; for administrators."),
+            click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True),
+            click.option("--cursor", help="Go on where a page ended."),
+            click.option("--all", "every", is_flag=True, help="All pages, each session as one line of JSON."),
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@sessions.command("list")
+@_filters
+@click.option("--search", metavar="WORDS", help="Only those in which this was asked; see `sessions search`.")
+@click.option("--offset", type=click.IntRange(0), default=None, help="Leave out so many; --cursor is faster.")
+def list_(as_json: bool, every: bool, **filters: Any) -> None:
+    """List sessions, newest first."""
+    _list(as_json, every, filters)
+
+
+@sessions.command()
+@click.argument("words", nargs=-1, required=True)
+@_filters
+def search(words: tuple[str, ...], as_json: bool, every: bool, **filters: Any) -> None:
+    """Find sessions by what was asked in them, newest first, some seconds after they ended.
+
+    \b
+    postern sessions search drop customers      both words
+    postern sessions search '"drop table"'      one after the other
+    postern sessions search 'cust*'             words that begin so
+    postern sessions search drop -- -audit      and without this one
+    """
+    _list(as_json, every, {**filters, "search": " ".join(words), "expand": "matches"})
+
+
+def _list(as_json: bool, every: bool, filters: dict[str, Any]) -> None:
+    with client() as api:
+        if every:
+            for one in api.sessions.each(**filters):
+                click.echo(as_text(one))
+            return
+        page = api.sessions.list(**filters)
+    emit(page, as_json, _show_page)
+
+
+def _show_page(page: SessionPage) -> None:
+    rows = [
+        [
+            one["id"],
+            local_time(one["start_date"]),
+            duration(one["start_date"], one["end_date"]),
+            one["user"],
+            one["connection"],
+            one["verb"],
+            _status(one),
+        ]
+        for one in page["data"]
+    ]
+    if any(one.get("matches") for one in page["data"]):
+        for row, one in zip(rows, page["data"], strict=True):
+            _show_found(row, one)
+    else:
+        table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
+    say_more(page)
+
+
+def _show_found(row: list[str], one: Session) -> None:
+    """A session, and below it where its words are."""
+    click.echo("  ".join(one_line(cell) for cell in row))
+    for match in one.get("matches") or ():
+        click.echo(f"{span(match['time'] / 1000):>12}  {one_line(match['text'])}")
+
+
+@sessions.command()
+@session_argument()
+@click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
+@json_option
+def show(session_id: str, with_output: bool, as_json: bool) -> None:
+    """Show what happened in a session: when, what was asked, what came of it."""
+    with client() as api:
+        if as_json:
+            found = api.sessions.get(session_id)
+            if not found.get("recording_purged_at"):
+                found = api.sessions.get(session_id, expand=True)
+            emit(found, True, lambda _: None)
+            return
+        one = api.sessions.get(session_id)
+        _show(one)
+        if one.get("recording_purged_at"):
+            return
+        click.echo()
+        happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
+        try:
+            if not terminal_timeline.show(happened, with_output=with_output):
+                report_note("Nothing was asked.")
+        except NotFound:  # it has not begun, or ended before it did
+            report_note("Nothing was recorded.")
+
+
+def _show(one: Session) -> None:
+    metadata, metrics = one.get("metadata") or {}, one.get("metrics") or {}
+    masked = (metrics.get("data_masking") or {}).get("info_types")
+    fields(
+        [
+            ("session", one["id"]),
+            ("status", _status(one)),
+            ("user", one["user"]),
+            ("connection", f"{one['connection']} ({one['connection_subtype']})"),
+            ("started", local_time(one["start_date"])),
+            ("duration", duration(one["start_date"], one["end_date"])),
+            ("ended by", _joined(metadata.get("end_reason"), metadata.get("end_detail"))),
+            ("exit code", one["exit_code"]),
+            *_review_fields(one.get("review")),
+            ("masked", masked),
+            ("refused", metrics.get("refused") or None),
+            ("recording", _purged(one.get("recording_purged_at"))),
+            ("held", one.get("held") or None),
+            ("script", (one.get("script") or {}).get("data")),
+        ]
+    )
+
+
+def _status(one: Session) -> str:
+    """The outcome of a session that is done, else what it waits for."""
+    review = one.get("review")
+    if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
+        return "waiting for review"
+    return one.get("outcome") or one["status"]
+
+
+def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
+    if review is None:
+        return []
+    decisions = [
+        f"{person(voice['reviewed_by'])} ({_joined(voice['status'].lower(), voice['comment'])})"
+        for voice in review["voices"]
+    ]
+    return [
+        ("review", f"{review['id']} ({status_of(review).lower()})"),
+        ("review reason", review["reason"]),
+        ("reviewers", [entry["group"] for entry in review["review_groups_data"]]),
+        ("reviewed by", decisions),
+    ]
+
+
+def _joined(*parts: str | None) -> str | None:
+    return ": ".join(part for part in parts if part) or None
+
+
+def _purged(at: str | None) -> str | None:
+    return None if at is None else f"purged at {local_time(at)}"
+
+
+@sessions.command()
+@session_argument()
+@json_option
+def kill(session_id: str, as_json: bool) -> None:
+    """End a running session, and wait until it has ended.
+
+    Exit code 10 when the session still runs after 10 seconds. The gateway ends it as soon as it can.
+    """
+    with client() as api:
+        api.sessions.kill(session_id)
+        has_ended = _wait_for_end(api, session_id)
+    if has_ended:
+        told({"ended": session_id}, as_json, f"Ended session {session_id}.")
+        return
+    text = f"Session {session_id} still runs; its end was requested. `postern sessions show {session_id}` shows it."
+    told({"requested": session_id, "status": "open"}, as_json, text)
+    sys.exit(STILL_RUNS)
+
+
+def _wait_for_end(api: Client, session_id: str) -> bool:
+    deadline = time.monotonic() + KILL_PATIENCE
+    while api.sessions.get(session_id)["status"] != SessionStatus.DONE:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOKS)
+    return True
+
+
+@sessions.command()
+@click.argument("path", metavar="EXPORT", type=click.Path(path_type=Path))
+@click.option("--key", "keys", multiple=True, required=True, metavar="FILE", help="Public key, as it was kept (PEM).")
+@click.option("--checkpoint", "anchored", multiple=True, metavar="FILE", help="Checkpoints that an anchor kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json: bool) -> None:
+    """Verify an export: with the file, the public key, and nothing else.
+
+    Says what is proven, what is not, and where anything was changed, removed, added or cut off. The export is a file or
+    a folder that `postern recordings export` wrote. Exit code 1 when anything was found.
+
+    \b
+    postern sessions verify may.tar --key ledger.pem
+    postern sessions verify may.tar --key ledger.pem --checkpoint anchors.jsonl
+    """
+    # A list of sessions need not wait for what only this needs.
+    from postern.cli import proofs
+    from postern.proof.export_reading import verify_package
+
+    known, lines = proofs.read_keys(keys), proofs.read_anchors(anchored)
+    report = verify_package(path, known, lines, proofs.counter("MiB"))
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        proofs.show(report)
+    if not report.is_good:
+        raise SystemExit(1)
+
+
+for _command in (watch, replay_, export, hooks, hold, release, holds, purge, purges):
+    sessions.add_command(_command)

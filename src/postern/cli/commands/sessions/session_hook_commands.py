@@ -1,0 +1,36 @@
+"""`postern sessions hooks`."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import emit, json_option, local_time, span
+from postern.cli.session_ids import session_argument
+from postern.cli.status import report_note
+from postern.client.client_shapes import Row
+from postern.domain.text import one_line, printable
+
+
+@click.command()
+@session_argument()
+@json_option
+def hooks(session_id: str, as_json: bool) -> None:
+    """Show what became of a session's hooks, and what they printed; for administrators and auditors."""
+    with client() as api:
+        found = api.http.call("GET", f"/sessions/{quote(session_id, safe='')}/hooks")["data"]
+    emit(found, as_json, _show)
+
+
+def _show(runs: list[Row]) -> None:
+    if not runs:
+        report_note("No hook of it has run.")
+    for one in runs:
+        ended = "it did not run to its end" if one["exit_code"] is None else f"exit code {one['exit_code']}"
+        ended += f": {one['reason']}" if one["reason"] else ""
+        what = f"{one['kind']} of {one['repository']} at {one['commit'][:12]}"
+        click.echo(one_line(f"{what}, {local_time(one['started_at'])}, {span(one['seconds'])}, {ended}"))
+        if one["output"]:
+            click.echo("\n".join(f"  {line}" for line in printable(one["output"]).rstrip("\n").split("\n")))

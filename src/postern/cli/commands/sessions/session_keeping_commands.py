@@ -1,0 +1,94 @@
+"""`postern sessions hold`, `release`, `holds`, `purge` and `purges`."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import click
+
+from postern.cli.api import client
+from postern.cli.printing import json_option
+from postern.cli.row_commands import confirm, long_paging_options, page_of, show_page, show_row, told, yes_option
+from postern.cli.session_ids import session_argument
+
+_HELD = [("session", "session_id"), ("name", "name"), ("reason", "reason"), ("by", "by_email"), ("since", "at")]
+_BEGUN = [
+    *(("session", "session_id"), ("what", "what"), ("entry", "entry"), ("begun", "begun_at")),
+    *(("tries", "attempts"), ("next", "next_at"), ("error", "error")),
+]
+
+
+@click.command()
+@session_argument(several=True)
+@click.option("--name", required=True, help="By which it is released, such as the name of a case.")
+@click.option("--reason", required=True, help="Why.")
+@json_option
+def hold(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> None:
+    """Keep sessions from being purged, by a retention or anybody, until it is released."""
+    with client() as api:
+        made = [
+            api.http.call("POST", _path(one, "holds"), body={"name": name, "reason": reason}) for one in session_ids
+        ]
+    told(made, as_json, f"Held {', '.join(session_ids)} by {name!r}.")
+
+
+@click.command()
+@session_argument(several=True)
+@click.option("--name", required=True, help="Of the hold.")
+@yes_option
+@json_option
+def release(session_ids: tuple[str, ...], name: str, yes: bool, as_json: bool) -> None:
+    """Release a hold; what no other hold keeps may be purged at once."""
+    confirm(f"Release {name!r} from {', '.join(session_ids)}?", yes)
+    with client() as api:
+        for one in session_ids:
+            api.http.call("DELETE", _path(one, "holds", name))
+    told({"released": list(session_ids)}, as_json, f"Released {name!r} from {', '.join(session_ids)}.")
+
+
+@click.command()
+@long_paging_options
+def holds(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
+    """List holds on all sessions, newest first."""
+    with client() as api:
+        page = page_of(api.collection("holds"), limit=limit, offset=offset, every=every, cursor=cursor)
+    show_page(page, _HELD, as_json, "Nothing is held.")
+
+
+@click.command()
+@session_argument()
+@click.option(
+    "--what",
+    type=click.Choice(["recording", "session"]),
+    default="recording",
+    show_default=True,
+    help="Only what was shown, or all of it.",
+)
+@click.option("--reason", required=True, help="Why. It stays in the ledger for ever, so it should name nobody.")
+@click.option("--dry-run", is_flag=True, help="Only show the session that this would purge.")
+@yes_option
+@json_option
+def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Purge one session now, whatever the retention says. It cannot be taken back."""
+    with client() as api:
+        if dry_run:
+            show_row(dict(api.sessions.get(session_id)), as_json)
+            return
+        if not yes:
+            one = api.sessions.get(session_id)
+            confirm(f"Purge the {what} of {one['user']} on {one['connection']}, of {one['start_date']}?", yes)
+        made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
+    told(made, as_json, f"It is being purged, by entry {made['entry']} of the ledger.")
+
+
+@click.command()
+@long_paging_options
+def purges(limit: int, offset: int, cursor: str | None, every: bool, as_json: bool) -> None:
+    """List purges that have begun and are not done, and what keeps them."""
+    with client() as api:
+        page = page_of(api.collection("retention", "purges"), limit=limit, offset=offset, every=every, cursor=cursor)
+    show_page(page, _BEGUN, as_json, "Nothing waits to be purged.")
+
+
+def _path(session_id: str, *parts: str) -> str:
+    return "/" + "/".join(quote(part, safe="") for part in ("sessions", session_id, *parts))

@@ -1,0 +1,1 @@
+"""Profiles, and how a person logs in from a terminal."""

@@ -1,0 +1,51 @@
+"""Keeps a login going: in the last third of a token's life the next command asks for a new one and keeps that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from postern.cli.login import config_file, profile
+from postern.cli.login.config_file import Profile
+from postern.client.client_authentication import Authentication, LoginState
+from postern.client.client_http import Http
+from postern.errors import PosternError
+
+DEADLINE = 10.0  # seconds for the answer; the old token is still good, so a command does not wait for long
+_SOONEST = 60.0  # seconds to the next try after one that failed
+
+
+def refresh_at(state: LoginState) -> float | None:
+    """In seconds since the epoch; None when a new token could not be good for longer."""
+    if state.life is None or state.expires_at is None or state.expires_at == state.ends_at:
+        return None
+    return time.time() + max(0.0, state.life.total_seconds()) * 2 / 3
+
+
+def fresh(environ: Mapping[str, str], used: Profile) -> Profile:
+    """The same profile, with a new token when it is time for one. Of several commands at once, one asks; the others
+    wait for it and take what it got. A refresh that fails is left to the request that follows: it says why."""
+    if used.refresh_at is None or time.time() < used.refresh_at:
+        return used
+    try:
+        with config_file.change(profile.path(environ)) as known:
+            name = profile.name_in_force(environ, known)
+            kept = known.profiles.get(name)
+            if kept is None or kept.api_url != used.api_url or kept.token is None:
+                return used
+            if kept.token == used.token:
+                kept = _refreshed(kept)
+                known.profiles[name] = kept
+            return kept
+    except (PosternError, OSError):
+        return used
+
+
+def _refreshed(kept: Profile) -> Profile:
+    try:
+        with Http(kept.api_url, kept.token, authority=kept.authority or None, timeout=DEADLINE) as http:
+            token, state = Authentication(http).refresh()
+    except PosternError:
+        return replace(kept, refresh_at=time.time() + _SOONEST)
+    return replace(kept, token=token, refresh_at=refresh_at(state))

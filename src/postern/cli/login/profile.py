@@ -1,0 +1,169 @@
+"""Which gateway, and as whom: profiles in the platform's configuration folder (`$XDG_CONFIG_HOME/postern/config.json`
+where that is set, `~/.config/postern/config.json` on Linux).
+
+`--profile` and `POSTERN_PROFILE` choose one, else the current one is in force. `POSTERN_API_URL` and `POSTERN_TOKEN`
+win over the file, for scripts. A token is sent only to the gateway it came from: with another address in the
+environment the file's token is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import platformdirs
+
+from postern.cli.login import config_file
+from postern.cli.login.config_file import DEFAULT, Config, Profile, TokenKind
+from postern.domain.secret import Secret
+from postern.errors import Invalid, NotFound, Unauthenticated
+
+__all__ = ["Profile", "TokenKind"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+_META = "postern.profile"
+
+
+def choose(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    """What `--profile` does, wherever it stands."""
+    if value is not None:
+        context.meta[_META] = checked(value)
+
+
+def environ() -> Mapping[str, str]:
+    """The environment, with the profile that `--profile` chose."""
+    context = click.get_current_context(silent=True)
+    chosen = context.meta.get(_META) if context is not None else None
+    return {**os.environ, "POSTERN_PROFILE": chosen} if chosen else os.environ
+
+
+def path(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CONFIG_HOME")
+    folder = Path(base) / "postern" if base else platformdirs.user_config_path("postern", appauthor=False)
+    return folder / "config.json"
+
+
+def config(environ: Mapping[str, str]) -> Config:
+    """Raises Misconfigured."""
+    return config_file.read(path(environ))
+
+
+def name_in_force(environ: Mapping[str, str], known: Config) -> str:
+    """It need not exist. Raises Invalid."""
+    chosen = environ.get("POSTERN_PROFILE")
+    return checked(chosen) if chosen else known.current
+
+
+def find(environ: Mapping[str, str]) -> Profile | None:
+    """The profile in force, or None. Raises Misconfigured when the file is damaged or open to others."""
+    known = config(environ)
+    kept = known.profiles.get(name_in_force(environ, known))
+    url = environ.get("POSTERN_API_URL", "").rstrip("/")
+    if url and (kept is None or kept.api_url != url):
+        kept = Profile(url)
+    token = environ.get("POSTERN_TOKEN")
+    if kept is not None and token:
+        kept = Profile(kept.api_url, Secret(token), authority=kept.authority)
+    return kept
+
+
+def require(environ: Mapping[str, str]) -> Profile:
+    """Raises Unauthenticated when nobody is logged in."""
+    found = find(environ)
+    if found is None or found.token is None:
+        chosen = environ.get("POSTERN_PROFILE")
+        if chosen:
+            how = f"log in with `postern login --profile {chosen}`"
+            raise Unauthenticated(f"you are not logged in with the profile {chosen}; {how}")
+        raise Unauthenticated("you are not logged in")
+    return found
+
+
+def save(environ: Mapping[str, str], profile: Profile, name: str | None = None) -> Path:
+    """Under this name, else the one in force. It becomes the current one where there is none."""
+    file = path(environ)
+    with config_file.change(file) as known:
+        name = name or name_in_force(environ, known)
+        known.profiles[name] = profile
+        if known.current not in known.profiles:
+            known.current = name
+    return file
+
+
+def save_login(environ: Mapping[str, str], profile: Profile) -> str:
+    """Under the profile that was asked for; else a gateway has a profile of its own, which becomes the current one.
+    Answers its name."""
+    with config_file.change(path(environ)) as known:
+        name = environ.get("POSTERN_PROFILE") or _name_for(profile.api_url, known)
+        known.profiles[checked(name)] = profile
+        if not environ.get("POSTERN_PROFILE") or known.current not in known.profiles:
+            known.current = name
+    return name
+
+
+def forget(environ: Mapping[str, str]) -> bool:
+    """Drops the token of the profile in force; False when there was none."""
+    known = config(environ)
+    name = name_in_force(environ, known)
+    return forget_token(environ, name, known.profiles[name]) if name in known.profiles else False
+
+
+def forget_token(environ: Mapping[str, str], name: str, profile: Profile) -> bool:
+    """Only if it is this profile's token still; False when there was none."""
+    if profile.token is None:
+        return False
+    with config_file.change(path(environ)) as known:
+        kept = known.profiles.get(name)
+        if kept is None or kept.token != profile.token:
+            return False
+        known.profiles[name] = replace(kept, token=None, refresh_at=None)
+    return True
+
+
+def use(environ: Mapping[str, str], name: str) -> None:
+    """Raises NotFound."""
+    with config_file.change(path(environ)) as known:
+        existing(known, name)
+        known.current = name
+
+
+def remove(environ: Mapping[str, str], name: str) -> None:
+    """Raises NotFound."""
+    with config_file.change(path(environ)) as known:
+        existing(known, name)
+        del known.profiles[name]
+        if known.current == name:
+            known.current = min(known.profiles, default=DEFAULT)
+
+
+def existing(known: Config, name: str) -> Profile:
+    """Raises NotFound."""
+    if name not in known.profiles:
+        raise NotFound(f"there is no profile {name!r}; `postern profiles` lists them")
+    return known.profiles[name]
+
+
+def checked(name: str) -> str:
+    """Raises Invalid."""
+    if not _NAME.fullmatch(name):
+        raise Invalid(
+            f"{name!r} is no name of a profile: letters, digits, and . _ : - after the first", field="profile"
+        )
+    return name
+
+
+def _name_for(api_url: str, known: Config) -> str:
+    current = known.profiles.get(known.current)
+    if current is None or current.api_url == api_url:
+        return known.current
+    for name, one in sorted(known.profiles.items()):
+        if one.api_url == api_url:
+            return name
+    parts = urlsplit(api_url)
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", parts.netloc).lstrip("._-")[:60] or DEFAULT
+    return name if name not in known.profiles else f"{name}-{len(known.profiles) + 1}"

@@ -1,0 +1,125 @@
+"""What commands share: lists with pages, one thing shown, something done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.printing import emit, fields, json_option, local_time, table
+from postern.cli.status import report_done, report_note
+from postern.client.client_resources import PAGE, Collection
+from postern.client.client_shapes import Row, RowPage, SessionPage
+from postern.domain.secret import Secret
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Columns = Sequence[tuple[str, str | Callable[[Row], Any]]]  # titles, and fields or what makes the cell of a row
+DEFAULT_LIMIT = 50
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+def tag_option(says: str) -> Decorator:
+    return click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help=says, shell_complete=completion.tags)
+
+
+def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`limit`, `offset`, `every`, and `as_json`."""
+    for option in (
+        json_option,
+        click.option("--all", "every", is_flag=True, help="All pages."),
+        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many."),
+        click.option("--limit", type=click.IntRange(1, PAGE), default=DEFAULT_LIMIT, show_default=True),
+    ):
+        command = option(command)
+    return command
+
+
+def long_paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`paging_options` and `cursor`, for lists that grow with use."""
+    return click.option("--cursor", help="Go on where a page ended; takes the place of --offset.")(
+        paging_options(command)
+    )
+
+
+def page_of(collection: Collection, *, limit: int, offset: int, every: bool, **filters: Any) -> RowPage:
+    return collection.everything(**filters) if every else collection.page(limit, offset, **filters)
+
+
+def show_page(page: RowPage, columns: Columns, as_json: bool, empty: str) -> None:
+    emit(page, as_json, lambda _: _show_page(page, columns, empty))
+
+
+def _show_page(page: RowPage, columns: Columns, empty: str) -> None:
+    rows = [
+        [_shown(cell, one.get(cell)) if isinstance(cell, str) else cell(one) for _, cell in columns]
+        for one in page["data"]
+    ]
+    table([title for title, _ in columns], rows, empty)
+    say_more(page)
+
+
+def say_more(page: RowPage | SessionPage) -> None:
+    """Say on standard error how many rows there are and how to go on, where there are more pages."""
+    if not page["has_next_page"]:
+        return
+    total = page["total"]
+    counted = "" if total is None else f"{'more than ' if page.get('total_is_capped') else ''}{total} in all; "
+    cursor = page.get("next_cursor")
+    report_note(f"{counted}go on with {f'--cursor {cursor}' if cursor else '--offset'}, or take --all")
+
+
+def show_row(row: Row, as_json: bool) -> None:
+    emit(row, as_json, lambda one: fields([(_title(name), _shown(name, value)) for name, value in one.items()]))
+
+
+def told(row: Any, as_json: bool, text: str) -> None:
+    """What was done, in one line."""
+    emit(row, as_json, lambda _: report_done(text))
+
+
+def confirm(question: str, yes: bool) -> None:
+    if not yes:
+        click.confirm(question, abort=True, err=True)
+
+
+def given(**values: Any) -> Row:
+    """Without what was left out on the command line: None, and empty tuples."""
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one not in (None, ())}
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            # The text may be a password that was mistyped: it is not repeated.
+            raise click.UsageError(f"{option}: needs KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def stdin_line() -> Secret:
+    return Secret(sys.stdin.readline().rstrip("\r\n"))
+
+
+def in_days(days: float | None) -> str | None:
+    """An API time so many days from now."""
+    return None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(name: str, value: Any) -> Any:
+    if isinstance(value, str) and (name.endswith("_at") or name == "at"):
+        try:
+            return local_time(value)
+        except ValueError:
+            return value
+    return value

@@ -1,0 +1,1 @@
+"""Scripts and runbooks that a command runs, and their results."""

@@ -1,0 +1,236 @@
+"""Waiting until colleagues have agreed: what a script that needs a review says, how it goes on, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
+from postern.cli.printing import local_time
+from postern.cli.progress import Progress
+from postern.cli.status import Status, report
+from postern.client.client import Client
+from postern.client.client_shapes import ExecResult, Review, Row
+from postern.domain.reviews.review import ReviewStatus
+from postern.domain.text import one_line
+from postern.errors import Conflict, PosternError, Unavailable
+
+WAITING = "waiting"  # an output_status
+INTERRUPTED = 130  # the exit code: 128 + SIGINT
+_LOOKS = 5  # seconds after a client has connected
+PAUSE = 2.0  # seconds between two looks: somebody decides, which takes them longer
+_CODES = {
+    ReviewStatus.REJECTED: REFUSED,
+    ReviewStatus.REVOKED: REFUSED,
+    ReviewStatus.EXPIRED: REFUSED,
+    ReviewStatus.WITHDRAWN: WITHDRAWN,
+}
+
+
+_EXPIRIES = {
+    "EXPIRED": "has expired: nobody decided in time; ask again",
+    "ENDED": "was approved, and the time of its access is over; ask again",
+    "UNUSED": "was approved, and nobody ran it in time; ask again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`seconds` to wait for the decision; None is as long as the review does. `quiet`: nothing is said of it."""
+
+    seconds: float | None = None
+    quiet: bool = False
+
+
+def run_when_approved(
+    api: Client, result: ExecResult, progress: Progress, patience: Patience, begin_wait: int
+) -> ExecResult:
+    """Waits for the decision on a script that waits for one, and runs it when it is approved: `begin_wait` seconds are
+    waited for its end then. Still `waiting` when patience has ended; otherwise as the script, or its review, ended."""
+    review, session_id = result.get("review"), result["session_id"]
+    if review is None:
+        return result
+    if patience.seconds != 0 and review["status"] == ReviewStatus.PENDING:
+        if not patience.quiet:
+            progress.end()
+            ask(review, session_id)
+        with Progress(f"waiting for {wanted(review)}", quiet=patience.quiet, after=0):
+            review = _decided(api, review, patience.seconds)
+    if review["status"] == ReviewStatus.PENDING:
+        return {**result, "review": review}
+    if review["status"] == ReviewStatus.APPROVED:
+        if not patience.quiet:
+            report(Status.INFO, "approved; it runs now")
+        return _run(api, session_id, begin_wait)
+    return api.sessions.execution(session_id, wait=begin_wait)
+
+
+def _run(api: Client, session_id: str, begin_wait: int) -> ExecResult:
+    try:
+        return api.sessions.run_reviewed(session_id, wait=begin_wait)
+    except Conflict:
+        result = api.sessions.execution(session_id, wait=begin_wait)
+        if result["output_status"] == WAITING:
+            raise
+        return result  # another `--resume` was faster
+
+
+def exit_code(result: ExecResult) -> int | None:
+    """What the review made of it; None where that is for the script to say."""
+    review = result.get("review")
+    if review is None:
+        return None
+    if result["output_status"] == WAITING:
+        return WAITS
+    return _CODES.get(ReviewStatus(review["status"]))
+
+
+def ask(review: Review, session_id: str) -> None:
+    """Who has to agree, and where; for people."""
+    say(
+        f"this needs a review: {wanted(review)}",
+        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; Ctrl-C leaves it so, and "
+        f"`postern exec --resume {session_id}` goes on",
+    )
+
+
+def tell(result: ExecResult) -> None:
+    """How the review ended, or that it waits still; for people."""
+    review = result.get("review")
+    if review is None:
+        return
+    session_id = result["session_id"]
+    if result["output_status"] == WAITING:
+        if review["status"] == ReviewStatus.PENDING:
+            ask(review, session_id)
+        else:
+            say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
+        return
+    say(outcome_line(review), status=Status.ERROR)
+
+
+def status_of(review: Review | Row) -> str:
+    """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
+    outcome = review.get("outcome")  # gateways of earlier versions do not have it
+    return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])
+
+
+def outcome_line(review: Review) -> str:
+    """Return how a review that does not wait ended, with who refused it and why."""
+    refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
+    by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
+    why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
+    status = status_of(review)
+    what = _EXPIRIES.get(status) or f"is {status}"
+    return f"review {review['id']} {what}{by}{why}"
+
+
+def access_lines(review: Review) -> list[str]:
+    """Return who has to agree on a review of access, and where they decide."""
+    return [
+        f"access to {review['connection']} needs a review: {wanted(review)}",
+        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; `postern reviews withdraw {review['id']}` gives it up",
+    ]
+
+
+def wait_for_access(api: Client, review: Review, *, quiet: bool = False) -> Review:
+    """Wait until a review of access is decided; say who has to agree, unless `quiet`. Ctrl-C leaves it waiting."""
+    if review["status"] != ReviewStatus.PENDING:
+        return review
+    if not quiet:
+        say(*access_lines(review))
+    try:
+        with Progress(f"waiting for {wanted(review)}", quiet=quiet, after=0):
+            return _decided(api, review, None)
+    except KeyboardInterrupt:
+        if not quiet:
+            say(f"you no longer wait; review {review['id']} stays")
+        sys.exit(INTERRUPTED)
+
+
+def access_code(review: Review | None) -> int:
+    """Return the exit code for a review of access; None where no approval is required."""
+    if review is None or review["status"] == ReviewStatus.APPROVED:
+        return 0
+    return WAITS if review["status"] == ReviewStatus.PENDING else _CODES[ReviewStatus(review["status"])]
+
+
+def say(*lines: str, status: Status = Status.INFO) -> None:
+    """Print on standard error. What others typed cannot steer the terminal."""
+    for line in lines:
+        report(status, one_line(line))
+
+
+def wanted(review: Review) -> str:
+    """Who has to agree yet, such as `2 of dba, security; each of audit, legal`."""
+    return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "nobody any more"
+
+
+def person(given: dict[str, Any]) -> str:
+    """As people are called: by address, or by name where there is none."""
+    return str(given["email"] or given["name"] or given["id"])
+
+
+def _wanted(demand: dict[str, Any]) -> str:
+    groups: Sequence[str] = demand["groups"]
+    missing = max(demand["min_approvals"] - demand["approvals"], 1)
+    if demand["all_groups_must_approve"] and len(groups) > 1:
+        return f"each of {', '.join(groups)}"
+    return f"{missing} of {', '.join(groups)}"
+
+
+def _decided(api: Client, review: Review, seconds: float | None) -> Review:
+    """Also a gateway that is away for a while is worth asking again: the review waits in its store."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while review["status"] == ReviewStatus.PENDING:
+        left = PAUSE if end is None else end - time.monotonic()
+        if left <= 0:
+            break
+        time.sleep(min(PAUSE, left))
+        with suppress(Unavailable):
+            review = api.reviews.get(review["id"])
+    return review
+
+
+class ReviewNotices:
+    """Says on standard error for whom a client waits that is carried, and cannot say so itself: once for each review.
+
+    The gateway asks for the review when the client has logged in, so its list is looked at for a few seconds then.
+    """
+
+    def __init__(self, connection: str) -> None:
+        self._connection = connection
+        self._known: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def look_soon(self) -> None:
+        """Look for a review that waits since a client has connected just now."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._look())
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _look(self) -> None:
+        for _ in range(_LOOKS):
+            await asyncio.sleep(1)
+            with suppress(PosternError, click.ClickException):  # the client itself is told what is wrong
+                for review in await asyncio.to_thread(self._waiting):
+                    if review["id"] not in self._known:
+                        self._known.add(review["id"])
+                        say(*access_lines(review))
+
+    def _waiting(self) -> list[Review]:
+        with client() as api:
+            return api.reviews.all(owner="self", status="PENDING", type="jit", connection=self._connection)

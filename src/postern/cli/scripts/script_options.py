@@ -1,0 +1,82 @@
+"""The options of whatever runs a script: how it is given variables, waited for, reviewed and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.printing import json_option
+from postern.cli.scripts.reviewed import Patience
+from postern.cli.timestamps import duration
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`environment`, `form`, `reason`, `patience` and `at_once` for `patience_of`, `resume` and `as_json`."""
+    for option in (
+        json_option,
+        click.option(
+            "--resume",
+            metavar="SESSION",
+            shell_complete=completion.sessions,
+            help="Resume a script that was submitted before: run it if its review is approved, else wait.",
+        ),
+        click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7."),
+        click.option(
+            "--wait-review",
+            "patience",
+            type=duration,
+            metavar="DURATION",
+            help="How long to wait for a review: 30m, 2h.  [default: as long as the review itself waits]",
+        ),
+        click.option("--reason", default="", help="Why; shown to the reviewers, if the script needs a review."),
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["text", "json", "csv"]),
+            help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
+        ),
+        click.option(
+            "-e", "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for a command."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def issue_fields(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`fields`, for `fields_of`."""
+    return click.option(
+        "--issue-field",
+        "fields",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Of the issue that a session of this connection opens, by the tracker's name of the field.",
+    )(command)
+
+
+def fields_of(given: Sequence[str]) -> dict[str, str]:
+    """Raises UsageError."""
+    for text in given:
+        if "=" not in text:
+            raise click.UsageError(f"--issue-field {text}: give a field as NAME=VALUE")
+    return dict(text.split("=", 1) for text in given)
+
+
+def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_json: bool) -> Patience:
+    """Raises UsageError for options that do not go together."""
+    if seconds is not None and at_once:
+        raise click.UsageError("give --wait-review or --no-wait-review, not both")
+    if form is not None and as_json:
+        raise click.UsageError("give --json or --format, not both")
+    return Patience(0 if at_once else seconds, quiet=as_json)
+
+
+def variables_of(given: Sequence[str]) -> dict[str, str]:
+    """Raises UsageError."""
+    for text in given:
+        if "=" not in text:
+            raise click.UsageError(f"-e {text}: give a variable as NAME=VALUE")
+    return dict(text.split("=", 1) for text in given)

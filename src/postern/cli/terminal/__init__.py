@@ -1,0 +1,1 @@
+"""What happens at this process's terminal: clients, replays, forwarded ports."""

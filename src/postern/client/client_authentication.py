@@ -1,0 +1,146 @@
+"""Ways to log in, and what becomes of a login (spec 4.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import httpx
+
+from postern.client.client_http import Http
+from postern.client.client_shapes import Device, PublicServerInfo
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The password was right, and a second factor is needed. `kinds` are those the account has: totp, webauthn."""
+
+    secret: Secret
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoginState:
+    """What a token is good for; times are the gateway's. `life` is from now to `expires_at`. Without a login behind
+    the token, as with an API key, there are no times."""
+
+    email: str
+    expires_at: datetime | None
+    ends_at: datetime | None
+    life: timedelta | None
+    must_enrol: bool
+
+
+class Authentication:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def public_info(self, organization: str | None = None) -> PublicServerInfo:
+        query = {"organization": organization}
+        return cast(PublicServerInfo, self._http.call("GET", "/publicserverinfo", query=query))
+
+    def password(self, email: str, password: Secret, organization: str | None = None) -> Secret | Ticket:
+        """The token, or a ticket for `second_factor`. Raises Unauthenticated when the two do not belong together."""
+        body = {"email": email, "password": password.reveal()} | _named(organization)
+        answer = self._http.send("POST", "/localauth/login", body=body)
+        if "Token" not in answer.headers:
+            given = self._body(answer)
+            if given.get("ticket"):
+                kinds = frozenset(str(factor.get("kind")) for factor in given.get("factors") or ())
+                return Ticket(Secret(str(given["ticket"])), kinds)
+        return self._token(answer)
+
+    def second_factor(self, ticket: Ticket, code: Secret) -> Secret:
+        """`code` is of an authenticator app, or a recovery code. Raises Unauthenticated when it is wrong."""
+        text = "".join(code.reveal().split())
+        kind = "totp" if text.isdigit() else "recovery"
+        body = {"ticket": ticket.secret.reveal(), "kind": kind, "code": text}
+        return self._token(self._http.send("POST", "/localauth/second-factor", body=body))
+
+    def begin_browser(self, method: str, redirect: str, code_challenge: str, organization: str | None = None) -> str:
+        """Where a browser goes to log in by `oidc` or `saml`."""
+        query = {"redirect": redirect, "code_challenge": code_challenge, "organization": organization}
+        answer = self._http.call("GET", "/saml/login" if method == "saml" else "/login", query=query)
+        return str(answer["login_url"])
+
+    def exchange(self, code: Secret, code_verifier: Secret) -> Secret:
+        """The token for what the browser brought back."""
+        body = {"code": code.reveal(), "code_verifier": code_verifier.reveal()}
+        return self._token(self._http.send("POST", "/login/exchange", body=body))
+
+    def begin_device(self, organization: str | None = None) -> Device:
+        return cast(Device, self._http.call("POST", "/login/device", body=_named(organization)))
+
+    def poll_device(self, device_code: Secret) -> Secret | None:
+        """None while nobody has confirmed. Raises TooMany when asked too often, Denied when somebody refused,
+        Unauthenticated when the code has expired."""
+        answer = self._http.send("POST", "/login/device/token", body={"device_code": device_code.reveal()})
+        return None if answer.status_code == httpx.codes.ACCEPTED else self._token(answer)
+
+    def session(self) -> LoginState:
+        return self._state(self._http.send("GET", "/login/session"))
+
+    def refresh(self) -> tuple[Secret, LoginState]:
+        """A token that is good for longer, for the same login."""
+        answer = self._http.send("POST", "/login/refresh")
+        return self._token(answer), self._state(answer)
+
+    def logout(self) -> None:
+        self._http.call("POST", "/logout")
+
+    def end_all(self) -> int:
+        """All logins of whoever this is, this one too. Answers how many there were."""
+        return int(self._http.call("DELETE", "/logins")["ended"])
+
+    def change_password(self, current: Secret, new: Secret) -> Secret:
+        """Ends all other logins; answers the new token."""
+        body = {"current_password": current.reveal(), "new_password": new.reveal()}
+        return self._token(self._http.send("PUT", "/users/self/password", body=body))
+
+    def _token(self, answer: httpx.Response) -> Secret:
+        token = answer.headers.get("Token")
+        if not token:
+            raise Unavailable(f"{self._http.api_url} did not answer with a token; check the address")
+        return Secret(token)
+
+    def _state(self, answer: httpx.Response) -> LoginState:
+        given = self._body(answer)
+        try:
+            expires_at, ends_at = _moment(given.get("expires_at")), _moment(given.get("ends_at"))
+            email = str(given["email"])
+        except (KeyError, ValueError, TypeError):
+            raise self._strange() from None
+        life = expires_at - _date(answer) if expires_at else None
+        return LoginState(email, expires_at, ends_at, life, bool(given.get("must_enrol_second_factor")))
+
+    def _body(self, answer: httpx.Response) -> dict[str, Any]:
+        try:
+            given = answer.json()
+        except ValueError:
+            raise self._strange() from None
+        if not isinstance(given, dict):
+            raise self._strange()
+        return given
+
+    def _strange(self) -> Unavailable:
+        return Unavailable(f"{self._http.api_url} answers something that is not Postern's API; check the address")
+
+
+def _named(organization: str | None) -> dict[str, str]:
+    return {} if organization is None else {"organization": organization}
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _date(answer: httpx.Response) -> datetime:
+    """The gateway's own clock, since this machine's may be wrong."""
+    try:
+        return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC)
+    except (KeyError, ValueError):
+        return datetime.now(UTC)

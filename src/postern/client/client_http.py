@@ -1,0 +1,229 @@
+"""Requests and answers: the token, the error body, and what each failure means to the caller."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx
+
+from postern import __version__
+from postern.domain.identity.validity import refused_for_its_dates
+from postern.domain.secret import Secret
+from postern.errors import ERROR_HEADER, UNREACHABLE, Invalid, Unavailable, Unreachable, error_of
+
+_PAGE = 100  # items; the most that the API answers at once
+TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Http:
+    """Calls below `<api_url>/api`. Each failure is raised as the error tree's class for its status, with the API's
+    own message; Unavailable when nothing answers, or something that is not Postern.
+
+    A write by somebody who is logged in has an `Idempotency-Key` of its own. When its connection breaks it is sent
+    once more with the same key: what the gateway has carried out already is answered and not carried out again.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        token: Secret | None = None,
+        *,
+        authority: str | None = None,
+        timeout: float = TIMEOUT,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`authority` is a PEM text of certificates to trust besides the system's; `transport` is for tests."""
+        headers = {"User-Agent": f"postern/{__version__}"}
+        if token:
+            headers["Authorization"] = f"Bearer {token.reveal()}"
+        self.api_url = api_url.rstrip("/")
+        self._is_known = token is not None
+        self._timeout = timeout
+        try:
+            self._client = httpx.Client(
+                base_url=f"{self.api_url}/api",
+                headers=headers,
+                timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+                verify=_trust(authority) if api_url.startswith("https:") else True,
+                transport=transport,
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise Invalid(f"{api_url!r} is not the address of a gateway: {error}", field="api_url") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
+        answer = self.send(method, path, body=body, query=query, headers=headers)
+        return self._json(answer) if answer.content else None
+
+    def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return the items of a list, over all its pages: by cursor where the list has one, else by offset."""
+        found: list[Any] = []
+        place: dict[str, Any] = {"offset": 0}
+        while True:
+            page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, **place})
+            try:
+                items, more, cursor = list(page["data"]), page["has_next_page"], page.get("next_cursor")
+            except (KeyError, TypeError, AttributeError):
+                raise Unavailable(f"{self.api_url} answers a list that this version cannot read; update it") from None
+            found += items
+            if not more or not (items or cursor):
+                return found
+            place = {"cursor": cursor} if cursor else {"offset": len(found)}
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """The whole answer, for callers that need a header of it."""
+        key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
+        sent = {**(headers or {}), **key}
+        request = self._client.build_request(method, path, json=body, params=_given(query), headers=sent)
+        with self._told():
+            if not key:
+                return self._checked(self._client.send(request))
+            try:
+                answer = self._client.send(request)
+            except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                answer = self._again(request, error)
+        return self._checked(answer)
+
+    def _again(self, request: httpx.Request, first: httpx.HTTPError) -> httpx.Response:
+        """Waits while the gateway is at the first one still. Raises `first` when the token is good no more: that may
+        be what the first one did."""
+        end = time.monotonic() + self._timeout
+        while True:
+            answer = self._client.send(request)
+            pause = _pause(answer)
+            if pause is None or time.monotonic() + pause > end:
+                break
+            time.sleep(pause)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise first
+        return answer
+
+    @contextmanager
+    def lines(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+    ) -> Iterator[Iterator[str]]:
+        """The lines of an answer that goes on and on, as they come. Its end is the end of the iteration. With a `body`
+        it is posted."""
+        wanted = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
+        method = "GET" if body is None else "POST"
+        asked = self._client.stream(method, path, params=_given(query), headers=wanted, json=body)
+        with self._told(), asked as answer:
+            if not answer.is_success:
+                answer.read()
+            self._checked(answer)
+            yield answer.iter_lines()
+
+    @contextmanager
+    def pieces(self, path: str, *, query: Mapping[str, Any] | None = None) -> Iterator[Iterator[bytes]]:
+        """The bytes of an answer that may be large, as they come."""
+        with self._told(), self._client.stream("GET", path, params=_given(query)) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._checked(answer)
+            yield answer.iter_bytes()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What httpx raises, in our words."""
+        try:
+            yield
+        except httpx.UnsupportedProtocol:
+            raise Invalid(f"{self.api_url!r} is not an http or https address", field="api_url") from None
+        except httpx.TimeoutException:
+            raise Unavailable(f"the gateway at {self.api_url} did not answer in time; try again") from None
+        except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError):
+            raise Unavailable(
+                f"the connection to the gateway at {self.api_url} broke off; "
+                "whether it did what was asked is not known: look before you ask again"
+            ) from None
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        if answer.headers.get(ERROR_HEADER) == UNREACHABLE:
+            raise Unreachable(self._message(answer))
+        raise error_of(answer.status_code)(self._message(answer))
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError:
+            raise Unavailable(
+                f"{self.api_url} answers something that is not Postern's API; check the address"
+            ) from None
+
+    def _message(self, answer: httpx.Response) -> str:
+        try:
+            return str(answer.json()["message"])
+        except (ValueError, KeyError, TypeError):
+            return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without saying why"
+
+
+def _pause(answer: httpx.Response) -> float | None:
+    """Seconds, where the same request is under way."""
+    if answer.status_code != httpx.codes.CONFLICT:
+        return None
+    try:
+        return max(0.1, float(answer.headers["Retry-After"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (query or {}).items() if value is not None}
+
+
+def _why(error: httpx.HTTPError) -> str:
+    text = str(error) or type(error).__name__
+    if dates := refused_for_its_dates(text, datetime.now(UTC)):
+        return dates
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
+    return f"{text}; check the address, and that `postern up` runs"
+
+
+def _trust(authority: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if authority:
+        try:
+            context.load_verify_locations(cadata=authority)
+        except ssl.SSLError as error:
+            raise Invalid(f"the CA certificate cannot be read as PEM: {error}", field="ca") from None
+    return context

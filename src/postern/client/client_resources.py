@@ -1,0 +1,419 @@
+"""The API's resources: `Collection` for all that are listed, created, changed and deleted, and a class for each part
+of the API that works in another way."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, cast
+from urllib.parse import quote
+
+from postern.client.client_http import Http
+from postern.client.client_shapes import EventTriple, ExecResult, Review, Row, RowPage, Session, SessionPage
+from postern.domain.secret import Secret
+from postern.domain.targets.connection import is_identifier
+from postern.errors import NotFound
+
+PAGE = 100  # rows; the most that the API gives at once
+
+
+def _path(*parts: str) -> str:
+    """A part that holds a slash or a question mark stays one part."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def prefer(wait: int | None) -> dict[str, str] | None:
+    return None if wait is None else {"Prefer": f"wait={wait}"}
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+class Credentials:
+    """Credentials of connections, for native clients."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def issue(self, connection: str, seconds: int | None = None) -> Row:
+        """Issue a credential that is valid for so many seconds; None leaves that to the gateway."""
+        body = {} if seconds is None else {"access_duration_seconds": seconds}
+        path = _path("connections", connection, "credentials")
+        return cast(Row, self._http.call("POST", path, body=body))
+
+
+class Reports:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def masking(self, **query: str | int | None) -> Row:
+        """As the API has them: group_by, start_date, end_date, time_zone, id, user, connection, type, verb, limit,
+        offset."""
+        return cast(Row, self._http.call("GET", "/reports/sessions", query=query))
+
+    def activity(self, **query: str | None) -> Row:
+        """by, group_by, start_date, end_date, time_zone, user, connection, type, verb."""
+        return cast(Row, self._http.call("GET", "/reports/activity", query=query))
+
+    def reviews(self, **query: str | None) -> Row:
+        """group_by, start_date, end_date, time_zone."""
+        return cast(Row, self._http.call("GET", "/reports/reviews", query=query))
+
+    def rebuild(self) -> None:
+        self._http.call("POST", "/reports/rebuild")
+
+
+class Sessions:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **filters: Any) -> SessionPage:
+        """Filters of the API, `limit`, `offset` or `cursor`, `count`; `expand="matches"` with a `search`."""
+        return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
+
+    def each(self, **filters: Any) -> Iterator[Session]:
+        """All that fit, page by page; sessions that begin meanwhile change nothing."""
+        while True:
+            page = self.list(**{**filters, "limit": PAGE, "count": "none"})
+            yield from page["data"]
+            if not page["has_next_page"]:
+                return
+            filters = {**filters, "offset": None, "cursor": page["next_cursor"]}
+
+    def get(self, session_id: str, *, expand: bool = False) -> Session:
+        """`expand` brings the script and the events along."""
+        query = {"expand": ["event_stream", "session_input"]} if expand else None
+        return cast(Session, self._http.call("GET", _path("sessions", session_id), query=query))
+
+    def events(self, session_id: str, kinds: str | None = None) -> Iterator[EventTriple]:
+        """All that was recorded, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
+        cursor = "0-0"
+        while cursor:
+            query = {"expand": "event_stream", "cursor": cursor, "events": kinds}
+            answer = self._http.send("GET", _path("sessions", session_id), query=query)
+            yield from answer.json()["event_stream"]
+            cursor = answer.headers.get("Next-Cursor", "")
+
+    def timeline(self, session_id: str, *, output: int = 0, start: float = 0.0) -> Iterator[Row]:
+        """Its exchanges, page by page; `output` is how many bytes of what was shown come with each. From `start` on,
+        in milliseconds."""
+        cursor: str | None = None
+        while True:
+            query = {"output": output or None, "cursor": cursor, "from": start or None}
+            page = self._http.call("GET", _path("sessions", session_id, "timeline"), query=query)
+            yield from page["data"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def stream(self, session_id: str, last: str | None) -> AbstractContextManager[Iterator[str]]:
+        """The lines of its server-sent events, behind the event `last`."""
+        headers = {"Last-Event-ID": last} if last else {}
+        return self._http.lines(_path("sessions", session_id, "stream"), headers=headers)
+
+    def export(self, session_id: str, form: str, **query: str | None) -> AbstractContextManager[Iterator[bytes]]:
+        """The session as a file: `form` and parameters are the API's."""
+        wanted = {"format": form, **query}
+        return self._http.pieces(_path("sessions", session_id, "export"), query=wanted)
+
+    def kill(self, session_id: str) -> None:
+        self._http.call("POST", _path("sessions", session_id, "kill"))
+
+    def results(self, session_id: str, form: str) -> AbstractContextManager[Iterator[bytes]]:
+        """What a script answered, all of it as far as its recording goes: `form` is text, json or csv."""
+        return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
+
+    def execute(
+        self,
+        connection: str,
+        script: str,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        *,
+        reason: str = "",
+        tracker_fields: Mapping[str, str] | None = None,
+        wait: int | None = None,
+    ) -> ExecResult:
+        """Answers when the script has ended, or after `wait` seconds, at most and by default 50, with output_status
+        `running`; at once with `waiting` where it needs a review, whose readers are told the `reason`. `arguments` and
+        `environment` are for commands, `tracker_fields` for the issue that it opens."""
+        body: dict[str, Any] = {"connection": connection, "script": script}
+        if reason:
+            body["reason"] = reason
+        if tracker_fields:
+            body["tracker_fields"] = dict(tracker_fields)
+        if arguments:
+            body["client_args"] = [*arguments]
+        if environment:
+            body["env_vars"] = {f"envvar:{name}": _base64(value) for name, value in environment.items()}
+        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=prefer(wait)))
+
+    def execution(self, session_id: str, *, wait: int | None = None) -> ExecResult:
+        """What `execute` answers, of a script that waits, runs already or has ended."""
+        path = _path("sessions", session_id, "exec")
+        return cast(ExecResult, self._http.call("GET", path, headers=prefer(wait)))
+
+    def run_reviewed(self, session_id: str, *, wait: int | None = None) -> ExecResult:
+        """Runs a script whose review is approved, once, and answers as `execute` does."""
+        path = _path("sessions", session_id, "exec")
+        return cast(ExecResult, self._http.call("POST", path, headers=prefer(wait)))
+
+
+class Runbooks:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **filters: str | None) -> Row:
+        """Where each may be run, too. Filters of the API: connection_name, remove_empty_connections."""
+        query = {**filters, "list_connections": "true"}
+        return cast(Row, self._http.call("GET", "/runbooks", query=query))
+
+    def get(self, name: str, repository: str | None) -> Row:
+        """With its text. `repository` may be None where there is one only."""
+        return cast(Row, self._http.call("GET", "/runbooks/file", query={"name": name, "repository": repository}))
+
+
+class Reviews:
+    """An identifier is the review's, or that of the session that waits for it."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def all(self, **filters: str | None) -> list[Review]:
+        """Filters of the API: status, type, connection, session, owner, waiting_for_me."""
+        return cast("list[Review]", self._http.all("/reviews", query=filters))
+
+    def get(self, review_id: str) -> Review:
+        return cast(Review, self._http.call("GET", _path("reviews", review_id)))
+
+    def decide(
+        self,
+        review_id: str,
+        status: str,
+        *,
+        comment: str = "",
+        force: bool = False,
+        time_window: dict[str, Any] | None = None,
+    ) -> Review:
+        """`status` is APPROVED, REJECTED or REVOKED; `time_window` as the API has it. Raises Denied, Conflict."""
+        body: dict[str, Any] = {"status": status, "comment": comment}
+        if force:
+            body["force_review"] = True
+        if time_window is not None:
+            body["time_window"] = time_window
+        return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
+
+    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> Review | None:
+        """Ask for access before connecting; `duration` is in seconds. None where no approval is required."""
+        body: dict[str, Any] = {"connection": connection, "reason": reason}
+        if duration is not None:
+            body["access_duration"] = duration
+        return cast("Review | None", self._http.call("POST", _path("reviews"), body=body)["review"])
+
+    def withdraw(self, review_id: str) -> Review:
+        """One's own. Raises Conflict."""
+        return cast(Review, self._http.call("POST", _path("reviews", review_id, "withdraw")))
+
+
+class SecondFactors:
+    """One's own. `proof` is `current_password`, or `code` and `code_kind`."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> Row:
+        """`data` and `recovery_codes_left`."""
+        return cast(Row, self._http.call("GET", "/users/self/second-factors"))
+
+    def begin(self, name: str, proof: dict[str, str]) -> Row:
+        """An authenticator app; `id`, `secret` and `uri`."""
+        body = {"kind": "totp", "name": name, **proof}
+        return cast(Row, self._http.call("POST", "/users/self/second-factors", body=body))
+
+    def confirm(self, factor_id: str, code: Secret) -> builtins.list[str]:
+        """Recovery codes, with the first one. Raises Invalid when the code is wrong."""
+        path = _path("users", "self", "second-factors", factor_id, "confirm")
+        answer = self._http.call("POST", path, body={"code": "".join(code.reveal().split())})
+        return list(answer["recovery_codes"])
+
+    def remove(self, factor_id: str, proof: dict[str, str]) -> None:
+        self._http.call("DELETE", _path("users", "self", "second-factors", factor_id), body=proof)
+
+    def renew_codes(self, proof: dict[str, str]) -> builtins.list[str]:
+        answer = self._http.call("POST", "/users/self/second-factors/recovery-codes", body=proof)
+        return list(answer["recovery_codes"])
+
+
+class SshLogins:
+    """SSH clients that wait for the caller."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def look(self, code: str) -> Row:
+        """Raises NotFound."""
+        return cast(Row, self._http.call("GET", "/sshlogins", query={"code": code}))
+
+    def decide(self, code: str, answer: str, number: str = "") -> Row:
+        """`answer` is allow or deny. Raises NotFound, Denied."""
+        body = {"code": code, "answer": answer, "number": number}
+        return cast(Row, self._http.call("POST", "/sshlogins/confirm", body=body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """How to find an item that the API addresses in one way only, or cannot return alone.
+
+    `keys` are the fields that a user may give, `address` the field that the route takes.
+    """
+
+    noun: str
+    keys: tuple[str, ...] = ("name", "id")
+    address: str = "id"
+    has_get: bool = True
+
+
+# Collections whose routes do not take names and ids alike. The client lists them to find an item. Delete a line when
+# its routes take both, and `_Lookup` with the last line.
+_LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
+    ("integrations", "tracker", "issuetemplates"): _Lookup("issue template"),
+    ("machineidentities",): _Lookup("machine identity", address="name"),
+    ("orgs",): _Lookup("organisation", has_get=False),
+    ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
+    ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
+    ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
+    ("users", "groups"): _Lookup("group", address="name", has_get=False),
+}
+
+
+class Change(StrEnum):
+    """How a collection's route changes only some fields of an item."""
+
+    PATCH = "PATCH"
+    PUT = "PUT"  # the fields that are left out stay as they are
+    READ_AND_PUT = "read and PUT"  # the route replaces the whole item
+
+
+# Collections whose items have no PATCH.
+_CHANGES: Mapping[tuple[str, ...], Change] = {
+    ("feature-flags",): Change.PUT,
+    ("machineidentities",): Change.PUT,
+    ("orgs",): Change.PUT,
+    ("runbooks", "schedules"): Change.PUT,
+    ("serverconfig",): Change.PUT,
+    ("serviceaccounts",): Change.PUT,
+    ("users",): Change.PUT,
+    ("users", "groups"): Change.PUT,
+    ("integrations", "tracker", "issuetemplates"): Change.READ_AND_PUT,
+    ("runbooks", "configurations"): Change.READ_AND_PUT,
+}
+
+
+class Collection:
+    """A resource with the API's one list style, below a path. Rows are the API's answers as they came.
+
+    A key is a name or an id, whichever the API's routes take.
+    """
+
+    def __init__(self, http: Http, *parts: str) -> None:
+        self._http = http
+        self._parts = parts
+        self._lookup = _LOOKUPS.get(parts[-1:] if parts[-1:] == ("sshkeys",) else parts)  # those of a user, too
+
+    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
+        query = {"limit": limit, "offset": offset, **filters}
+        return cast(RowPage, self._http.call("GET", _path(*self._parts), query=query))
+
+    def everything(self, **filters: Any) -> RowPage:
+        """Return all pages as one. A list without cursors that changes meanwhile may show a row twice or not at all."""
+        rows = self._http.all(_path(*self._parts), query=filters)
+        return {"data": rows, "total": len(rows), "has_next_page": False}
+
+    def get(self, key: str) -> Row:
+        if self._lookup is not None and not self._lookup.has_get and not self._is_own_organisation(key):
+            return self._find(self._lookup, key)
+        return cast(Row, self._http.call("GET", self._item(key)))
+
+    def create(self, body: Row) -> Row:
+        return cast(Row, self._http.call("POST", _path(*self._parts), body=body))
+
+    def update(self, key: str, changes: Row) -> Row:
+        """Change these fields; what is left out stays as it is."""
+        match _CHANGES.get(self._parts, Change.PATCH):
+            case Change.PATCH:
+                return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
+            case Change.PUT:
+                return self.replace(key, changes)
+            case Change.READ_AND_PUT:
+                current = self.get(key)
+                return self.replace(str(current.get("id", key)), {**current, **changes})
+
+    def replace(self, key: str, body: Row) -> Row:
+        return cast(Row, self._http.call("PUT", self._item(key), body=body))
+
+    def delete(self, key: str, **query: str) -> Row | None:
+        return cast("Row | None", self._http.call("DELETE", self._item(key), query=query or None))
+
+    def act(self, key: str, *parts: str, body: Row | None = None, method: str = "POST", **query: Any) -> Any:
+        """Call what is below a row, such as `("ann", "setup-link")`."""
+        return self._http.call(method, self._item(key, *parts), body=body, query=query or None)
+
+    def call(self, *parts: str, body: Row | None = None, method: str = "POST") -> Any:
+        """Call what is below the collection itself, such as `("presets",)`."""
+        return self._http.call(method, _path(*self._parts, *parts), body=body)
+
+    def lines(self, *parts: str, body: Row) -> AbstractContextManager[Iterator[str]]:
+        """POST below the collection, and iterate over the lines of the answer as they come."""
+        return self._http.lines(_path(*self._parts, *parts), body=body)
+
+    def below(self, *parts: str) -> Collection:
+        return Collection(self._http, *self._parts, *parts)
+
+    def _item(self, key: str, *parts: str) -> str:
+        return _path(*self._parts, self._address(key), *parts)
+
+    def _address(self, key: str) -> str:
+        """Return what the API's routes take for this item. Raises NotFound."""
+        if self._lookup is None or self._is_own_organisation(key):
+            return key
+        if self._lookup.address != "id" and not is_identifier(key):
+            return key
+        try:
+            return str(self._find(self._lookup, key)[self._lookup.address])
+        except NotFound:
+            if is_identifier(key):
+                return key  # an id that the list does not show; the API decides
+            raise
+
+    def _is_own_organisation(self, key: str) -> bool:
+        return (self._parts, key) == (("orgs",), "self")
+
+    def _find(self, lookup: _Lookup, key: str) -> Row:
+        """Return the listed item; a name wins over an id of the same spelling. Raises NotFound."""
+        rows = self.everything()["data"]
+        for field in lookup.keys:
+            for row in rows:
+                if row[field] == key:
+                    return row
+        raise NotFound(f"there is no {lookup.noun} {key!r}")
+
+
+class RunbookRepositories(Collection):
+    """The repositories of runbooks, which the API lists in one answer without pages."""
+
+    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
+        rows = self.everything()["data"]
+        end = len(rows) if limit is None else offset + limit
+        return {"data": rows[offset:end], "total": len(rows), "has_next_page": end < len(rows)}
+
+    def everything(self, **filters: Any) -> RowPage:
+        try:
+            rows = self._http.call("GET", _path(*self._parts))["repositories"]
+        except NotFound:
+            rows = []
+        return {"data": rows, "total": len(rows), "has_next_page": False}

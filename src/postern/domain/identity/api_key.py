@@ -1,0 +1,66 @@
+"""An API key: a long-lived secret of a program, shown once and kept as a hash."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+from ipaddress import ip_address, ip_network
+from uuid import UUID
+
+from postern.domain.identity.principal import Account, PrincipalKind
+from postern.domain.secret import Secret
+
+NO_SECRET = Secret("")
+PREFIX = "pst_"  # tells secret scanners, and our own door, what this is
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """Acts as `account`: a service account, or a principal of its own. `shown` is the key's beginning, to recognise it
+    by. `created_by` is the e-mail address of who made it, and `maker_id` their principal, unless it was made before
+    that was stored.
+
+    `allowed_networks` are CIDR texts; none at all allows every address. `secret` is the key itself, empty but
+    where it was just made.
+    """
+
+    id: UUID
+    org_id: UUID
+    account: Account
+    name: str
+    shown: str
+    allowed_networks: tuple[str, ...]
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    revoked_by: str | None = None
+    maker_id: UUID | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+    secret: Secret = NO_SECRET
+
+    @property
+    def acts_for_itself(self) -> bool:
+        return self.account.principal.kind is PrincipalKind.API_KEY
+
+    def is_live(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def allows(self, address: str) -> bool:
+        """False for an address that cannot be read, when there is a limit at all."""
+        if not self.allowed_networks:
+            return True
+        try:
+            given = ip_address(address)
+        except ValueError:
+            return False
+        mapped = getattr(given, "ipv4_mapped", None)
+        return any((mapped or given) in ip_network(network) for network in self.allowed_networks)
+
+
+def digest_of(key: Secret) -> bytes:
+    """Return what the store has of a key."""
+    return hashlib.sha256(key.reveal().encode()).digest()

@@ -1,0 +1,84 @@
+"""A Credential: what a native client logs in with, issued for one principal and one connection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.targets.connection import Connection
+
+_USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # who, where, and what nobody guesses
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verifier:
+    """A SCRAM-SHA-256 verifier (RFC 5802 section 3): checks a password, and cannot log in anywhere."""
+
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"Verifier(iterations={self.iterations})"
+
+
+class CredentialStatus(StrEnum):
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """`maker_id` is the principal who issued it, where that was another than its user."""
+
+    id: UUID
+    org_id: UUID
+    user_id: UUID
+    connection_id: UUID
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None = None
+    maker_id: UUID | None = None
+
+    def status(self, now: datetime) -> CredentialStatus:
+        if self.revoked_at is not None:
+            return CredentialStatus.REVOKED
+        is_over = self.expires_at is not None and now >= self.expires_at
+        return CredentialStatus.EXPIRED if is_over else CredentialStatus.ACTIVE
+
+    def is_active(self, now: datetime) -> bool:
+        return self.status(now) is CredentialStatus.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedCredential:
+    """A credential that one principal issued to another. `holder` and `connection` are names."""
+
+    credential: Credential
+    holder: str
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A credential with all that a login needs to know, as the store holds it; not yet a permission."""
+
+    credential_id: UUID
+    username: str
+    verifier: Verifier
+    principal: Principal
+    connection: Connection
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+def is_username(text: str) -> bool:
+    """Whether credentials are called so; it says nothing of whether there is one."""
+    return _USERNAME.fullmatch(text) is not None

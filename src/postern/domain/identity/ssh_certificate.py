@@ -1,0 +1,186 @@
+"""User certificates of OpenSSH (its file PROTOCOL.certkeys): read strictly, and what one proves.
+
+Whoever hands one in here has checked two signatures: that of the certificate, by the key that it names as its
+authority, and the client's, by the key that is certified. Everything else is decided here, from what stands in it:
+
+    signed by a plain key       a certificate in the place of its signing key is refused, whatever that one says
+    of a user                   never a host's
+    valid now                   from `valid_after` on, before `valid_before`
+    names whom it is for        one principal is the user's e-mail address or subject, letter for letter; a comma is
+                                a character like others, and one without principals is for nobody
+    asks nothing unknown        `source-address` is held to, `force-command` and all else that is critical refuse
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from uuid import UUID
+
+from postern.domain.identity.ssh_key import ALGORITHMS, RSA_SIGNATURES, PublicKey, certified_key, key_of_wire
+from postern.domain.identity.ssh_wire import Reader, strings
+from postern.domain.targets.connection import Extra
+from postern.errors import Invalid
+
+MAX_SIZE = 65_536  # bytes; OpenSSH's own are below 4,000
+MAX_PRINCIPALS = 32  # each is looked up; OpenSSH takes 256
+MAX_SOURCES = 4_000  # bytes of source-address; libraries take long to read it, before anybody is known
+USER = 1  # a host's has 2
+_BEHIND = "-cert-v01@openssh.com"
+_PLAIN: Mapping[str, str] = {one.removesuffix("@openssh.com") + _BEHIND: one for one in ALGORITHMS}
+_SOURCES, _COMMAND = "source-address", "force-command"
+_FOREVER = datetime.max.replace(tzinfo=UTC).timestamp()
+_GRANTED: Mapping[Extra, str | None] = {
+    Extra.FORWARD_LOCAL: "permit-port-forwarding",
+    Extra.FORWARD_REMOTE: "permit-port-forwarding",
+    Extra.FORWARD_AGENT: "permit-agent-forwarding",
+    Extra.FILE_TRANSFER: None,  # no certificate says anything of it
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SshAuthority:
+    """Whose signature makes somebody a user of this organisation."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    key: PublicKey
+    created_at: datetime
+    updated_at: datetime | None = None
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SshCertificate:
+    """`key` is what is certified, `authority` who signed; `valid_after` and `valid_before` are seconds since 1970."""
+
+    key: PublicKey
+    serial: int
+    kind: int
+    key_id: str
+    principals: tuple[str, ...]
+    valid_after: int
+    valid_before: int
+    critical: Mapping[str, bytes]
+    extensions: Mapping[str, bytes]
+    authority: PublicKey
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """None for one that never ends."""
+        return None if self.valid_before >= _FOREVER else datetime.fromtimestamp(self.valid_before, UTC)
+
+    @property
+    def terminal(self) -> bool:
+        return "permit-pty" in self.extensions
+
+    def allows(self, extra: Extra) -> bool:
+        """The connection's own switch is another question."""
+        wanted = _GRANTED[extra]
+        return wanted is None or wanted in self.extensions
+
+
+def read_certificate(data: bytes) -> SshCertificate:
+    """As it stands on the wire. Raises Invalid for all that is not exactly one certificate, of a plain authority."""
+    if len(data) > MAX_SIZE:
+        raise Invalid(f"certificate: at most {MAX_SIZE} bytes")
+    try:
+        return _read(data)
+    except ValueError:  # also a text that is no UTF-8
+        raise Invalid("certificate: cannot be read") from None
+
+
+def fault(
+    certificate: SshCertificate, authority: PublicKey, names: Collection[str], address: str, now: datetime
+) -> str | None:
+    """Why it does not prove that who comes from `address` is called by one of `names`; None: it does. That it is
+    signed, and that the client has its key, is checked elsewhere."""
+    if certificate.authority != authority:
+        return "it was signed by another authority"
+    if certificate.kind != USER:
+        return "it is a host's certificate"
+    if not certificate.valid_after <= now.timestamp() < certificate.valid_before:
+        return "it is not valid now"
+    if not set(certificate.principals) & set(names):
+        return "it does not name this user"
+    for option in certificate.critical:
+        if option == _COMMAND:
+            return "it is for one command (force-command), which is not possible here"
+        if option != _SOURCES:
+            return "it has a critical option that is not known here"
+    if _SOURCES in certificate.critical and not _comes_from(certificate.critical[_SOURCES], address):
+        return "it is not for the address that you come from (source-address)"
+    return None
+
+
+def _read(data: bytes) -> SshCertificate:
+    """Raises ValueError, Invalid."""
+    reader = Reader(data)
+    plain = _PLAIN.get(reader.string().decode())
+    if plain is None:
+        raise Invalid("certificate: is of no kind that is taken here")
+    reader.string()  # the nonce
+    certificate = SshCertificate(
+        key=certified_key(reader, plain, data),
+        serial=reader.uint64(),
+        kind=reader.uint32(),
+        key_id=reader.string().decode(),
+        principals=tuple(one.decode() for one in strings(reader.string())),
+        valid_after=reader.uint64(),
+        valid_before=reader.uint64(),
+        critical=_options(reader.string()),
+        extensions=_options(reader.string()),
+        authority=_authority(reader),
+    )
+    signature = Reader(reader.string())
+    if not reader.is_done:
+        raise ValueError("more behind it")
+    algorithm = certificate.authority.algorithm
+    if signature.string().decode() not in (RSA_SIGNATURES if algorithm == "ssh-rsa" else (algorithm,)):
+        raise Invalid("certificate: is signed in a way that is too weak, or not its authority's; sign it anew")
+    if len(certificate.principals) > MAX_PRINCIPALS:
+        raise Invalid(f"certificate: at most {MAX_PRINCIPALS} principals")
+    if len(certificate.critical.get(_SOURCES, b"")) > MAX_SOURCES:
+        raise Invalid(f"certificate: at most {MAX_SOURCES} bytes of {_SOURCES}")
+    return certificate
+
+
+def _authority(reader: Reader) -> PublicKey:
+    """Raises ValueError, and Invalid also for a certificate in the place of a key."""
+    reader.string()  # reserved
+    blob = reader.string()
+    algorithm = Reader(blob).string().decode()
+    if algorithm not in ALGORITHMS:
+        raise Invalid("certificate: who signed it is no plain key of a kind that is taken here")
+    return key_of_wire(algorithm, blob, "certificate: its authority")
+
+
+def _options(data: bytes) -> Mapping[str, bytes]:
+    """In order, each once, as they must be. Raises ValueError."""
+    parts = strings(data)
+    names = [name.decode() for name in parts[::2]]
+    if len(parts) % 2 or names != sorted(set(names)):
+        raise ValueError("options")
+    return dict(zip(names, parts[1::2], strict=True))
+
+
+def _comes_from(given: bytes, address: str) -> bool:
+    """Whether one of the networks is that of the address; anything that is no network lets nobody in."""
+    try:
+        (listed,) = strings(given)
+        networks = [ip_network(one) for one in listed.decode("ascii").split(",")]
+        here = _plain(ip_address(address))
+    except ValueError:
+        return False
+    if any(isinstance(one, IPv6Network) and one.network_address.ipv4_mapped is not None for one in networks):
+        return False
+    return any(here in network for network in networks)
+
+
+def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """An IPv4 address that came over a socket of IPv6 is that IPv4 address."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,328 @@
+"""A Review: people agree, or do not, before somebody is let in or something runs (spec 1, 2.2, 3).
+
+Three kinds, one machine. `onetime`: one script, which runs exactly as it was reviewed, once. `jit`: access to a
+connection for a while, bound to who asked, from where and by what. `statement`: one statement of a session that a guard
+rail holds.
+
+    (new) ──asked──▶ PENDING ──approved──▶ APPROVED ──started──▶ PROCESSING ──finished──▶ EXECUTED
+                        │                     │                   (onetime)
+                        ├──rejected──▶ REJECTED
+                        ├──expired───▶ EXPIRED ◀──expired──┤      jit: its time is over; onetime: nobody ran it
+                        └──withdrawn─▶ WITHDRAWN ◀─withdrawn┤     who asked has given it up
+                                              └──revoked──▶ REVOKED
+
+TRANSITIONS is the one statement of this: the store's conditional updates and the table in docs/reviews.md are made of
+it. Who has to agree is `review_demands`; how voices become a decision, `review_weighing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.time_window import TimeWindow
+
+WAITS: Mapping[str, timedelta] = {  # a review of that kind is decided within this, or expires
+    "onetime": timedelta(hours=24),
+    "jit": timedelta(hours=1),
+    "statement": timedelta(minutes=10),
+}
+RUN_WITHIN = timedelta(hours=24)  # of its approval, a onetime review's script is started, or the review expires
+KEPT = timedelta(days=365)  # behind its end; it goes sooner with its session
+MAX_REASON = 1_000
+MAX_INPUT = 10_000  # characters of a statement that are shown to who decides
+
+# Who asks and gives up, again and again, fills neither the store nor the list of those who decide.
+MAX_OF_SESSION = 100  # statements of one session, in all
+MAX_OF_OWNER = 20  # that wait
+MAX_OF_ORGANISATION = 1_000  # that wait
+FEW_OF_OWNER = 5  # that wait, once half of what the organisation may have does: a few people keep nobody from asking
+MAX_LATELY = 200  # of one owner, whatever became of them, within LATELY
+LATELY = timedelta(hours=1)
+
+
+class ReviewKind(StrEnum):
+    ONETIME = "onetime"
+    JIT = "jit"
+    STATEMENT = "statement"
+
+
+class ReviewStatus(StrEnum):
+    PENDING = "PENDING"
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+    REVOKED = "REVOKED"
+    EXPIRED = "EXPIRED"
+    WITHDRAWN = "WITHDRAWN"
+    PROCESSING = "PROCESSING"
+    EXECUTED = "EXECUTED"
+
+
+class ReviewOutcome(StrEnum):
+    """How a review ended. It tells apart what the status EXPIRED has in common."""
+
+    APPROVED = "approved"  # a statement, which runs at once
+    USED = "used"  # the script ran
+    ENDED = "ended"  # access was given, and its time is over
+    UNUSED = "unused"  # a script was approved, and nobody ran it in time
+    EXPIRED = "expired"  # nobody decided in time
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+    WITHDRAWN = "withdrawn"
+
+
+class ReviewEvent(StrEnum):
+    """What happens to a review as a whole. A voice that decides nothing yet is none."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+_ALL = tuple(ReviewKind)
+_USED = (ReviewKind.ONETIME, ReviewKind.JIT)  # something is left of an approval that can be used, or taken back
+
+
+def _table() -> dict[tuple[ReviewKind, ReviewStatus, ReviewEvent], ReviewStatus]:
+    pending, approved = ReviewStatus.PENDING, ReviewStatus.APPROVED
+    rows: list[tuple[Collection[ReviewKind], ReviewStatus, ReviewEvent, ReviewStatus]] = [
+        (_ALL, pending, ReviewEvent.APPROVED, approved),
+        (_ALL, pending, ReviewEvent.REJECTED, ReviewStatus.REJECTED),
+        (_ALL, pending, ReviewEvent.EXPIRED, ReviewStatus.EXPIRED),
+        (_ALL, pending, ReviewEvent.WITHDRAWN, ReviewStatus.WITHDRAWN),
+        (_USED, approved, ReviewEvent.REVOKED, ReviewStatus.REVOKED),
+        (_USED, approved, ReviewEvent.EXPIRED, ReviewStatus.EXPIRED),
+        (_USED, approved, ReviewEvent.WITHDRAWN, ReviewStatus.WITHDRAWN),
+        ((ReviewKind.ONETIME,), approved, ReviewEvent.STARTED, ReviewStatus.PROCESSING),
+        ((ReviewKind.ONETIME,), ReviewStatus.PROCESSING, ReviewEvent.FINISHED, ReviewStatus.EXECUTED),
+    ]
+    return {(kind, before, event): after for kinds, before, event, after in rows for kind in kinds}
+
+
+# (kind, from, event) → to. What is not here changes nothing.
+TRANSITIONS: Mapping[tuple[ReviewKind, ReviewStatus, ReviewEvent], ReviewStatus] = _table()
+
+
+def sources(kind: ReviewKind, event: ReviewEvent) -> tuple[ReviewStatus, ...]:
+    """The states of a review of this kind in which that can happen to it."""
+    return tuple(before for of, before, cause in TRANSITIONS if of is kind and cause is event)
+
+
+def after(kind: ReviewKind, status: ReviewStatus, event: ReviewEvent) -> ReviewStatus | None:
+    """None: it changes nothing."""
+    return TRANSITIONS.get((kind, status, event))
+
+
+def is_final(kind: ReviewKind, status: ReviewStatus) -> bool:
+    """Whether nothing can happen to it any more."""
+    return not any(of is kind and before is status for of, before, _ in TRANSITIONS)
+
+
+_OUTCOMES: Mapping[ReviewStatus, ReviewOutcome] = {
+    ReviewStatus.APPROVED: ReviewOutcome.APPROVED,
+    ReviewStatus.EXECUTED: ReviewOutcome.USED,
+    ReviewStatus.EXPIRED: ReviewOutcome.EXPIRED,
+    ReviewStatus.REJECTED: ReviewOutcome.REJECTED,
+    ReviewStatus.REVOKED: ReviewOutcome.REVOKED,
+    ReviewStatus.WITHDRAWN: ReviewOutcome.WITHDRAWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whoever asks or decides, as they were called at that moment. `chat_id` is theirs in the chat that it came by."""
+
+    principal_id: UUID | None
+    subject: str
+    email: str
+    name: str = ""
+    chat_id: str = ""
+
+    def is_same(self, other: Person) -> bool:
+        """Also by another account: one subject, or one e-mail address, is one person."""
+        if self.principal_id is not None and self.principal_id == other.principal_id:
+            return True
+        if self.subject and self.subject == other.subject:
+            return True
+        return bool(self.email) and self.email.strip().casefold() == other.email.strip().casefold()
+
+
+def person_of(principal: Principal, chat_id: str = "") -> Person:
+    return Person(principal.id, principal.subject, principal.email, principal.name, chat_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one rule asks for. `rule` is its name, empty for the connection's own `reviewers`. Each demand of a review
+    must be met; one person counts once in each."""
+
+    rule: str
+    groups: tuple[str, ...]
+    min_approvals: int = 1
+    all_groups: bool = False
+    force_groups: tuple[str, ...] = ()
+
+    @property
+    def ordered(self) -> Demand:
+        """The same one, in the form in which two are compared: the order of groups means nothing."""
+        return replace(self, groups=tuple(sorted(self.groups)), force_groups=tuple(sorted(self.force_groups)))
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What access is given to: exactly this, and nothing beside it.
+
+    `place` is where the connection led when it was asked for. `source` is the client's address. `means` is what was
+    logged in with: one credential, one API key, one login.
+    """
+
+    principal_id: UUID
+    connection_id: UUID
+    place: UUID
+    source: str
+    means: str
+
+
+class Choice(StrEnum):
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+    REVOKED = "REVOKED"
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one person said. `groups` are those of the review that they spoke for; `own`: the review was their own, and
+    the organisation lets people approve their own."""
+
+    reviewer: Person
+    choice: Choice
+    groups: frozenset[str]
+    at: datetime
+    forced: bool = False
+    own: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """`makers` are the people who made what the owner logged in with, where that was somebody else. `access_duration`
+    is in seconds, 0 for what is no access. `input` is a held statement with its values; a script is its session's.
+    `expires_at`: while it waits, its deadline; for an approved script, when it is too late to start it. `revoke_at` is
+    the end of a grant. `estimate` is what counting told about the rows that a statement would touch, as JSON."""
+
+    id: UUID
+    org_id: UUID
+    kind: ReviewKind
+    status: ReviewStatus
+    owner: Person
+    binding: Binding
+    connection: str
+    demands: tuple[Demand, ...]
+    created_at: datetime
+    expires_at: datetime
+    session_id: UUID | None = None
+    makers: tuple[Person, ...] = ()
+    reason: str = ""
+    input: str = ""
+    estimate: Mapping[str, object] | None = None
+    access_duration: int = 0
+    decided_at: datetime | None = None
+    revoke_at: datetime | None = None
+    time_window: TimeWindow | None = None
+    voices: tuple[Voice, ...] = ()
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All that review, each once."""
+        return tuple(dict.fromkeys(group for demand in self.demands for group in demand.groups))
+
+    @property
+    def force_groups(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(group for demand in self.demands for group in demand.force_groups))
+
+    @property
+    def refusal(self) -> Voice | None:
+        """Who rejected or revoked it."""
+        return next((voice for voice in self.voices if voice.choice is not Choice.APPROVED), None)
+
+    @property
+    def outcome(self) -> ReviewOutcome | None:
+        """None while something can still happen to it."""
+        if not is_final(self.kind, self.status):
+            return None
+        if self.status is ReviewStatus.EXPIRED and self._was_approved:
+            return ReviewOutcome.ENDED if self.kind is ReviewKind.JIT else ReviewOutcome.UNUSED
+        return _OUTCOMES[self.status]
+
+    @property
+    def _was_approved(self) -> bool:
+        """Whether a review that has expired was approved before."""
+        if self.kind is ReviewKind.ONETIME:  # without an approval, the decision is its expiry
+            return self.decided_at is not None and self.decided_at < self.expires_at
+        return self.revoke_at is not None
+
+    def is_own(self, person: Person) -> bool:
+        return any(person.is_same(one) for one in (self.owner, *self.makers))
+
+    def may_review(self, groups: Collection[str]) -> bool:
+        return not frozenset(groups).isdisjoint((*self.groups, *self.force_groups))
+
+    def has_lapsed(self, now: datetime) -> bool:
+        """Whether its time is over, noted or not yet: to be decided, to be started, or of what was given."""
+        if self.status is ReviewStatus.PENDING:
+            return now >= self.expires_at
+        if self.status is not ReviewStatus.APPROVED or self.kind not in _USED:
+            return False
+        end = self.revoke_at if self.kind is ReviewKind.JIT else self.expires_at
+        return end is not None and now >= end
+
+    def is_usable(self, now: datetime) -> bool:
+        """Whether what was approved may be used at this moment: its time has not passed, and its window is open."""
+        if self.status is not ReviewStatus.APPROVED or self.has_lapsed(now):
+            return False
+        return self.time_window is None or self.time_window.holds(now)
+
+    def approved(self, at: datetime, window: TimeWindow | None) -> Review:
+        """As it is from its approval on. Access begins when its window opens, so that some is given in any case, and
+        ends with the last moment of it at which that is open; a script has its time from the approval, in which each
+        window opens once."""
+        opens = at if window is None or window.holds(at) else window.opens_at(at)
+        grant = opens + timedelta(seconds=self.access_duration) if self.kind is ReviewKind.JIT else None
+        if grant is not None and window is not None:
+            grant = window.last_open(opens, grant)
+        until = at + RUN_WITHIN if self.kind is ReviewKind.ONETIME else self.expires_at
+        return replace(
+            self, status=ReviewStatus.APPROVED, decided_at=at, revoke_at=grant, expires_at=until, time_window=window
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How many reviews there are beside a new one: statements of its session in all, those that wait of its owner and
+    of its organisation, and all of its owner within LATELY."""
+
+    of_session: int
+    of_owner: int
+    of_organisation: int
+    lately: int
+
+    def full(self) -> str | None:
+        """Why there is no room for one more."""
+        if self.of_session >= MAX_OF_SESSION:
+            return f"this session has asked {self.of_session} times, which is the most"
+        is_filling = self.of_organisation >= MAX_OF_ORGANISATION // 2
+        if self.of_owner >= (FEW_OF_OWNER if is_filling else MAX_OF_OWNER):
+            return f"{self.of_owner} reviews of yours wait already, which is the most; withdraw one, or wait"
+        if self.lately >= MAX_LATELY:
+            return f"you have asked {self.lately} times within an hour, which is the most; wait a while"
+        if self.of_organisation >= MAX_OF_ORGANISATION:
+            return f"{self.of_organisation} reviews wait for a decision, which is the most"
+        return None

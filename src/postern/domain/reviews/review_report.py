@@ -1,0 +1,87 @@
+"""How reviews went: how many were asked for, what became of them, and how long people waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from statistics import median
+
+from postern.domain.reviews.review import ReviewKind, ReviewStatus
+
+
+class ReviewsBy(StrEnum):
+    CONNECTION = "connection"
+    GROUP = "group"  # a review that several groups review is a review of each
+    KIND = "kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What is known of one review. `decided_at`: when it was approved or rejected, None for one that nobody decided."""
+
+    kind: ReviewKind
+    status: ReviewStatus
+    connection: str
+    groups: tuple[str, ...]
+    created_at: datetime
+    decided_at: datetime | None
+    forced: bool
+    own: bool
+
+    @property
+    def was_approved(self) -> bool:
+        return self.decided_at is not None and self.status is not ReviewStatus.REJECTED
+
+    def keys(self, by: ReviewsBy) -> tuple[str, ...]:
+        if by is ReviewsBy.GROUP:
+            return self.groups
+        return (self.connection,) if by is ReviewsBy.CONNECTION else (str(self.kind),)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSums:
+    """Of `asked`: `approved`, whatever became of it later, `rejected`, `waiting` yet; the others ended undecided.
+    `forced` were approved by one who may do so alone, `own` by who had asked. Seconds are from asking to decision, None
+    where nothing was decided."""
+
+    asked: int
+    waiting: int
+    approved: int
+    rejected: int
+    expired: int
+    withdrawn: int
+    revoked: int
+    forced: int
+    own: int
+    median_seconds: float | None
+    longest_seconds: float | None
+
+
+def sums_of(reviews: Iterable[Reviewed]) -> ReviewSums:
+    found = list(reviews)
+    undecided = [one.status for one in found if one.decided_at is None]
+    waits = [(one.decided_at - one.created_at).total_seconds() for one in found if one.decided_at is not None]
+    return ReviewSums(
+        asked=len(found),
+        waiting=undecided.count(ReviewStatus.PENDING),
+        approved=sum(one.was_approved for one in found),
+        rejected=sum(one.status is ReviewStatus.REJECTED for one in found),
+        expired=undecided.count(ReviewStatus.EXPIRED),
+        withdrawn=undecided.count(ReviewStatus.WITHDRAWN),
+        revoked=sum(one.status is ReviewStatus.REVOKED for one in found),
+        forced=sum(one.forced for one in found),
+        own=sum(one.own for one in found),
+        median_seconds=median(waits) if waits else None,
+        longest_seconds=max(waits, default=None),
+    )
+
+
+def grouped(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str, ReviewSums]]:
+    """Most asked for first."""
+    lines: dict[str, list[Reviewed]] = {}
+    for one in reviews:
+        for key in one.keys(by):
+            lines.setdefault(key, []).append(one)
+    return sorted(((key, sums_of(found)) for key, found in lines.items()), key=lambda line: (-line[1].asked, line[0]))

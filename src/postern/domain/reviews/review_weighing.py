@@ -1,0 +1,206 @@
+"""Voices become a decision: who counts at that moment, and whether each demand of a review is met (spec 1, 2.2).
+
+`weigh` is the one place for it; the store calls it with the review's row locked, and with who the reviewers are then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.reviews.review import (
+    Choice,
+    Demand,
+    Person,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+    Voice,
+    after,
+    person_of,
+)
+from postern.domain.reviews.time_window import TimeWindow
+from postern.errors import Conflict, Denied, Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Who a reviewer is at the moment of a decision. `is_person`: programs decide nothing."""
+
+    is_active: bool
+    is_person: bool
+    groups: frozenset[str]
+    is_admin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What somebody asks to be done with a review."""
+
+    choice: Choice
+    at: datetime
+    force: bool = False
+    comment: str = ""
+    time_window: TimeWindow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """`event`: what becomes of the review; None while more have to agree. `time_window` is the review's from now on."""
+
+    voice: Voice
+    event: ReviewEvent | None
+    time_window: TimeWindow | None = None
+
+
+def weigh(
+    review: Review, reviewer: Person, ruling: Ruling, seats: Mapping[UUID, Seat], *, own_allowed: bool
+) -> Weighed:
+    """`seats` has the reviewer and everybody who has spoken before; who is missing does not count any more.
+
+    Raises Denied when they may not, Conflict when it is too late or said already.
+    """
+    seat = None if reviewer.principal_id is None else seats.get(reviewer.principal_id)
+    if seat is None or not seat.is_active:
+        raise Denied("whoever decides must be an active user of this organisation")
+    if not seat.is_person:
+        # Who may make keys would decide on what is their own by one of them.
+        raise Denied("people decide on reviews; a program's key does not")
+    if ruling.choice is Choice.APPROVED:
+        return _approve(review, reviewer, ruling, seat, seats, own_allowed)
+    return _refuse(review, reviewer, ruling, seat)
+
+
+def counts(review: Review, principal: Principal, at: datetime, *, own_allowed: bool) -> bool:
+    """Whether this principal's approval would be heard now: it is not their own, and they have not said it yet."""
+    if principal.is_auditor:
+        return False
+    seat = Seat(principal.is_active, principal.kind is PrincipalKind.USER, principal.groups, principal.is_admin)
+    force = principal.groups.isdisjoint(review.groups)  # else they may force it besides, and need not
+    ruling = Ruling(Choice.APPROVED, at, force)
+    try:
+        weigh(review, person_of(principal), ruling, {principal.id: seat}, own_allowed=own_allowed)
+    except (Denied, Conflict):
+        return False
+    return True
+
+
+def _approve(
+    review: Review, reviewer: Person, ruling: Ruling, seat: Seat, seats: Mapping[UUID, Seat], own_allowed: bool
+) -> Weighed:
+    _require(review, ReviewEvent.APPROVED, ruling.at)
+    named = (*review.groups, *(review.force_groups if ruling.force else ()))
+    groups = seat.groups & frozenset(named)
+    if ruling.force and not seat.groups & frozenset(review.force_groups):
+        raise Denied(f"only members of {_names(review.force_groups)} may force the approval of this review")
+    if not groups:
+        raise Denied(f"this review is for {_names(review.groups)}, and you are in none of these groups")
+    own = review.is_own(reviewer)
+    if own and not own_allowed:
+        raise Denied("nobody approves what they have asked for themselves; ask another reviewer")
+    if ruling.time_window is not None:
+        if review.kind is ReviewKind.STATEMENT:
+            raise Invalid("time_window: a statement runs at once, or not at all", field="time_window")
+        if review.time_window not in (None, ruling.time_window):
+            raise Conflict(f"time_window: another reviewer has set {review.time_window} already")
+    earlier = next((voice for voice in review.voices if voice.reviewer.is_same(reviewer)), None)
+    if earlier is not None and not _says_more(ruling, groups, earlier, seats):
+        raise Conflict("you have approved this review already; it waits for others")
+    # Who forced it and speaks for another group now has forced it all the same.
+    forced = ruling.force or (earlier is not None and earlier.forced)
+    groups |= earlier.groups & seat.groups if earlier is not None and earlier.forced else frozenset()
+    voice = Voice(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
+    told = [one for one in review.voices if one is not earlier and (own_allowed or not one.own)] + [voice]
+    counted = [now for one in told if (now := _as_now(one, seats)) is not None]
+    met = all(is_met(demand, counted) for demand in review.demands)
+    return Weighed(voice, ReviewEvent.APPROVED if met else None, ruling.time_window or review.time_window)
+
+
+def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Voice, seats: Mapping[UUID, Seat]) -> bool:
+    """Than what they said before, as far as that still counts: who joined another of the groups may speak for it."""
+    if ruling.force and not earlier.forced:
+        return True
+    counted = _as_now(earlier, seats)
+    return counted is None or not groups <= counted.groups
+
+
+def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Weighed:
+    event = ReviewEvent.REJECTED if ruling.choice is Choice.REJECTED else ReviewEvent.REVOKED
+    if ruling.force or ruling.time_window is not None:
+        raise Invalid("force_review and time_window go with an approval only", field="status")
+    own = review.is_own(reviewer)
+    if not (own or seat.is_admin or review.may_review(seat.groups)):
+        raise Denied("only its reviewers, administrators and who asked for it may reject or revoke a review")
+    _require(review, event, ruling.at)
+    groups = seat.groups & frozenset((*review.groups, *review.force_groups))
+    voice = Voice(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
+    return Weighed(voice, event, review.time_window)
+
+
+def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
+    if review.has_lapsed(at):
+        raise Conflict(f"this review cannot be {event} any more: its time is over")
+    if after(review.kind, review.status, event) is None:
+        hint = ""
+        if review.status is ReviewStatus.APPROVED and event is ReviewEvent.REJECTED:
+            hint = "; revoke it to take the approval back"
+        if review.status is ReviewStatus.PROCESSING:
+            hint = "; kill its session to end it"
+        raise Conflict(f"this review cannot be {event} any more: it is {review.status}{hint}")
+
+
+def _as_now(voice: Voice, seats: Mapping[UUID, Seat]) -> Voice | None:
+    """What they said counts for the groups that they are still in; None for who decides nothing any more."""
+    seat = None if voice.reviewer.principal_id is None else seats.get(voice.reviewer.principal_id)
+    if seat is None or not seat.is_active or not seat.is_person:
+        return None
+    return replace(voice, groups=voice.groups & seat.groups)
+
+
+def is_met(demand: Demand, voices: Sequence[Voice]) -> bool:
+    """By approvals, each of a person who is in the groups that it names. A force counts where it is allowed only."""
+    voices = [voice for voice in voices if voice.choice is Choice.APPROVED]
+    if any(voice.forced and not voice.groups.isdisjoint(demand.force_groups) for voice in voices):
+        return True
+    people = _people([voice for voice in voices if not voice.groups.isdisjoint(demand.groups)])
+    if len(people) < demand.min_approvals:
+        return False
+    return not demand.all_groups or _covered(demand.groups, people)
+
+
+def _people(voices: Sequence[Voice]) -> list[frozenset[str]]:
+    """The groups of each person, however many accounts they have."""
+    people: list[tuple[list[Person], frozenset[str]]] = []
+    for voice in voices:
+        same = [one for one in people if any(voice.reviewer.is_same(known) for known in one[0])]
+        merged = ([voice.reviewer], voice.groups)
+        for one in same:
+            people.remove(one)
+            merged = (merged[0] + one[0], merged[1] | one[1])
+        people.append(merged)
+    return [groups for _, groups in people]
+
+
+def _covered(groups: Sequence[str], people: Sequence[frozenset[str]]) -> bool:
+    """Whether each group has a person of its own: augmenting paths, the groups on one side and the people on the
+    other."""
+    taken: dict[int, str] = {}
+
+    def place(group: str, tried: set[int]) -> bool:
+        for number, own in enumerate(people):
+            if group in own and number not in tried:
+                tried.add(number)
+                if number not in taken or place(taken[number], tried):
+                    taken[number] = group
+                    return True
+        return False
+
+    return all(place(group, set()) for group in dict.fromkeys(groups))
+
+
+def _names(groups: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in groups) or "nobody"

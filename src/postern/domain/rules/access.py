@@ -1,0 +1,112 @@
+"""Who may see and use a connection, and why: a decision from what is known, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.rules.access_rule import AccessRule
+from postern.domain.targets.connection import Connection
+
+
+class Ground(StrEnum):
+    """What a decision rests on."""
+
+    ADMIN = "admin"
+    AUDITOR = "auditor"
+    NOT_ENFORCED = "not_enforced"
+    GIVEN = "given"
+    RULE = "rule"
+    OTHER_GROUPS = "other_groups"
+    NO_RULE = "no_rule"
+    OTHER_ORGANISATION = "other_organisation"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`visible`: it is listed and shown; `allowed`: it is used, too, as far as its own access modes go. What is
+    allowed is visible.
+
+    `rule` and `group` are what allows it, for RULE. `would` are the rules that allow it to others, for OTHER_GROUPS:
+    not to be shown to whom they do not name.
+    """
+
+    ground: Ground
+    visible: bool
+    allowed: bool
+    rule: AccessRule | None = None
+    group: str | None = None
+    would: tuple[AccessRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The connections that rules let somebody see, as a store looks for them: those that one of `rules` lists, and
+    those that carry all of one of `tags`, none of which is empty. Nothing at all when both are empty."""
+
+    rules: tuple[UUID, ...] = ()
+    tags: tuple[Mapping[str, str], ...] = ()
+
+
+def decide(principal: Principal, connection: Connection, rules: Sequence[AccessRule], *, enforced: bool) -> Decision:
+    """`rules` are all of the organisation; `enforced` says whether it has access control switched on.
+
+    Administrators use everything and auditors see everything, also where a rule names them. Once rules are enforced a
+    connection that none covers is closed to everybody else. A machine is in no group: an administrator gives it its
+    connections by name, each with a credential, and without one it gets nowhere.
+    """
+    if principal.org_id != connection.org_id:
+        return Decision(Ground.OTHER_ORGANISATION, visible=False, allowed=False)
+    if principal.is_admin:
+        return Decision(Ground.ADMIN, visible=True, allowed=True)
+    if principal.is_auditor:
+        return Decision(Ground.AUDITOR, visible=True, allowed=False)
+    if not enforced:
+        return Decision(Ground.NOT_ENFORCED, visible=True, allowed=True)
+    if principal.kind is PrincipalKind.MACHINE:
+        return Decision(Ground.GIVEN, visible=True, allowed=True)
+    covering = [rule for rule in rules if rule.covers(connection)]
+    for rule in covering:
+        common = rule.groups & principal.groups
+        if common:
+            return Decision(Ground.RULE, visible=True, allowed=True, rule=rule, group=min(common))
+    ground = Ground.OTHER_GROUPS if covering else Ground.NO_RULE
+    return Decision(ground, visible=False, allowed=False, would=tuple(covering))
+
+
+def reach(principal: Principal, rules: Sequence[AccessRule], *, enforced: bool) -> Reach | None:
+    """What `decide` makes visible to them, over all connections; None for everything."""
+    if not enforced or principal.sees_all:
+        return None
+    theirs = [rule for rule in rules if rule.org_id == principal.org_id and rule.groups & principal.groups]
+    tags = {frozenset(rule.connection_tags.items()): rule.connection_tags for rule in theirs if rule.connection_tags}
+    return Reach(tuple(rule.id for rule in theirs if rule.connection_ids), tuple(tags.values()))
+
+
+def explain(decision: Decision) -> str:
+    """One sentence; names rules and groups, so it is for whom the decision is about only while it allows."""
+    match decision.ground:
+        case Ground.ADMIN:
+            return "administrators see and use every connection"
+        case Ground.AUDITOR:
+            return "auditors see every connection, and use none"
+        case Ground.NOT_ENFORCED:
+            return "access control is switched off in this organisation, so everybody sees and uses every connection"
+        case Ground.GIVEN:
+            return "an administrator gives this machine identity its connections by name"
+        case Ground.RULE if decision.rule is not None:
+            return f"the access rule {decision.rule.name!r} is for the group {decision.group!r}"
+        case Ground.OTHER_GROUPS:
+            wanted = "; ".join(f"{rule.name!r} for {_names(rule.groups)}" for rule in decision.would)
+            return f"in none of the groups that access rules want for this connection: {wanted}"
+        case Ground.NO_RULE:
+            return "no access rule covers this connection, so only administrators use it"
+        case _:
+            return "of another organisation"
+
+
+def _names(groups: frozenset[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(groups)) or "no group"

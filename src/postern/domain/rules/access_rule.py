@@ -1,0 +1,32 @@
+"""An access rule: which groups see and use which connections (spec 1 and 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from postern.domain.targets.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRule:
+    """Members of any of `groups` may see and use the connections listed, and those that carry all of
+    `connection_tags`; an empty map names nothing. Rules only give: none takes away what another gives."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    description: str = ""
+    groups: frozenset[str] = frozenset()
+    connection_ids: frozenset[UUID] = frozenset()
+    connection_tags: Mapping[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int = 1
+    connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
+
+    def covers(self, connection: Connection) -> bool:
+        """Whether it is about this connection, for whomever."""
+        return connection.is_named(self.org_id, self.connection_ids, self.connection_tags)

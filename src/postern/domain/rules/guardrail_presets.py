@@ -1,0 +1,137 @@
+"""Guard rails to begin with: what people mostly want, as rules that can be saved as they are or changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.rules.statement import Effect
+from postern.domain.targets.connection import SSH, TERMINAL
+from postern.domain.targets.dialect import DIALECTS
+from postern.protocols.registry import PROTOCOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """`protocols`: what is spoken with the connections that it can hold for."""
+
+    name: str
+    description: str
+    protocols: tuple[str, ...]
+    input: tuple[Rule, ...] = ()
+    output: tuple[Rule, ...] = ()
+
+
+_SQL = tuple(DIALECTS)
+_ALLOW = Unknown.ALLOW
+
+
+def _statements(name: str, *effects: Effect, unknown: Unknown | None = None, message: str = "") -> Rule:
+    return Rule(RuleType.DENY_STATEMENTS, name=name, effects=frozenset(effects), unknown=unknown, message=message)
+
+
+def _functions(name: str, *functions: str) -> Rule:
+    return Rule(RuleType.DENY_STATEMENTS, name=name, objects=functions, unknown=_ALLOW)
+
+
+def _pattern(name: str, pattern: str, action: Action = Action.DENY) -> Rule:
+    return Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name, action=action)
+
+
+PRESETS: tuple[Preset, ...] = (
+    Preset(
+        "unsafe-writes",
+        "Refuses UPDATE and DELETE without a condition, TRUNCATE, and what cannot be judged.",
+        _SQL,
+        input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition"),),
+    ),
+    Preset(
+        "warn-unsafe-writes",
+        "Lets UPDATE and DELETE without a condition, and TRUNCATE, through, and tells who sent it.",
+        _SQL,
+        input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition", action=Action.WARN, unknown=_ALLOW),),
+    ),
+    Preset(
+        "destructive-ddl",
+        "Refuses whatever creates, changes or drops objects.",
+        _SQL,
+        input=(_statements("no schema changes", Effect.DDL),),
+    ),
+    Preset(
+        "privilege-changes",
+        "Refuses changes of roles, passwords, owners and privileges.",
+        _SQL,
+        input=(_statements("no privilege changes", Effect.GRANT),),
+    ),
+    Preset(
+        "server-administration",
+        "Refuses what reaches the server itself: its files, programs, settings, replication and other sessions.",
+        _SQL,
+        input=(_statements("no administration", Effect.ADMIN),),
+    ),
+    Preset(
+        "files-and-programs",
+        "Refuses statements and functions that read or write files of the server or run programs on it.",
+        tuple(spec.name for spec in PROTOCOLS.values() if spec.file_functions),
+        input=(
+            _statements("no administration", Effect.ADMIN),
+            _functions("functions of files", *(name for spec in PROTOCOLS.values() for name in spec.file_functions)),
+        ),
+    ),
+    Preset(
+        "read-only",
+        "Lets only through what reads, and settings of the session; refuses what cannot be judged.",
+        _SQL,
+        input=(Rule(RuleType.READ_ONLY, name="read only"),),
+    ),
+    Preset(
+        "full-scans",
+        "Refuses what reads a table whole, without a condition that names a column, a LIMIT or an aggregate; "
+        "and what cannot be judged. It keeps accidents off: `where id > 0` passes.",
+        _SQL,
+        input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table"),),
+    ),
+    Preset(
+        "warn-full-scans",
+        "Lets what reads a table whole through, and tells who sent it.",
+        _SQL,
+        input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table", action=Action.WARN, unknown=_ALLOW),),
+    ),
+    Preset(
+        "large-answers",
+        "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
+        "What a cursor fetches bit by bit counts together.",
+        _SQL,
+        output=(Rule(RuleType.MAX_ROWS, name="10,000 rows", most=10_000),),
+    ),
+    Preset(
+        "private-keys",
+        "Refuses answers that hold a private key: PEM, OpenSSH, PGP, SSH2 or PuTTY.",
+        (*_SQL, TERMINAL, SSH),
+        output=(
+            _pattern("private key", r"-{4,5} ?BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)? ?-{4,5}"),
+            _pattern("PuTTY key", r"PuTTY-User-Key-File-[0-9]"),
+        ),
+    ),
+    Preset(
+        "destructive-commands",
+        "Advice at a shell, and no wall: refuses lines that remove, overwrite or power off by their usual spelling.",
+        (TERMINAL, SSH),
+        input=(
+            _pattern(
+                "removes",
+                r"\brm[^\S\n]+(?:[^\s;|&]+[^\S\n]+)*-(?:\w*[rRf]|-(?:recursive|force))|\bfind\b[^\n;|&]*\s-delete\b",
+            ),
+            _pattern(
+                "overwrites",
+                r"\b(?:mkfs(?:\.\w+)?|wipefs|shred|blkdiscard)\b|\bdd\b[^\n]*\bof=/dev/"
+                r"|>[^\S\n]*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk)",
+            ),
+            _pattern("stops", r"\b(?:shutdown|reboot|poweroff|halt)\b|\b(?:tel)?init[^\S\n]+[06]\b"),
+        ),
+    ),
+)
+
+
+def preset(name: str) -> Preset | None:
+    return next((one for one in PRESETS if one.name == name), None)

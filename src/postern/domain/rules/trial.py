@@ -1,0 +1,136 @@
+"""What guard rails would say: of one text, and of what was asked in the past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from postern.domain.rules.guardrail import Action
+from postern.domain.rules.statement import Statement
+
+MAX_LISTED = 100  # sessions that are named
+MAX_SAMPLES = 50
+MAX_SAMPLE = 500  # characters of a statement, or of a value
+MAX_VALUES = 20  # of a statement
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One rule that hits. `spans` are (start, end) in characters of the text, empty where the rule judges what a
+    statement does, or saw it only behind a comment. `unknown`: it cannot be told whether it hits."""
+
+    rule: str
+    action: Action
+    reason: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`outcome` is what would become of the text, None where it goes its way; `message` is what its author reads.
+    `statements`: what a parser reads in it, empty where there is none."""
+
+    outcome: Action | None
+    message: str
+    hits: tuple[Hit, ...]
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One statement as it was recorded. `values` are its bind values, None for NULL; `truncated`: some were too large
+    to be kept whole. `at`: milliseconds since the session's start."""
+
+    text: str
+    values: tuple[bytes | None, ...] = ()
+    prepared: bool = False  # it was parsed, and did not run
+    truncated: bool = False
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A part of an answer as it was shown: its texts, each judged on its own, and its rows. `lost`: why there is
+    nothing to be judged."""
+
+    texts: tuple[bytes, ...]
+    rows: int = 0
+    ends: bool = False  # of this statement there are no more rows
+    lost: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A part of a recording of which nothing can be said."""
+
+    at: float
+    reason: str
+
+
+Step = Asked | Answered | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`text` is the statement; of an answer the statement in front of it. `values` are what it was bound to, where the
+    recording has them."""
+
+    session_id: UUID
+    at: float  # milliseconds since the session's start
+    statement: str
+    values: tuple[str | None, ...]
+    direction: str  # input or output
+    action: Action
+    rule: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Simulation:
+    """How far a simulation has come, and what it found. `skipped`: sessions of which nothing can be said, or not of a
+    part of them, by the reason; `caveats`: what no simulation of these rules can know. `sessions` are the first of
+    those in which something hits; `stopped` says which bound was reached."""
+
+    sessions_read: int = 0
+    statements_read: int = 0
+    values_read: int = 0
+    answers_read: int = 0  # texts
+    skipped: dict[str, int] = field(default_factory=dict)
+    caveats: list[str] = field(default_factory=list)
+    actions: dict[Action, int] = field(default_factory=dict)
+    unknown: int = 0
+    rules: dict[str, int] = field(default_factory=dict)
+    sessions_hit: int = 0
+    sessions: list[UUID] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    stopped: str = ""
+    is_done: bool = False
+
+    def skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+    def hit(self, session_id: UUID, at: float, asked: Asked | None, found: Hit, direction: str) -> None:
+        self.actions[found.action] = self.actions.get(found.action, 0) + 1
+        self.rules[found.rule] = self.rules.get(found.rule, 0) + 1
+        self.unknown += found.unknown
+        if len(self.samples) < MAX_SAMPLES:
+            text = "" if asked is None else _shortened(asked.text)
+            values = () if asked is None else _readable(asked.values)
+            made = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
+            self.samples.append(made)
+
+    def session_hit(self, session_id: UUID) -> None:
+        self.sessions_hit += 1
+        if len(self.sessions) < MAX_LISTED:
+            self.sessions.append(session_id)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SAMPLE else text[:MAX_SAMPLE] + "…"
+
+
+def _readable(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
+    some = values[:MAX_VALUES]
+    return tuple(None if one is None else _shortened(one.decode("utf-8", "replace")) for one in some)

@@ -1,0 +1,1 @@
+"""Sessions, what is recorded of them, and how long it is kept."""

@@ -1,0 +1,140 @@
+"""Reaching targets by the agent that their connection names: the gateway's own, or one that dialled in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.hook import HookOutcome
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.agent import AgentMode
+from postern.errors import PosternError, Unavailable
+from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.worker_hooks import HookRunner
+from postern.relay import relay_hooks
+from postern.relay.orders import CANCEL, DIAL, Order, error_of, read_answer
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_hooks import Hook, order_for
+from postern.relay.relay_target import Dialer, Start, Target
+from postern.transport.mux import Mux, Refused
+from postern.transport.pipe import End
+
+log = logging.getLogger(__name__)
+
+# Together with the time that the agent has for the target itself: on the way there and back.
+MARGIN = 5.0
+
+
+class Agent(Dialer, HookRunner, Protocol):
+    """Wherever it runs."""
+
+
+class Dialers:
+    """Implements `Agent` by one of two others. `mode_of` knows which an agent is."""
+
+    def __init__(self, own: Agent, remote: Agent, mode_of: Callable[[UUID], Awaitable[AgentMode]]) -> None:
+        self._own = own
+        self._remote = remote
+        self._mode_of = mode_of
+
+    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
+        return await (await self._of(permit)).dial(permit, start, session_id)
+
+    async def cancel(self, permit: Permit, target: Target) -> None:
+        try:
+            dialer = await self._of(permit)
+        except PosternError as error:
+            log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
+            return
+        await dialer.cancel(permit, target)
+
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        return await (await self._of(permit)).hook(permit, session_id, hook)
+
+    async def _of(self, permit: Permit) -> Agent:
+        mode = await self._mode_of(permit.connection.agent_id)
+        return self._own if mode is AgentMode.GATEWAY else self._remote
+
+
+class RemoteAgents:
+    """Implements `Agent` for those that dial in. `timeout` is what the agent has for the target."""
+
+    def __init__(self, tunnels: Tunnels, *, timeout: float) -> None:
+        self._tunnels = tunnels
+        self._timeout = timeout
+
+    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
+        """An instance that is lost while it dials is replaced by another one, once."""
+        order = Order.of(permit, start, session_id, self._timeout)
+        mux = await self._tunnel(permit)
+        try:
+            return await self._dial(mux, order)
+        except _Lost as lost:
+            other = await self._tunnels.of(permit.connection.agent_id, beside=mux)
+            if other is None:
+                raise Unavailable(f"the agent of connection {order.connection!r} was lost: {lost}") from None
+            return await self._dial(other, order)
+
+    async def cancel(self, permit: Permit, target: Target) -> None:
+        order = Order.of(permit, Start(), UUID(int=0), self._timeout)
+        message = {**order.message(CANCEL), "process": target.process, "key": target.key.hex()}
+        try:
+            mux = await self._tunnels.of(permit.connection.agent_id)
+            if mux is not None:
+                async with asyncio.timeout(self._timeout + MARGIN):
+                    stream, _ = await mux.open(message, End())
+                    stream.close()
+        except (Unavailable, Refused, TimeoutError) as error:
+            log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
+
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        """Once: an instance that is lost may have run it. Raises Denied, Unavailable."""
+        mux, order = await self._tunnel(permit), order_for(permit, session_id, self._timeout)
+        try:
+            async with asyncio.timeout(hook.seconds + 2 * MARGIN):
+                stream, answer = await mux.open(hook.message(order), End())
+                stream.close()
+        except Refused as refused:
+            raise error_of(refused) from None
+        except TimeoutError:
+            raise _late(order) from None
+        return relay_hooks.read_answer(answer)
+
+    async def _tunnel(self, permit: Permit) -> Mux:
+        """Raises Unavailable where there is none."""
+        mux = await self._tunnels.of(permit.connection.agent_id)
+        if mux is None:
+            name = permit.connection.name
+            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+        return mux
+
+    async def _dial(self, mux: Mux, order: Order) -> Target:
+        stream = StreamHandshake()
+        target = Target(stream)
+        try:
+            async with asyncio.timeout(self._timeout + MARGIN):
+                _, answer = await mux.open(order.message(DIAL), stream)
+            read_answer(target, answer)
+        except Refused as refused:
+            raise error_of(refused) from None
+        except TimeoutError:
+            raise _late(order) from None
+        except Unavailable as error:
+            if mux.lost.done() or mux.drained:
+                raise _Lost(error.message) from None
+            raise
+        except BaseException:
+            stream.close()
+            raise
+        return target
+
+
+def _late(order: Order) -> Unavailable:
+    return Unavailable(f"the agent of connection {order.connection!r} did not answer in time")
+
+
+class _Lost(Exception):
+    """The tunnel went away before the target was there."""

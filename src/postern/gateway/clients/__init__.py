@@ -1,0 +1,1 @@
+"""Clients on their way in: listeners, logins and tunnels."""

@@ -1,0 +1,315 @@
+"""Clients that wait at login until colleagues have agreed to let them in.
+
+admission ─ReviewRequired─▶ the review is asked for, or the one that waits already is found
+          ─▶ the client is told in its own protocol ─▶ it waits, without a thread and without a deadline of logins
+                ├─ approved ─▶ admission again ─▶ Permit
+                ├─ rejected, expired, withdrawn, its time is over, the worker stops ─▶ refused, with words
+                └─ it goes away ─▶ everything is freed; the review stays, and who comes back waits for the same one
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.reviews.review import Review, ReviewEvent, ReviewStatus
+from postern.domain.rules.permit import Permit
+from postern.domain.targets.connection import Connection
+from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
+from postern.gateway.rules.review_looks import Looks
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.review_words import in_words, over
+from postern.services.reviews.reviews import Reviews
+from postern.services.sessions import Sessions
+from postern.store.ports.common_ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+MOST = 1_000  # clients that wait in this worker
+MOST_OF_ONE = 100  # of one principal
+FEW = 4  # of one principal, once half of all places are taken: it takes 130 of them to keep the next one out
+_AT_ONCE = 3  # that ask for admission again for what concerns all that wait: others log in meanwhile
+
+
+class HeldClient(Protocol):
+    """A client that waits, in its own protocol."""
+
+    stream: StreamHandshake
+
+    def tell(self, text: str, hint: str) -> None:
+        """Before it is welcomed. At once."""
+
+    def check(self) -> None:
+        """Called when its stream was heard. Raises when it has gone or gives up waiting: ConnectionError, Denied; and
+        ProtocolViolation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a review of this client says. `metadata` is that of the session that waits; `duration` in seconds."""
+
+    metadata: Mapping[str, str]
+    reason: str = ""
+    duration: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """One review that clients wait for, and what wakes them. `review` is None once it is gone."""
+
+    review: Review | None
+    waiters: set[_Waiter] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        for waiter in self.waiters:
+            waiter.woken.set()
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """One client. `ask_again`: something changed that may let it in, or keep it out, whatever its review says."""
+
+    wish: Wish
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    ask_again: bool = False
+
+
+class HeldLogins:
+    """Of one worker. `longest` is how many seconds a client waits at most; with 0 it is told at once how to come back.
+    `address` is where people decide on a review."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        reviews: Reviews,
+        sessions: Sessions,
+        signals: Signals,
+        address: Callable[[UUID], Awaitable[str]],
+        *,
+        longest: float,
+    ) -> None:
+        self._asking = asking
+        self._reviews = reviews
+        self._sessions = sessions
+        self._address = address
+        self._longest = longest
+        self._people: Counter[UUID] = Counter()
+        self._watches: dict[UUID, _Watch] = {}
+        self._looks = Looks(reviews, signals)
+        self._admission = asyncio.Semaphore(_AT_ONCE)
+        self._closing = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+        signals.subscribe(Topic.RESUMED, self._on_resumed)
+        signals.subscribe(Topic.POLICY_CHANGED, self._on_policy)
+        signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
+        signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_credential)
+
+    @property
+    def held(self) -> int:
+        """How many wait now."""
+        return self._people.total()
+
+    async def wait(
+        self,
+        required: ReviewRequired,
+        client: HeldClient,
+        asked: Asked,
+        again: Callable[[], Awaitable[Permit]],
+        fits: Callable[[Connection], None],
+    ) -> Permit:
+        """What `again` answers once somebody has let this client in. `fits` raises Denied for a connection that it
+        cannot use anyway, so that nobody is asked. Raises what `again` does, Denied with the reason, TooMany,
+        Unavailable, and ConnectionError when the client goes."""
+        fits(required.wish.connection)
+        with self._room(client.stream, required.wish.principal.id):
+            deadline = asyncio.get_running_loop().time() + self._longest
+            told: UUID | None = None
+            while True:
+                review = await self._review(required, asked)
+                if not self._longest:
+                    raise Denied(_come_back(review))
+                if review.id != told:
+                    client.tell(*_notice(review, await self._address(review.id)))
+                    told = review.id
+                approved = await self._decided(review, required.wish, client, deadline)
+                try:
+                    async with nullcontext() if approved else self._admission:
+                        self._require_open(review)
+                        return await again()
+                except ReviewRequired as still:
+                    # Not by this review: what it was asked for has changed, or only something else has.
+                    required = still
+
+    async def _review(self, required: ReviewRequired, asked: Asked) -> Review:
+        wish = required.wish
+        if wish.waiting is not None:
+            return wish.waiting
+        session = self._sessions.to_wait(wish, metadata=asked.metadata)
+        return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
+
+    async def _decided(self, review: Review, wish: Wish, client: HeldClient, deadline: float) -> bool:
+        """Until it makes sense to ask for admission again; whether it was approved. `deadline` on the loop's clock.
+        Raises as `wait`."""
+        loop, waiter = asyncio.get_running_loop(), _Waiter(wish)
+        with self._watching(review, waiter, client.stream) as watch:
+            while True:
+                self._require_open(review)
+                client.check()
+                approved = _is_approved(watch.review, review.id)
+                if approved or waiter.ask_again:
+                    return approved
+                left = deadline - loop.time()
+                if left <= 0:
+                    raise Denied(_come_back(review))
+                try:
+                    await asyncio.wait_for(waiter.woken.wait(), left)
+                except TimeoutError:
+                    continue
+                waiter.woken.clear()
+
+    def _require_open(self, review: Review) -> None:
+        if self._closing:
+            raise Unavailable(f"the gateway is stopping; connect again to wait on for review {review.id}")
+
+    @contextmanager
+    def _room(self, stream: StreamHandshake, principal_id: UUID) -> Iterator[None]:
+        """One of those that wait, and no longer one of those that log in."""
+        if self._closing:
+            raise Unavailable("the gateway is stopping; connect again")
+        most = MOST_OF_ONE if self.held < MOST // 2 else FEW
+        if self.held >= MOST or self._people[principal_id] >= most:
+            raise TooMany("too many clients wait for reviews here already; close some of yours, or try again later")
+        self._people[principal_id] += 1
+        self._empty.clear()
+        stream.on_known()
+        stream.on_held()
+        try:
+            yield
+        finally:
+            self._people[principal_id] -= 1
+            if not self._people[principal_id]:
+                del self._people[principal_id]
+            if not self._people:
+                self._empty.set()
+
+    @contextmanager
+    def _watching(self, review: Review, waiter: _Waiter, stream: StreamHandshake) -> Iterator[_Watch]:
+        watch = self._watches.get(review.id)
+        if watch is None:
+            watch = self._watches[review.id] = _Watch(review)
+            watch.task = asyncio.get_running_loop().create_task(self._follow(review.id, watch))
+        watch.waiters.add(waiter)
+        stream.on_heard = waiter.woken.set
+        try:
+            yield watch
+        finally:
+            stream.on_heard = _nothing
+            watch.waiters.discard(waiter)
+            if not watch.waiters:
+                del self._watches[review.id]
+                assert watch.task is not None
+                watch.task.cancel()
+
+    async def _follow(self, review_id: UUID, watch: _Watch) -> None:
+        """One look for all that wait for it, however many they are."""
+        with self._looks.at(review_id) as look:
+            while True:
+                await look.wait()
+                look.clear()
+                await self._look(review_id, watch)
+
+    async def _look(self, review_id: UUID, watch: _Watch) -> None:
+        try:
+            found = await self._reviews.look(review_id)
+            if found is not None and found.status is ReviewStatus.PENDING and found.expires_at <= datetime.now(UTC):
+                now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
+                found = now or replace(found, status=ReviewStatus.EXPIRED)
+        except PosternError as error:
+            log.warning("review %s could not be looked at, and waits on: %s", review_id, error.message)
+            return
+        except Exception:
+            log.exception("review %s could not be looked at, and waits on", review_id)
+            return
+        watch.review = found
+        if found is None or found.status is not ReviewStatus.PENDING:
+            watch.wake()
+
+    async def stop(self, grace: float) -> None:
+        """Tells all that wait, and takes no more; their reviews stay. At most `grace` seconds."""
+        self._closing = True
+        for watch in self._watches.values():
+            watch.wake()
+        try:
+            async with asyncio.timeout(grace):
+                await self._empty.wait()
+        except TimeoutError:
+            log.warning("%d clients that waited for reviews were not told of the end", self.held)
+
+    def _on_resumed(self, payload: Mapping[str, str]) -> None:
+        self._ask_again(lambda wish: True)
+
+    def _on_policy(self, payload: Mapping[str, str]) -> None:
+        """Of one connection, of all of an organisation, or of all."""
+        connection, org = payload.get("connection_id"), payload.get("org_id")
+
+        def concerned(wish: Wish) -> bool:
+            if connection:
+                return str(wish.connection.id) == connection
+            return not org or str(wish.connection.org_id) == org
+
+        self._ask_again(concerned)
+
+    def _on_principal(self, payload: Mapping[str, str]) -> None:
+        self._ask_again(lambda wish: str(wish.principal.id) == payload.get("principal_id"))
+
+    def _on_credential(self, payload: Mapping[str, str]) -> None:
+        self._ask_again(lambda wish: str(wish.credential_id) == payload.get("credential_id"))
+
+    def _ask_again(self, concerned: Callable[[Wish], bool]) -> None:
+        for watch in self._watches.values():
+            for waiter in watch.waiters:
+                if concerned(waiter.wish):
+                    waiter.ask_again = True
+                    waiter.woken.set()
+
+
+def _nothing() -> None: ...
+
+
+def _is_approved(review: Review | None, review_id: UUID) -> bool:
+    """False while it waits. Raises Denied once it will let nobody in."""
+    if review is None:
+        raise NotFound(f"review {review_id} is there no more; connect again to ask anew")
+    if review.status is ReviewStatus.PENDING:
+        return False
+    if review.status is ReviewStatus.APPROVED:
+        return True
+    again = "" if review.status is ReviewStatus.REJECTED else "; connect again to ask anew"
+    raise Denied(f"connection {review.connection!r} needs a review, and {over(review)} (review {review.id}){again}")
+
+
+def _notice(review: Review, address: str) -> tuple[str, str]:
+    """What a client that waits is told, and how who has to agree does so."""
+    return (
+        f"connection {review.connection!r} needs a review before you are let in: {in_words(review.demands)}",
+        f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
+        f"postern reviews approve {review.id}",
+    )
+
+
+def _come_back(review: Review) -> str:
+    return (
+        f"connection {review.connection!r} needs a review, {in_words(review.demands)}: connect again once review "
+        f"{review.id} is approved (postern reviews approve {review.id}); it waits until "
+        f"{review.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    )

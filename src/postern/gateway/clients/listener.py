@@ -1,0 +1,285 @@
+"""Accepting clients: one task and one deadline for each login, and never a wait in the accept loop.
+
+a client comes ─▶ descriptors left? a place left, of all and of its address?  ─▶ no: told why, in its protocol
+               ─▶ its turn: at once, soon, or too late (gateway/clients/login_turns.py) ─▶ too late: the same
+               ─▶ serve: it logs in
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from postern.descriptors import PER_SESSION, Descriptors, no_room
+from postern.errors import PosternError, ProtocolViolation, TooMany
+from postern.gateway.clients.login_turns import SLOT_TIME, LoginTurns, Turn
+from postern.relay.relay_handshake import StreamHandshake
+from postern.services.identity.logins.tries import neighbourhood
+
+log = logging.getLogger(__name__)
+
+Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
+Reject = Callable[[StreamHandshake, PosternError], Awaitable[None]]
+
+REJECTION_TIMEOUT = 5.0  # seconds that a client has to be told why it is rejected, and to leave
+_WARN_EVERY = 10.0  # seconds between two warnings about rejected clients
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why a client is rejected: what it is told, and what the log says to who runs the gateway."""
+
+    error: TooMany
+    seen: str
+    advice: str
+
+
+_NO_DESCRIPTORS = _Reason(
+    no_room(), "the limit of open files is reached", "raise the hard limit (LimitNOFILE=, ulimit -Hn)"
+)
+_TOO_MANY_AT_ONCE = _Reason(
+    TooMany(
+        "the gateway takes no more clients now: as many as it allows log in at this moment; try again in some seconds"
+    ),
+    "too many clients log in at once",
+    "let clients use a connection pool, or raise POSTERN_MAX_HANDSHAKES or POSTERN_MAX_HANDSHAKES_PER_ADDRESS",
+)
+_TOO_SLOW = _Reason(
+    TooMany(
+        "the gateway takes no more clients now: more wait for their login than it can serve within seconds; try again "
+        "in some seconds"
+    ),
+    "clients come faster than they can log in",
+    "let clients use a connection pool, or start more relay workers (POSTERN_WORKERS)",
+)
+
+
+class Places:
+    """How many may be somewhere at a time, over all and for each address; of IPv6 for each /64, which one subscriber
+    has all of."""
+
+    def __init__(self, *, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._taken: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """False where all are taken; else it is left once."""
+        place = neighbourhood(address)
+        if self.full or self._taken[place] >= self._most_per_address:
+            return False
+        self._taken[place] += 1
+        return True
+
+    @property
+    def taken(self) -> int:
+        return self._taken.total()
+
+    @property
+    def full(self) -> bool:
+        return self.taken >= self._most
+
+    def leave(self, address: str) -> None:
+        place = neighbourhood(address)
+        self._taken[place] -= 1
+        if not self._taken[place]:
+            del self._taken[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Login:
+    stream: StreamHandshake
+    serve: Serve
+    reject: Reject
+
+
+class Logins:
+    """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
+    before by `stream.on_known`, since a client must not pay for a target that is slow.
+
+    Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address. One that
+    waits for people, which it tells by `stream.on_held`, is not of them any more: who holds it has bounds of its own.
+
+    Few of them work at a time and the others take turns. Where there is no room, or the turn would come too late,
+    `reject` tells the client so in its protocol.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        most: int,
+        most_per_address: int,
+        descriptors: Descriptors | None = None,
+        turns: LoginTurns[_Login] | None = None,
+    ) -> None:
+        self._descriptors = descriptors or Descriptors()
+        self._rejections: set[asyncio.Task[None]] = set()
+        self._unwarned = 0
+        self._warned_at = float("-inf")
+        self._timeout = timeout
+        self._places = Places(most=most, most_per_address=most_per_address)
+        self._turns: LoginTurns[_Login] = turns or LoginTurns()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._logged_in: set[asyncio.Task[None]] = set()
+        self.begun = 0
+        self.succeeded = 0
+        self.rejected = 0
+
+    def start(self, stream: StreamHandshake, serve: Serve, reject: Reject) -> None:
+        self.begun += 1
+        login = _Login(stream, serve, reject)
+        if not self.has_room():
+            self._start_rejection(login, _NO_DESCRIPTORS)
+        elif not self._places.take(stream.peer):
+            self._start_rejection(login, _TOO_MANY_AT_ONCE)
+        else:
+            turn = self._turns.arrive(neighbourhood(stream.peer), login, asyncio.get_running_loop().time())
+            if turn is Turn.NOW:
+                self._begin(login)
+            elif turn is Turn.TOO_LATE:
+                self._reject_late(login)
+
+    def has_room(self) -> bool:
+        """Return whether one more client and its session find descriptors, after all that are logging in now."""
+        return self._descriptors.has_room(PER_SESSION * (self._places.taken + 1))
+
+    def why_not(self) -> str:
+        """Return why no client can log in now, whatever its address; empty where one can."""
+        if not self.has_room():
+            return _NO_DESCRIPTORS.error.message
+        return _TOO_MANY_AT_ONCE.error.message if self._places.full else ""
+
+    @property
+    def waiting(self) -> int:
+        """Return how many logins wait for their turn."""
+        return self._turns.waiting
+
+    def _begin(self, login: _Login) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(login))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _free_slot(self) -> None:
+        following, late = self._turns.leave(asyncio.get_running_loop().time())
+        if following is not None:
+            self._begin(following)
+        for login in late:
+            self._reject_late(login)
+
+    def _reject_late(self, login: _Login) -> None:
+        self._places.leave(login.stream.peer)
+        self._start_rejection(login, _TOO_SLOW)
+
+    def _start_rejection(self, login: _Login, reason: _Reason) -> None:
+        self.rejected += 1
+        self._warn(login.stream.peer, reason)
+        if len(self._rejections) >= self._descriptors.reserve // 4:
+            login.stream.close()
+            return
+        task = asyncio.get_running_loop().create_task(self._reject(login, reason.error))
+        self._rejections.add(task)
+        task.add_done_callback(self._rejections.discard)
+
+    async def _reject(self, login: _Login, error: PosternError) -> None:
+        stream = login.stream
+        try:
+            async with asyncio.timeout(REJECTION_TIMEOUT):
+                await login.reject(stream, error)
+                await stream.linger()
+        except (TimeoutError, ConnectionError, PosternError) as failure:
+            log.debug("client %s was not told why it is rejected: %s", stream.peer, failure)
+        except Exception:
+            log.exception("client %s could not be rejected", stream.peer)
+        finally:
+            stream.close()
+
+    def _warn(self, address: str, reason: _Reason) -> None:
+        """Once in a while: a flood of clients must not become a flood of lines."""
+        self._unwarned += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._warned_at >= _WARN_EVERY:
+            log.warning(
+                "%s: %d clients were rejected, the last one from %s; %s",
+                reason.seen,
+                self._unwarned,
+                address,
+                reason.advice,
+            )
+            self._unwarned, self._warned_at = 0, now
+
+    async def _run(self, login: _Login) -> None:
+        stream, address = login.stream, login.stream.peer
+        rest: Awaitable[None] | None = None
+        leave = _once(partial(self._places.leave, address))
+        free_slot = _once(self._free_slot)
+        expiry = asyncio.get_running_loop().call_later(SLOT_TIME, free_slot)
+        try:
+            async with asyncio.timeout(self._timeout) as deadline:
+
+                def known() -> None:
+                    deadline.reschedule(None)
+                    free_slot()
+
+                stream.on_known = known
+                stream.on_held = leave
+                rest = await login.serve(stream)
+        except TimeoutError:
+            log.info("client %s did not finish its login within %g seconds", address, self._timeout)
+        except ProtocolViolation as error:
+            log.info("client %s was turned away: %s", address, error.message)
+        except ConnectionError as error:
+            log.debug("client %s left during login: %s", address, error)
+        except Exception:
+            log.exception("the login of client %s failed", address)
+        finally:
+            leave()
+            expiry.cancel()
+            free_slot()
+            if rest is None:
+                stream.close()
+        if rest is not None:
+            self.succeeded += 1
+            await self._stay(rest, address)
+
+    async def _stay(self, session: Awaitable[None], address: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._logged_in.add(task)
+        try:
+            await session
+        except Exception:
+            log.exception("the session of client %s ended badly", address)
+        finally:
+            self._logged_in.discard(task)
+
+    async def stop(self, grace: float) -> None:
+        """Ends logins at once; sessions, whose links were ended before, have `grace` seconds to be closed."""
+        for login in self._turns.drain():
+            login.stream.close()
+        for task in (self._tasks - self._logged_in) | self._rejections:
+            task.cancel()
+        if self._logged_in:
+            await asyncio.wait(self._logged_in, timeout=grace)
+        for task in list(self._tasks):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _once(action: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that does this when it is called first, and nothing afterwards."""
+    done = False
+
+    def call() -> None:
+        nonlocal done
+        if not done:
+            done = True
+            action()
+
+    return call

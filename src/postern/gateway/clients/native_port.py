@@ -1,0 +1,96 @@
+"""The port for native clients of one protocol at one worker: opened, moved and closed as the server's configuration
+says.
+
+A new listener is opened before the old one is closed, and clients that are there stay. What cannot be opened leaves
+the old one as it is, and is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from postern.domain.server import NATIVE, Endpoint, Listener
+from postern.errors import Misconfigured, PosternError
+from postern.store.ports.common_ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+_LOOK_AGAIN = 5.0  # seconds; should a signal be lost, or an endpoint not be free yet
+_BACKLOG = 1024
+
+Accept = Callable[[Endpoint], asyncio.Protocol]
+
+
+class NativeListener:
+    """`name` is that of domain.server.NATIVE. `wanted` says what should be open now; `accept` makes what serves a
+    client that came in at an endpoint."""
+
+    def __init__(self, name: str, wanted: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals) -> None:
+        self._name = name
+        self._wanted = wanted
+        self._accept = accept
+        self._endpoint: Endpoint | None = None
+        self._server: asyncio.Server | None = None
+        self._changed = asyncio.Event()
+        signals.subscribe(Topic.SETTINGS_CHANGED, self._look)
+        signals.subscribe(Topic.RESUMED, self._look)
+
+    async def start(self, own: Endpoint) -> None:
+        """Raises Misconfigured when `own`, the endpoint of this machine's settings, cannot be had. One that was chosen
+        through the API is waited for instead, so that the API stays there to choose another."""
+        listener = await self._wanted()
+        if not listener.enabled:
+            return
+        try:
+            await self._open(listener.endpoint)
+        except OSError as error:
+            if listener.endpoint == own:
+                raise Misconfigured(
+                    f"port {own.port} on {own.host} cannot be used ({error.strerror}); "
+                    f"set POSTERN_{self._name.upper()}_PORT to another one"
+                ) from error
+            log.error("%s cannot be listened on (%s); it is tried again", listener.endpoint, error.strerror)
+
+    async def follow(self) -> None:
+        """For ever."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), _LOOK_AGAIN)
+            self._changed.clear()
+            try:
+                await self._apply(await self._wanted())
+            except PosternError as error:
+                log.warning("the server's configuration could not be read: %s", error.message)
+
+    def close(self) -> None:
+        server, self._server, self._endpoint = self._server, None, None
+        if server is not None:
+            server.close()
+
+    async def _apply(self, listener: Listener) -> None:
+        if not listener.enabled:
+            if self._server is not None:
+                log.info("%s clients are no longer listened for on %s", NATIVE[self._name], self._endpoint)
+            self.close()
+            return
+        if listener.endpoint == self._endpoint:
+            return
+        try:
+            await self._open(listener.endpoint)
+        except OSError as error:
+            log.error("%s cannot be listened on (%s); it is tried again", listener.endpoint, error.strerror)
+
+    async def _open(self, endpoint: Endpoint) -> None:
+        """In place of what was open. Raises OSError."""
+        opened = await asyncio.get_running_loop().create_server(
+            lambda: self._accept(endpoint), endpoint.host, endpoint.port, reuse_port=True, backlog=_BACKLOG
+        )
+        self.close()
+        self._server, self._endpoint = opened, endpoint
+        log.info("%s clients are listened for on %s", NATIVE[self._name], endpoint)
+
+    def _look(self, _payload: Mapping[str, str]) -> None:
+        self._changed.set()

@@ -1,0 +1,90 @@
+"""What somebody's command line asks for at a tunnel, for one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeGuard
+
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import MAX_REASON
+from postern.domain.targets.command import check_arguments, check_variables
+from postern.errors import Invalid, ProtocolViolation
+from postern.relay.relay_target import Start, Terminal
+from postern.transport.mux import Message
+
+MOST_FIELDS = 200  # of an issue; what each may say its template knows
+MAX_TERMINAL_SIZE = 10_000  # columns, and rows
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
+    the principal was known. `standing` asks who they are now, for who has waited: it raises Unauthenticated once what
+    they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree;
+    `tracker_fields` go into the issue that the session opens, if it does. `expires_at`: when what they logged in with
+    ends, and so their right."""
+
+    principal: Principal
+    means: str
+    connection: str
+    since: int
+    standing: Callable[[], Awaitable[Principal]]
+    reason: str = ""
+    duration: int | None = None
+    tracker_fields: Mapping[str, str] = field(default_factory=dict)
+    expires_at: datetime | None = None
+
+
+def asked_for(request: Message) -> tuple[str, int | None]:
+    """The reason and the duration in an OPEN. Raises ProtocolViolation, Invalid."""
+    reason, duration = request.get("reason", ""), request.get("duration")
+    if not isinstance(reason, str):
+        raise ProtocolViolation("the reason of a stream is a text")
+    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int) or duration <= 0):
+        raise ProtocolViolation("the duration of a stream is a number of seconds")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"reason: at most {MAX_REASON} characters", field="reason")
+    return reason, duration
+
+
+def fields_of(request: Message) -> Mapping[str, str]:
+    """What an OPEN says of the session's issue. Raises ProtocolViolation, Invalid."""
+    given = request.get("tracker_fields", {})
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise ProtocolViolation("the fields of an issue are an object of texts")
+    if len(given) > MOST_FIELDS:
+        raise Invalid(f"tracker_fields: at most {MOST_FIELDS}", field="tracker_fields")
+    return given
+
+
+def start_of(request: Message) -> Start | None:
+    """Return what an OPEN wants of a command, or None if it wants no command. Raises ProtocolViolation, Invalid."""
+    if "terminal" not in request:
+        return None
+    arguments, environment = request.get("arguments", []), request.get("environment", {})
+    if not isinstance(arguments, list) or not all(isinstance(text, str) for text in arguments):
+        raise ProtocolViolation("the arguments of a command are a list of texts")
+    if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
+        raise ProtocolViolation("the environment of a command is an object of texts")
+    variables = check_variables(environment, "environment")
+    return Start(
+        arguments=check_arguments(arguments, "arguments"),
+        environment={name: value.reveal() for name, value in variables.items()},
+        terminal=_terminal(request["terminal"]),
+    )
+
+
+def _terminal(given: object) -> Terminal | None:
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        columns, rows, name = given.get("columns"), given.get("rows"), given.get("name")
+        if _is_size(columns) and _is_size(rows) and isinstance(name, str):
+            return Terminal(columns, rows, name[:64])
+    raise ProtocolViolation("a terminal is its columns, rows and name")
+
+
+def _is_size(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and 0 < number <= MAX_TERMINAL_SIZE

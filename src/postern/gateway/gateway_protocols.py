@@ -1,0 +1,110 @@
+"""What a relay worker needs of a protocol: the steady state of its links, and its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from postern.domain.rules.permit import Permit
+from postern.domain.secret import Secret
+from postern.errors import PosternError
+from postern.gateway.agent_reach import Agent
+from postern.gateway.clients.fronts import Fronts
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.wanted import Wanted
+from postern.gateway.live import LiveLinks
+from postern.gateway.rules.row_counts import RowCounts
+from postern.protocols.registry import PROTOCOLS
+from postern.protocols.wire_base import Wire
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Dialer, Start
+from postern.services.bundle import Services
+from postern.settings import Settings
+from postern.store.ports.common_ports import Signals
+
+OpenWire = Callable[[Permit, Start, Mapping[str, str]], Wire]
+"""Makes the wire of one link; the mapping is what the target said at login."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireParts:
+    """What wires are made of, the same for all links of a worker."""
+
+    settings: Settings
+    links: LiveLinks
+    signals: Signals
+
+
+class WireSpec(Protocol):
+    """What a link needs of a protocol."""
+
+    @property
+    def wires(self) -> Callable[[WireParts], OpenWire]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GateParts:
+    """What gates are made of. `decoy_secret` makes unknown user names look like wrong passwords, the same in every
+    worker; `host_key` reads the private key by which the gateway proves who it is, and raises Misconfigured."""
+
+    settings: Settings
+    fronts: Fronts
+    logins: Logins
+    services: Services
+    signals: Signals
+    decoy_secret: bytes
+    host_key: Callable[[], Secret]
+
+
+class Gate(Protocol):
+    """Logs native clients of one protocol in."""
+
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client in its own protocol why it cannot log in."""
+
+
+@runtime_checkable
+class Carrier(Gate, Protocol):
+    """A gate that also takes clients from a tunnel to a connection by its name."""
+
+    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None: ...
+
+
+class Runner(Protocol):
+    """Takes clients from a tunnel to a program that is started for them."""
+
+    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
+        """Tell a client why its program cannot be started now."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A gate whose clients keep connections that outlive their links."""
+
+    def close(self, reason: str) -> None:
+        """End all connections, and tell their clients why."""
+
+
+class GatewaySpec(Protocol):
+    """What the gateway needs of a protocol to serve its clients."""
+
+    @property
+    def gate(self) -> Callable[[GateParts], Gate] | None: ...
+
+    @property
+    def runner(self) -> Callable[[Fronts], Runner] | None: ...
+
+    @property
+    def row_counts(self) -> Callable[[Dialer], RowCounts] | None: ...
+
+    @property
+    def checked_agent(self) -> Callable[[Agent, Services], Agent] | None: ...
+
+
+WIRE_SPECS: Final[Mapping[str, WireSpec]] = PROTOCOLS
+GATEWAY_SPECS: Final[Mapping[str, GatewaySpec]] = PROTOCOLS

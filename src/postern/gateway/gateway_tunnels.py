@@ -1,0 +1,102 @@
+"""The tunnels that agents hold to this worker.
+
+An agent's process is an *instance*: its newest tunnel takes the place of the one before, which may be half open for
+minutes without anybody's fault. Instances of one agent stand beside each other, and new sessions go to the one that
+has the fewest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from postern.domain.targets.agent import MOST_INSTANCES, Agent
+from postern.transport.mux import Mux
+
+log = logging.getLogger(__name__)
+
+
+class Tunnels:
+    """`wait` is how many seconds an agent that is not there now may take to come back.
+
+    `on_change(agent_id, came)` hears of an agent's first tunnel here, and of the loss of its last.
+    """
+
+    def __init__(self, *, wait: float) -> None:
+        self._wait = wait
+        self._agents: dict[UUID, Agent] = {}  # as they enrolled last
+        self._instances: dict[UUID, dict[str, Mux]] = {}
+        self.on_change: Callable[[UUID, bool], None] = lambda agent_id, came: None
+        self._arrival = asyncio.Event()
+
+    @property
+    def agents(self) -> list[Agent]:
+        return list(self._agents.values())
+
+    def holds(self, agent_id: UUID) -> bool:
+        return agent_id in self._instances
+
+    @property
+    def streams(self) -> int:
+        """Over all tunnels."""
+        return sum(mux.streams for known in self._instances.values() for mux in known.values())
+
+    def add(self, agent: Agent, instance: str, mux: Mux) -> None:
+        """It is forgotten by itself when it is lost. An instance too many is closed at once."""
+        agent_id = agent.id
+        held = self._instances.get(agent_id, {})
+        if instance not in held and len(held) >= MOST_INSTANCES:
+            log.warning("agent %s comes with more than %d instances; one is turned away", agent_id, MOST_INSTANCES)
+            mux.close(f"{MOST_INSTANCES} instances of this agent are here already; end one, or make another agent")
+            return
+        if not held:
+            self.on_change(agent_id, True)
+        self._agents[agent_id] = agent
+        known = self._instances.setdefault(agent_id, {})
+        before = known.get(instance)
+        known[instance] = mux
+        if before is not None:
+            before.close("a newer tunnel of the same agent took its place")
+        mux.lost.add_done_callback(lambda _lost: self._forget(agent_id, instance, mux))
+        self._arrival.set()
+        self._arrival = asyncio.Event()
+
+    def drop(self, agent_id: UUID, reason: str) -> None:
+        """Ends all tunnels of an agent, and with them its sessions."""
+        for mux in list(self._instances.get(agent_id, {}).values()):
+            mux.close(reason)
+
+    def close(self, reason: str) -> None:
+        for agent_id in list(self._instances):
+            self.drop(agent_id, reason)
+
+    def drain(self) -> None:
+        """Tells all agents that nothing more will be asked of them here."""
+        for known in self._instances.values():
+            for mux in known.values():
+                mux.drain()
+
+    async def of(self, agent_id: UUID, *, beside: Mux | None = None) -> Mux | None:
+        """The instance to ask, other than `beside`; None when there is none and none comes in time."""
+        try:
+            async with asyncio.timeout(0 if beside else self._wait):
+                while (found := self._best(agent_id, beside)) is None:
+                    await self._arrival.wait()
+                return found
+        except TimeoutError:
+            return None
+
+    def _best(self, agent_id: UUID, beside: Mux | None) -> Mux | None:
+        usable = [mux for mux in self._instances.get(agent_id, {}).values() if not mux.drained and mux is not beside]
+        return min(usable, key=lambda mux: mux.streams, default=None)
+
+    def _forget(self, agent_id: UUID, instance: str, mux: Mux) -> None:
+        known = self._instances.get(agent_id, {})
+        if known.get(instance) is mux:
+            del known[instance]
+            if not known:
+                del self._instances[agent_id], self._agents[agent_id]
+                self.on_change(agent_id, False)
+            log.info("agent %s has gone: %s", agent_id, mux.lost.result())

@@ -1,0 +1,164 @@
+"""One relay worker: its listeners, its links, its exec runs, its heart-beat, and its clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from postern.domain.server import Endpoint, Listener
+from postern.gateway.clients.held_logins import HeldLogins
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.native_port import NativeListener
+from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.gateway_errands import ErrandRuns
+from postern.gateway.gateway_protocols import Closing, Gate
+from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.live import LiveLinks
+from postern.gateway.presence import Presence
+from postern.gateway.rules.violations import Violations
+from postern.gateway.script_execution import Executions
+from postern.gateway.unclosed import Unclosed
+from postern.gateway.worker_hooks import SessionHooks
+from postern.relay.relay_handshake import StreamHandshake, der
+from postern.services.server.server_configs import ServerConfigs
+from postern.settings import Settings
+from postern.store.ports.common_ports import Signals
+from postern.transport import websocket
+from postern.transport.certificates import Material
+
+log = logging.getLogger(__name__)
+
+# Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
+STOP_GRACE = 2.0
+CLOSE_GRACE = 2.0
+HOOK_GRACE = 2.0  # for the hooks of sessions that end with it, less what their clients took
+
+
+class Worker:
+    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        material: Material,
+        gates: Mapping[str, Gate],
+        links: LiveLinks,
+        waiting: HeldLogins,
+        unclosed: Unclosed,
+        violations: Violations,
+        hooks: SessionHooks,
+        executions: Executions,
+        errands: ErrandRuns,
+        door: TunnelDoor,
+        tunnels: Tunnels,
+        logins: Logins,
+        presence: Presence,
+        server_configs: ServerConfigs,
+        signals: Signals,
+        recover: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._links = links
+        self._waiting = waiting
+        self._unclosed = unclosed
+        self._violations = violations
+        self._hooks = hooks
+        self._executions = executions
+        self._errands = errands
+        self._door = door
+        self._tunnels = tunnels
+        self._logins = logins
+        self._presence = presence
+        presence.on_lost = self.stop
+        self._server_configs = server_configs
+        self._native = {
+            name: NativeListener(
+                name, functools.partial(self._wanted, name), functools.partial(self._accept, gate), signals
+            )
+            for name, gate in gates.items()
+        }
+        self._recover = recover
+        self._closing = [gate for gate in gates.values() if isinstance(gate, Closing)]
+        self._context = material.server_context()
+        self._certificate = der(material.certificate.read_bytes())
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
+        await self._recover()
+        settings = self._settings
+        for name, listener in self._native.items():
+            await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
+        tunnel = await websocket.serve(
+            self._door.opened, settings.host, settings.tunnel_port, self._context, why_not=self._logins.why_not
+        )
+        await self._presence.start()
+        await self._executions.take_waiting()
+        work = (
+            self._links.sweep(),
+            self._presence.keep(),
+            *(listener.follow() for listener in self._native.values()),
+            self._executions.follow(),
+            self._unclosed.forever(),
+        )
+        background = [asyncio.create_task(each) for each in work]
+        ready()
+        try:
+            await self._stopping.wait()
+        finally:
+            self._executions.take_no_more()
+            self._errands.take_no_more()
+            for task in background:
+                task.cancel()
+            for listener in self._native.values():
+                listener.close()
+            tunnel.close()
+            self._tunnels.drain()
+            await self._presence.stop()
+            began = time.monotonic()
+            await self._waiting.stop(STOP_GRACE)
+            await self._links.stop(STOP_GRACE)
+            await self._hooks.stop(HOOK_GRACE - (time.monotonic() - began))
+            self._door.close("the gateway is stopping")
+            for gate in self._closing:
+                gate.close("the gateway is stopping")
+            ends = (self._logins, self._executions, self._errands)
+            await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
+            await self._violations.once()
+            await self._unclosed.once()
+            await self._hooks.stop(0.0)  # of the sessions that ended last
+
+    def _accept(self, gate: Gate, endpoint: Endpoint) -> asyncio.Protocol:
+        """Beyond loopback nobody gets in without TLS."""
+        stream = _Accepted(self._context, certificate=self._certificate)
+        serve = functools.partial(gate.native, require_tls=not endpoint.is_loopback)
+        stream.accepted = lambda: self._logins.start(stream, serve, gate.reject)
+        return stream
+
+    async def _wanted(self, name: str) -> Listener:
+        return (await self._server_configs.current()).listeners[name]
+
+
+class _Accepted(StreamHandshake):
+    """Starts its login when the connection is there. `start_tls` calls `connection_made` again: once only."""
+
+    accepted: Callable[[], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            with suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        start, self.accepted = self.accepted, None
+        if start is not None:
+            start()

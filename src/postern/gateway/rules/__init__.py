@@ -1,0 +1,1 @@
+"""What happens to statements that rules hold, and where they are judged."""

@@ -1,0 +1,293 @@
+"""What becomes of a request that is held: parsed elsewhere, or put before people, as a review of the statement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from typing import cast
+from uuid import UUID
+
+from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.rules.permit import Permit
+from postern.domain.text import printable
+from postern.errors import Denied, Invalid, PosternError, TooMany
+from postern.gateway.rules.parse_slots import Busy, ParseSlots, loop_slot, process_slots
+from postern.gateway.rules.review_looks import Looks
+from postern.gateway.rules.row_counts import HeldStatement, RowCounts
+from postern.interception.events import RUN, Operation
+from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
+from postern.protocols.refusal_texts import text_of
+from postern.protocols.wire_base import Standing
+from postern.relay.driver import Driver
+from postern.relay.link import Park
+from postern.relay.parked import Parked
+from postern.relay.relay_target import Start
+from postern.services.reviews.asking import Asking
+from postern.services.reviews.reviews import Reviews
+from postern.store.ports.common_ports import Signals
+
+log = logging.getLogger(__name__)
+
+PARSE_WITHIN = 20.0  # seconds, the wait for a slot included
+_LONGEST = 2_000  # characters of one value
+
+_RULE = "inspection"  # by guard rails, or by masking rules
+_TOO_LONG = Refuse(
+    _RULE,
+    f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
+    "Send it in smaller parts, or try again when the gateway has less to do.",
+)
+_ASK_THEM = "Ask who rejected it what they would approve, or send another statement."
+_BUSY = Refuse(
+    _RULE,
+    "this was refused, since too many statements wait to be judged already",
+    "Try again in a moment, or send it in smaller parts: short statements do not wait.",
+)
+_FAILED = Refuse(_RULE, "this could not be judged, so it was refused", "An administrator finds more in the log.")
+
+
+class HeldRequests:
+    """Of all links of one worker. A request is settled once, and never behind the end of its link."""
+
+    def __init__(
+        self,
+        asking: Asking,
+        reviews: Reviews,
+        signals: Signals,
+        address: Callable[[UUID], Awaitable[str]],
+        *,
+        row_counts: Mapping[str, RowCounts] | None = None,
+        processes: ParseSlots | None = None,
+    ) -> None:
+        """`address` is where people decide on a review. `row_counts` count, by protocol, the rows that a statement
+        would touch."""
+        self._asking = asking
+        self._reviews = reviews
+        self._address = address
+        self._row_counts = row_counts or {}
+        self._processes = process_slots() if processes is None else processes
+        self._loop_slot = loop_slot()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looks = Looks(reviews, signals)
+
+    def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: Park) -> None:
+        parked = driver.link.parked
+        if parked is None or parked.ticket != park.ticket:
+            return
+        # Not at once: whoever is told of it is in the middle of performing effects.
+        task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, start, driver, parked))
+        self._tasks.add(task)
+
+        def ended(_: object) -> None:
+            task.cancel()
+
+        def settled(_: object) -> None:
+            self._tasks.discard(task)
+            driver.done.remove_done_callback(ended)  # else a long session would collect one for each statement
+
+        task.add_done_callback(settled)
+        driver.done.add_done_callback(ended)
+
+    async def _settle(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> None:
+        """The link goes on whatever becomes of the review: nobody else would ever resume it."""
+        work = parked.hold.work
+        try:
+            if work is not None:
+                verdict = await self._judged(permit, work)
+            else:
+                verdict = await self._asked(session_id, permit, start, driver, parked)
+        except Exception:
+            log.exception("what is held in session %s could not be settled, so it was refused", session_id)
+            verdict = _FAILED
+        driver.resume(parked.ticket, verdict)
+
+    async def _judged(self, permit: Permit, work: Work) -> Verdict:
+        """What is short is done here once others have had their turn, the rest by another process."""
+        try:
+            if work.task is None:
+                conclude = partial(work.conclude, None)
+                return cast("Verdict", await self._loop_slot.run(permit.principal.id, conclude))
+            async with asyncio.timeout(PARSE_WITHIN):
+                found = await self._processes.run(permit.principal.id, work.task)
+            return work.conclude(found)
+        except Busy:
+            log.warning("a statement was refused, since too many wait to be judged already")
+            return _BUSY
+        except TimeoutError:
+            log.error("a statement could not be parsed within %g seconds, so it was refused", PARSE_WITHIN)
+            return _TOO_LONG
+        except Exception:
+            log.exception("a statement could not be judged, so it was refused")
+            return _FAILED
+
+    async def _asked(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> Verdict:
+        """What people say, until the deadline; whoever goes or gives it up withdraws the review."""
+        hold, text = parked.hold, _text(parked)
+        if len(text) > MAX_INPUT or any(one.truncated for one in parked.request.operations):
+            return Refuse(
+                hold.rule,
+                f"{hold.question}; it is longer than the {MAX_INPUT:,} characters that who decides would be shown",
+                "Send it in smaller parts.",
+            )
+        try:
+            review = await self._asking.hold(permit, session_id, hold.rule, hold.question, text)
+        except (TooMany, Invalid, Denied) as error:
+            return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
+        except PosternError as error:
+            log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
+            return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
+        counting = self._counting(review, permit, start, driver, parked)
+        try:
+            driver.ask(_notice(hold.rule, review, await self._address(review.id)))
+            found = await self._waited(review, driver, parked)
+        except BaseException:  # it was given up, or its link has ended
+            await asyncio.shield(self._close(review, ReviewEvent.WITHDRAWN))
+            raise
+        finally:
+            if counting is not None:
+                counting.cancel()
+        # Who decided while the deadline came is who counts: the row says so, and what happens must be what it says.
+        found = found or await self._close(review, ReviewEvent.EXPIRED)
+        if found is None or found.status is ReviewStatus.PENDING:
+            return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
+        if found.status is ReviewStatus.APPROVED and driver.link.parked is parked:
+            driver.ask(_approval(hold.rule, found))  # a note in the recording, too: who let it run
+        return _verdict(hold.rule, found)
+
+    def _counting(
+        self, review: Review, permit: Permit, start: Start, driver: Driver, parked: Parked
+    ) -> asyncio.Task[None] | None:
+        """Beside the waiting: nobody's decision is held up by it."""
+        counts = self._row_counts.get(permit.connection.protocol)
+        if counts is None:
+            return None
+        task = asyncio.get_running_loop().create_task(
+            self._count(counts, review, permit, start, parked, driver.link.standing)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _count(
+        self,
+        counts: RowCounts,
+        review: Review,
+        permit: Permit,
+        start: Start,
+        parked: Parked,
+        standing: Standing,
+    ) -> None:
+        asked = [
+            HeldStatement(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)
+            for one in parked.request.operations
+            if one.phase is RUN
+        ]
+        try:
+            found = await counts.of(permit, start, asked, standing)
+            if found is not None:
+                await self._reviews.estimated(review.id, found.shown())
+        except PosternError as error:
+            log.warning("what was counted for review %s could not be kept: %s", review.id, error.message)
+
+    async def _close(self, review: Review, event: ReviewEvent) -> Review | None:
+        """What it is now where it was decided before that."""
+        try:
+            return await self._reviews.close(review.id, event)
+        except PosternError as error:
+            log.warning("review %s could not be closed and is found later: %s", review.id, error.message)
+            return None
+
+    async def _waited(self, review: Review, driver: Driver, parked: Parked) -> Review | None:
+        """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
+        with self._looks.at(review.id) as event:
+            driver.on_settled = settled = event.set
+            try:
+                while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
+                    if driver.link.parked is not parked or driver.done.done():
+                        # Given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                        raise asyncio.CancelledError
+                    event.clear()
+                    found = await self._look(review)
+                    if found is not None and found.status is not ReviewStatus.PENDING:
+                        return found
+                    try:
+                        await asyncio.wait_for(event.wait(), left)
+                    except TimeoutError:
+                        continue
+                return None
+            finally:
+                if driver.on_settled == settled:  # else it is that of what is held by now
+                    driver.on_settled = None
+
+    async def _look(self, review: Review) -> Review | None:
+        try:
+            return await self._reviews.look(review.id)
+        except PosternError as error:
+            log.warning("review %s could not be looked at and waits on: %s", review.id, error.message)
+            return None
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _text(parked: Parked) -> str:
+    """All that the decision lets through, with its values and what it runs by name: who approves must see what runs, in
+    the order in which it is written, and how often. Nothing of it steers a screen."""
+    meant = parked.pipeline.session.meant
+    shown: dict[str, set[int]] = {}  # in which exchanges it runs
+    for operation in parked.request.operations:
+        values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]
+        if meant is not None and len(operation.text) <= MAX_INPUT:  # what EXECUTE runs was said before
+            values += [f"-- may run: {prepared!r}" for prepared in meant(operation.text)]
+        # A server ends a comment at a carriage return, too.
+        text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
+        shown.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())
+    return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in shown.items())
+
+
+def _value(number: int, value: bytes | None, operation: Operation) -> str:
+    if value is None:
+        return f"-- ${number} = NULL"
+    text = repr(text_of(value, operation.encoding, "backslashreplace"))
+    if len(text) > _LONGEST:  # of the beginning alone nobody could tell two values apart
+        text = f"{text[:_LONGEST]}… ({len(value):,} bytes, SHA-256 {sha256(value).hexdigest()})"
+    if number not in operation.unsure:
+        return f"-- ${number} = {text}"
+    shown = [f"the bytes {value[:_LONGEST].hex()}"]
+    if value.startswith(b"\\x"):  # as bytes that are no text are written
+        shown.insert(0, f"the bytes {value[2:_LONGEST].decode('ascii', 'backslashreplace')}")
+    return f"-- ${number} = {text}, or whatever its type reads in {' or '.join(shown)}"
+
+
+def _notice(rule: str, review: Review, address: str) -> Warn:
+    who = " or ".join(map(repr, review.groups))
+    return Warn(
+        rule=rule,
+        message=f"{review.reason}; it waits until somebody of the group {who} has decided",
+        hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
+        f"{address} or postern reviews approve {review.id}",
+    )
+
+
+def _verdict(rule: str, decided: Review) -> Verdict:
+    if decided.status is ReviewStatus.APPROVED:
+        return FORWARD
+    refusal = decided.refusal
+    if decided.status is not ReviewStatus.REJECTED or refusal is None:
+        # By upkeep, as this worker was taken for dead or its clock is behind; or whoever asked has withdrawn it.
+        what = "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "nobody decided in time"
+        return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
+    said = f": {refusal.comment}" if refusal.comment else ""
+    return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{said}", _ASK_THEM)
+
+
+def _approval(rule: str, decided: Review) -> Warn:
+    voices = [voice for voice in decided.voices if voice.choice is Choice.APPROVED]
+    who = ", ".join(voice.reviewer.email for voice in voices)
+    said = "".join(f": {voice.comment}" for voice in voices if voice.comment)
+    return Warn(rule, f"{decided.reason}; {who} approved it{said}")

@@ -1,0 +1,138 @@
+"""Slots in which statements are judged, shared fairly: processes for long ones, the event loop for many short ones.
+
+In a thread a long statement would stop the event loop all the same: the parsers run for a long time without letting
+Python's other threads go on. A process is also ended where a judgement takes too long. It is started when it is first
+needed, and one stays.
+
+Principals take turns, and where there are several slots no principal has all of them. The number of waiting tasks is
+bounded, in all and for each principal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Final
+from uuid import UUID
+
+from anyio import CapacityLimiter, to_process
+
+from postern.gateway.rules.fair_queue import FairQueue
+
+PROCESSES: Final = 2
+LONGEST: Final = 20.0  # seconds that a process may take for one statement, before it is ended
+MOST: Final = 256  # tasks that wait
+MOST_EACH: Final = 32  # … of one principal
+_NICENESS: Final = 10  # relaying comes first where processors are scarce
+
+Task = Callable[[], object]
+Run = Callable[[Task], Awaitable[object]]
+
+
+class Busy(Exception):
+    """So much waits already that this would wait too long."""
+
+
+class ParseSlots:
+    """Of one event loop. `most` tasks wait, `most_each` of them of one owner. `run` runs one.
+
+    A task that has begun runs to its end and keeps its slot even if its owner gives up. Otherwise a client that comes
+    and goes again and again would make the gateway start one process after another.
+    """
+
+    def __init__(self, slots: int, run: Run, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
+        self._free = slots
+        self._share = max(1, slots - 1)  # slots that one owner may have at a time
+        self._most = most
+        self._most_each = most_each
+        self._run = run
+        self._waiting: FairQueue[UUID, asyncio.Future[None]] = FairQueue()
+        self._running: Counter[UUID] = Counter()
+        self._tasks: set[asyncio.Future[object]] = set()
+
+    def __len__(self) -> int:
+        """Return how many tasks wait."""
+        return len(self._waiting)
+
+    async def run(self, owner: UUID, task: Task) -> object:
+        """Return what `task` returns, or raise what it raises. Raises Busy where too many tasks wait."""
+        if self._waiting.count(owner) >= self._most_each or len(self) >= self._most:
+            raise Busy
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.put(owner, turn)
+        self._begin()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not self._waiting.remove(owner, turn):  # its turn came at the same moment
+                self._leave(owner)
+            raise
+        running = asyncio.ensure_future(self._run(task))
+        self._tasks.add(running)
+
+        def ended(_: object) -> None:
+            self._tasks.discard(running)
+            self._leave(owner)
+            if not running.cancelled():
+                running.exception()  # nobody may be there any more to take it
+
+        running.add_done_callback(ended)
+        return await asyncio.shield(running)
+
+    def _begin(self) -> None:
+        while self._free and (taken := self._waiting.take(self._may_run)) is not None:
+            owner, turn = taken
+            self._free -= 1
+            self._running[owner] += 1
+            if not turn.done():
+                turn.set_result(None)
+
+    def _may_run(self, owner: UUID) -> bool:
+        return self._running[owner] < self._share
+
+    def _leave(self, owner: UUID) -> None:
+        self._free += 1
+        self._running[owner] -= 1
+        if not self._running[owner]:
+            del self._running[owner]
+        self._begin()
+
+
+def process_slots() -> ParseSlots:
+    """Slots of other processes: tasks and their answers are pickled."""
+    limiter: list[CapacityLimiter] = []  # which is made within the event loop
+
+    async def run(task: Task) -> object:
+        if not limiter:
+            limiter.append(CapacityLimiter(PROCESSES))
+        async with asyncio.timeout(LONGEST):
+            return await to_process.run_sync(_run_in_child, task, cancellable=True, limiter=limiter[0])
+
+    return ParseSlots(PROCESSES, run)
+
+
+def loop_slot() -> ParseSlots:
+    """One slot on the event loop, which serves everything else between two tasks. The queue needs no bound: a session
+    waits with one task at a time."""
+
+    async def run(task: Task) -> object:
+        await asyncio.sleep(0)
+        return task()
+
+    return ParseSlots(1, run, most=sys.maxsize, most_each=sys.maxsize)
+
+
+_is_nice = False
+
+
+def _run_in_child(task: Task) -> object:
+    global _is_nice
+    if not _is_nice:
+        _is_nice = True
+        with contextlib.suppress(OSError):
+            os.nice(_NICENESS)
+    return task()

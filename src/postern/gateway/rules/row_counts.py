@@ -1,0 +1,34 @@
+"""The port of what counts the rows that held statements would touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from postern.domain.rules.permit import Permit
+from postern.domain.rules.row_count import RowCount
+from postern.protocols.wire_base import Standing
+from postern.relay.relay_target import Start
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStatement:
+    """A held statement and its bind values. The rest is as in `Operation`."""
+
+    text: str
+    values: tuple[bytes | None, ...] = ()
+    truncated: bool = False
+    unsure: tuple[int, ...] = ()
+    types: tuple[int, ...] = ()
+    encoding: str = "utf-8"
+    exchange: int = field(default=0, compare=False)
+
+
+class RowCounts(Protocol):
+    """Counts the rows that held statements would touch."""
+
+    async def of(
+        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
+    ) -> RowCount | None:
+        """Return the count, None where no statement changes rows. Never raises, except when cancelled."""

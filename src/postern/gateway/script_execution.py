@@ -1,0 +1,167 @@
+"""`exec`: a stored script run by this worker, through a link like any client's.
+
+The script's client end is in memory, so everything that holds for a native client holds here:
+guard rails, masking, recording, limits, kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from uuid import UUID
+
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason, Session, Verb
+from postern.domain.targets.command import Invocation
+from postern.domain.targets.connection import TEXTUAL
+from postern.domain.tracing import TRACEPARENT, current, parent_of
+from postern.errors import PosternError, RecordingFailed, Unavailable
+from postern.gateway.engine import Engine
+from postern.gateway.query_spec import QUERY_SPECS
+from postern.gateway.session_opening import EndedEarly, Opening
+from postern.gateway.session_traces import about, over, session_span
+from postern.interception.events import Note
+from postern.protocols.gateway_queries import Script, TargetRefused
+from postern.relay.relay_handshake import StreamHandshake
+from postern.relay.relay_target import Start
+from postern.services.sessions import Sessions
+from postern.store.ports.common_ports import Signals, Topic
+from postern.transport.memory import MemoryTransport
+
+log = logging.getLogger(__name__)
+
+AWAY = 6  # the exit code of a script that was not run since its target, or the agent, does not answer; as in the CLI
+_LOOK_EVERY = 10.0  # seconds: a signal may be missed
+
+
+class _ScriptClient(asyncio.Protocol):
+    """Feeds the script with what the link shows, and the link with what the script sends."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.transport = MemoryTransport(self)
+
+    def data_received(self, data: bytes) -> None:
+        reply = self._script.feed(data)
+        if reply:
+            self._send(reply)
+        elif self._script.leaves:
+            self.transport.close()
+
+    def start(self) -> None:
+        self._send(self._script.start())
+
+    def _send(self, data: bytes) -> None:
+        link = self.transport.get_protocol()
+        if isinstance(link, asyncio.Protocol) and not self.transport.is_closing():
+            link.data_received(data)
+
+
+class Executions:
+    """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn.
+
+    Workers hear of them, and look every few seconds as well: nobody could start a script again whose signal was lost.
+    """
+
+    def __init__(self, worker: str, sessions: Sessions, engine: Engine, signals: Signals, *, most: int = 16) -> None:
+        self._worker = worker
+        self._sessions = sessions
+        self._engine = engine
+        self._turn = asyncio.Semaphore(most)
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._closed = False
+        self._resumed = asyncio.Event()
+        signals.subscribe(Topic.SESSION_RUN, self._on_run)
+        signals.subscribe(Topic.RESUMED, lambda _: self._resumed.set())
+
+    async def take_waiting(self) -> None:
+        """What became ready while no worker listened."""
+        for session_id in await self._sessions.waiting():
+            self._start(session_id, "")
+
+    async def follow(self) -> None:
+        """Takes what no signal told of, for ever."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._resumed.wait(), _LOOK_EVERY)
+            self._resumed.clear()
+            try:
+                await self.take_waiting()
+            except PosternError as error:
+                log.warning("scripts that wait could not be looked for: %s", error.message)
+
+    def _on_run(self, payload: Mapping[str, str]) -> None:
+        self._start(UUID(payload["session_id"]), parent_of(payload.get(TRACEPARENT)))
+
+    def _start(self, session_id: UUID, parent: str) -> None:
+        if session_id in self._tasks:
+            return
+        task = asyncio.get_running_loop().create_task(self._run(session_id, parent))
+        self._tasks[session_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(session_id))
+
+    def take_no_more(self) -> None:
+        """What is not claimed yet is left to other workers, or to the next start."""
+        self._closed = True
+
+    async def stop(self, grace: float) -> None:
+        """Waits for the runs, whose links were ended before, to be closed; at most `grace` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=grace)
+
+    async def _run(self, session_id: UUID, parent: str) -> None:
+        """`parent` is the traceparent of the request that wants it."""
+        async with self._turn:
+            if self._closed:
+                return
+            try:
+                since, began = self._engine.links.changes, time.time_ns()
+                with self._engine.links.opening(session_id) as opening:
+                    claimed = await self._sessions.claim(session_id, self._worker)
+                    if claimed is not None:  # only now: all workers try
+                        with session_span(self._engine.tracer, Verb.EXEC, parent=parent, began=began) as span:
+                            about(span, session_id, claimed[1])
+                            await self._execute(*claimed, since, opening)
+            except Unavailable as error:
+                log.error("session %s cannot be run now: %s", session_id, error.message)
+            except Exception:
+                log.exception("session %s could not be run", session_id)
+
+    async def _execute(
+        self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: Opening
+    ) -> None:
+        start = _start(permit, invocation)
+        try:
+            opened = self._engine.prepare(session.id, permit, start, session.start_date, session.script or "")
+        except RecordingFailed as error:
+            log.error("session %s was not run: %s", session.id, error.message)
+            await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
+            over(current(), EndReason.RECORDING_FAILED)
+            return
+        try:
+            target = await self._engine.dial(opening, permit, start, since=since)
+        except EndedEarly as end:
+            await self._engine.close(opened, end.reason, exit_code=1)
+            return
+        except PosternError as error:
+            self._engine.turned_away(error)
+            opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
+            is_away = isinstance(error, Unavailable) and not isinstance(error, TargetRefused)
+            await self._engine.close(opened, EndReason.FAILED, exit_code=AWAY if is_away else 1)
+            return
+        script = QUERY_SPECS[permit.connection.protocol].script(session.script or "")
+        client = _ScriptClient(script)
+        stream = StreamHandshake()
+        stream.connection_made(client.transport)
+        asyncio.get_running_loop().call_soon(client.start)
+        await self._engine.run(opened, stream, target, since=since, exit_code=script.exit_code)
+
+
+def _start(permit: Permit, invocation: Invocation) -> Start:
+    if permit.connection.protocol in TEXTUAL:
+        environment = {name: value.reveal() for name, value in invocation.environment.items()}
+        return Start(arguments=invocation.arguments, environment=environment)
+    return Start(parameters=QUERY_SPECS[permit.connection.protocol].parameters(f"postern {permit.principal.email}"))

@@ -1,0 +1,92 @@
+"""A session on its way in: what ends it from outside must reach it before it has a link."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import EndReason
+from postern.errors import PosternError
+
+
+def time_is_over(permit: Permit, now: datetime) -> str | None:
+    """What who has this permit is told then; None before."""
+    if permit.expires_at is None or now < permit.expires_at:
+        return None
+    if permit.review_id is not None:
+        return "the access that was approved has ended"
+    again = "log in again" if permit.credential_id is None else "issue a new credential"
+    return f"this session's access has expired; {again}"
+
+
+class EndedEarly(PosternError):
+    """A session was ended from outside before its client was welcomed."""
+
+    def __init__(self, reason: EndReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Opening:
+    """One entry of `LiveLinks` while a session is being opened, by the task that made it.
+
+    `with opening.dialling(permit)` is the part that may take long: `end` cuts it short there. Elsewhere it is only
+    remembered, since a statement of the store must not be cut in half; `check` raises it then.
+    """
+
+    def __init__(self, session_id: UUID) -> None:
+        self.session_id = session_id
+        self.permit: Permit | None = None  # while it dials
+        self._ended: EndedEarly | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    def end(self, reason: EndReason, message: str) -> None:
+        if self._ended is not None:
+            return
+        self._ended = EndedEarly(reason, message)
+        if self._task is not None:
+            self._task.cancel()
+
+    def check(self) -> None:
+        """Raises EndedEarly once it was ended."""
+        if self._ended is not None:
+            raise self._ended
+
+    def dialling(self, permit: Permit) -> Dialling:
+        return Dialling(self, permit)
+
+
+class Dialling:
+    """Cancels its own task as `asyncio.timeout` does, and turns that, and nothing else, into EndedEarly."""
+
+    def __init__(self, opening: Opening, permit: Permit) -> None:
+        self._opening = opening
+        self._permit = permit
+
+    def check(self) -> None:
+        """Raises EndedEarly once the permit's time is over."""
+        message = time_is_over(self._permit, datetime.now(UTC))
+        if message is not None:
+            raise EndedEarly(EndReason.EXPIRED, message)
+
+    def __enter__(self) -> Self:
+        self._opening.check()
+        task = asyncio.current_task()
+        assert task is not None
+        self._cancelling = task.cancelling()
+        self._opening._task = task
+        self._opening.permit = self._permit
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        opening = self._opening
+        task, opening._task, opening.permit = opening._task, None, None
+        if opening._ended is None or task is None:
+            return
+        # Somebody else's cancellation as well: that one goes on.
+        if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise opening._ended from None

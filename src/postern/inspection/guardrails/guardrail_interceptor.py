@@ -1,0 +1,250 @@
+"""The interceptor of guard rails."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.guardrails.counting import RowCounts
+from postern.inspection.guardrails.guardrail_findings import Culprit, Finding
+from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, load, with_values
+from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
+from postern.inspection.guardrails.guardrail_texts import Masker
+from postern.inspection.guardrails.statements import worse
+from postern.inspection.sql.sql_parser import Parser, SessionParser
+from postern.interception.events import RUN, Event, Operation, Output, Rows
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn, Work
+
+# Characters that are searched on the event loop where no rule parses statements.
+SEARCHED_AT_ONCE: Final = 256 * 1024
+
+# Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
+BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
+
+_tickets = itertools.count(1)
+
+
+def _batch_need(rails: tuple[GuardRail, ...]) -> BatchNeed:
+    """The strictest outcome that an input rule can have. Rules that only warn need no batch."""
+    outcomes = {str(outcome) for rail in rails for rule in rail.input for outcome in (rule.action, rule.unknown)}
+    if Action.REVIEW in outcomes:
+        return BatchNeed.REVIEW
+    return BatchNeed.DENY if Action.DENY in outcomes else BatchNeed.NONE
+
+
+def _nothing() -> TargetSchema | None:
+    return None
+
+
+class GuardRails:
+    """Sessions under the same rules share what is compiled and what was judged.
+
+    `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
+    follows the names that the session prepares. `access_help` is how people ask for what is refused, in the words of
+    their organisation. Raises Invalid when a rule cannot be loaded: such a session must not
+    begin.
+    """
+
+    name = "guard rails"
+
+    def __init__(
+        self,
+        rules: tuple[GuardRail, ...],
+        parser: Parser | None = None,
+        target: Callable[[], TargetSchema | None] = _nothing,
+        session_parser: SessionParser | None = None,
+        access_help: str = "",
+    ) -> None:
+        self._access_help = access_help
+        self._told_masks: set[Culprit] = set()  # the client hears of each once
+        self._rails = rules
+        self._parser = parser
+        self._target = target
+        self._session_parser = session_parser
+        self._known = target()
+        self._rules = load(rules, parser, self._known)
+        self._judges_input = self._rules.first is not None
+        self._looks_at_output = bool(self._rules.output) or self._rules.masker is not None
+        wants: set[type[Event]] = set()
+        if self._judges_input:
+            wants.add(Operation)
+        if self._looks_at_output or self._rules.most is not None:
+            wants |= {Rows, Output}
+        if self._rules.most is not None:
+            wants.add(Operation)
+        self.wants: frozenset[type[Event]] = frozenset(wants)
+        self.batch_need = _batch_need(rules)
+        self._counts = RowCounts()
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if isinstance(event, Operation):
+            if self._rules.most is not None:
+                self._counts.asked(event)
+            if not self._judges_input:
+                return FORWARD
+            rules = self._current()
+            known = None if event.truncated else rules.judged.get(event.text)
+            # What is known for all sessions goes by no name.
+            by_name = known is None and rules.statements is not None and BY_NAME.search(event.text) is not None
+            verdict = self._see_operation(rules, event, session, known, by_name=by_name)
+            # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
+            if self._session_parser is not None and not event.truncated:
+                if event.phase is not RUN:
+                    self._session_parser.passed(event.text, by_protocol=True)
+                elif by_name or self._session_parser.keeps(event.text):
+                    self._session_parser.passed(event.text)
+            return verdict
+        if isinstance(event, Rows | Output):
+            return self._see_answer(event, session)
+        return FORWARD
+
+    # What goes in
+
+    def _current(self) -> Rules:
+        """With what is known of the target by now."""
+        if self._rules.statements is not None:
+            target = self._target()
+            if target is not self._known:
+                self._known = target
+                self._rules = load(self._rails, self._parser, target)
+        return self._rules
+
+    def _see_operation(
+        self,
+        rules: Rules,
+        event: Operation,
+        session: SessionView,
+        known: tuple[Finding | None] | None,
+        *,
+        by_name: bool,
+    ) -> Verdict:
+        """`known` is what was found for the text before; `by_name`: the text means something else in every session."""
+        if event.truncated:
+            assert rules.first is not None
+            large = Finding(rules.first, Action.DENY)
+            return _refuse(large, self._help(session), "this is too large to be judged by")
+        if known is not None:
+            found = with_values(rules, known[0], event.values)
+            return FORWARD if found is None else _answer(found, event, self._help(session))
+        size = len(event.text)
+        if by_name and self._session_parser is not None:
+            size += self._session_parser.weight
+        at_once = AT_ONCE if rules.statements is not None else SEARCHED_AT_ONCE
+        judge = partial(self._judge, rules, event, session, by_name=by_name)
+        if size <= at_once:
+            if rules.statements is None or session.may_parse(size):
+                return judge(None)
+            return Hold(_ticket(), "this statement is being parsed", work=Work(None, judge))
+        parser = self._session_parser if by_name else None
+        task: Callable[[], object] = JudgeText(self._rails, self._parser, rules.target, event.text, parser)
+        conclude = partial(self._judged, rules, event, session, by_name=by_name)
+        return Hold(_ticket(), "this statement is being parsed", work=Work(task, conclude))
+
+    def _judge(self, rules: Rules, event: Operation, session: SessionView, _: object, *, by_name: bool) -> Verdict:
+        finding = judge_text(rules, event.text, self._session_parser if by_name else None)
+        return self._conclude(rules, event, session, finding, by_name=by_name)
+
+    def _judged(self, rules: Rules, event: Operation, session: SessionView, found: object, *, by_name: bool) -> Verdict:
+        return self._conclude(rules, event, session, read_answer(rules, found), by_name=by_name)
+
+    def _conclude(
+        self, rules: Rules, event: Operation, session: SessionView, finding: Finding | None, *, by_name: bool
+    ) -> Verdict:
+        if not by_name:
+            rules.judged.put(event.text, finding)
+        found = with_values(rules, finding, event.values)
+        return FORWARD if found is None else _answer(found, event, self._help(session))
+
+    def _help(self, session: SessionView) -> str:
+        """How to ask for it."""
+        ask = self._access_help or "ask an administrator to change the guard rail."
+        return f'If you need this on connection "{session.connection}": {ask}'
+
+    # What comes out
+
+    def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
+        over = self._over(event)
+        if over is not None:
+            return _refuse(over, self._help(session))
+        if not self._looks_at_output:
+            return FORWARD
+        rules = self._rules
+        if isinstance(event, Rows):
+            texts = [text for column in range(len(event.columns)) for text in event.texts(column)]
+        else:
+            texts = event.texts()
+        if not texts:
+            return FORWARD
+        seen = texts if isinstance(event, Rows) else [*texts, *event.rendered()]
+        worst: Finding | None = None
+        for one in rules.output:
+            worst = worse(worst, one.judge(seen))
+        if worst is not None and worst.action is Action.DENY:
+            return _refuse(worst, self._help(session))
+        masked: Verdict = FORWARD
+        if rules.masker is not None:
+            masker = rules.masker
+            failed = masker.mask_rows(event) if isinstance(event, Rows) else masker.mask_output(event, texts)
+            if failed is not None:
+                return _refuse(failed, self._help(session))
+            if masker.size:
+                session.metrics.transformed_bytes += masker.size
+                masked = self._masked(masker, session)
+        return masked if worst is None else _warn(worst, self._help(session))
+
+    def _masked(self, masker: Masker, session: SessionView) -> Verdict:
+        """The client is told once of each rule; the mark in the answer names it each time."""
+        untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
+        if not untold:
+            return REPLACE
+        self._told_masks.add(untold[0])
+        return Warn(
+            rule=untold[0].title,
+            message=Finding(untold[0], Action.MASK).said("masked by"),
+            hint=f"{self._help(session)} This is said once.",
+            is_violation=False,
+        )
+
+    def _over(self, event: Rows | Output) -> Finding | None:
+        most = self._rules.most
+        if most is None:
+            return None
+        rows = event.count if isinstance(event, Rows) else event.rows
+        if not rows:
+            return None
+        if self._counts.add(event, rows) <= most[0]:
+            return None
+        return Finding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
+
+
+def _answer(finding: Finding, event: Operation, access_help: str) -> Verdict:
+    """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
+    if event.phase is not RUN and finding.action is not Action.DENY:
+        return FORWARD
+    if finding.action is Action.WARN:
+        return _warn(finding, access_help)
+    if finding.action is Action.REVIEW:
+        return Hold(_ticket(), finding.said("held by"), rule=finding.culprit.title)
+    return _refuse(finding, access_help)
+
+
+def _ticket() -> str:
+    return str(next(_tickets))
+
+
+def _warn(finding: Finding, access_help: str) -> Warn:
+    return Warn(
+        rule=finding.culprit.title,
+        message=finding.said("warning of"),
+        hint=f"It was let through, and is recorded. {access_help}",
+    )
+
+
+def _refuse(finding: Finding, access_help: str, beginning: str = "blocked by") -> Refuse:
+    return Refuse(rule=finding.culprit.title, message=finding.said(beginning), hint=access_help)

@@ -1,0 +1,64 @@
+"""The rules of guard rails, compiled, and what they find in a statement."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, StatementCache, named
+from postern.inspection.guardrails.guardrail_texts import Masker, by_severity, of_text
+from postern.inspection.guardrails.statements import StatementRules, worse
+from postern.inspection.sql.sql_parser import Parser, SessionParser
+from postern.inspection.sql_comments import readings
+
+
+class Rules:
+    """The rules of one direction each, compiled; shared by the sessions that they hold for."""
+
+    def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
+        inputs = [each for rail in rails for each in named(rail, rail.input)]
+        outputs = [each for rail in rails for each in named(rail, rail.output)]
+        about_statements = [(culprit, rule) for culprit, rule in inputs if rule.judges_statements]
+        self.input = by_severity(inputs)
+        self.first: Culprit | None = inputs[0][0] if inputs else None
+        self.statements = StatementRules(about_statements, parser, target) if about_statements else None
+        self.output = by_severity(outputs)
+        masks = of_text(outputs, Action.MASK)
+        self.masker = Masker(masks) if masks else None
+        self.most = _fewest(outputs)
+        self.judged = StatementCache()
+        self.target = target
+        self.culprits = [culprit for culprit, _ in inputs]
+
+
+def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
+    """The strictest max_rows."""
+    found = [(rule.most, culprit) for culprit, rule in outputs if rule.type is RuleType.MAX_ROWS]
+    return min(found, key=lambda one: one[0]) if found else None
+
+
+@lru_cache(maxsize=64)
+def load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> Rules:
+    return Rules(rails, parser, target)
+
+
+def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
+    worst: Finding | None = None
+    if rules.input:
+        spellings = readings(text.encode("utf-8", "replace"))
+        for one in rules.input:
+            worst = worse(worst, one.judge(spellings, quotes=True))
+    if rules.statements is None or (worst is not None and worst.action is Action.DENY):
+        return worst
+    return worse(worst, rules.statements.judge(text, parser))
+
+
+def with_values(rules: Rules, finding: Finding | None, given: tuple[bytes | None, ...]) -> Finding | None:
+    """What the bind values add; each of them is judged on its own."""
+    if not given or not rules.input:
+        return finding
+    values = [value for value in given if value is not None]
+    for one in rules.input:
+        finding = worse(finding, one.judge(values, quotes=True))
+    return finding

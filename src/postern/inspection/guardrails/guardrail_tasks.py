@@ -1,0 +1,51 @@
+"""The judgement of one statement as a task for another process: what goes there, and what comes back.
+
+Compiled classes cannot be pickled: findings travel as plain values.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from postern.domain.rules.guardrail import Action, GuardRail
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.guardrails.guardrail_findings import Finding
+from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, load
+from postern.inspection.schema_ref import ref_of
+from postern.inspection.sql.sql_parser import Parser, SessionParser
+
+_Answer = tuple[int, str, str, bool]  # the culprit's place, action, reason, unknown
+
+
+class JudgeText:
+    """Call it to judge `text`. `names` is the session's parser, for a text that goes by the names of others."""
+
+    def __init__(
+        self,
+        rails: tuple[GuardRail, ...],
+        parser: Parser | None,
+        target: TargetSchema | None,
+        text: str,
+        names: SessionParser | None,
+    ) -> None:
+        self._rails = rails
+        self._parser = parser
+        self._schema = None if target is None else ref_of(target)
+        self._text = text
+        self._names = names
+
+    def __call__(self) -> _Answer | None:
+        schema = None if self._schema is None else self._schema.load()
+        rules = load(self._rails, self._parser, schema)
+        finding = judge_text(rules, self._text, self._names)
+        if finding is None:
+            return None
+        return rules.culprits.index(finding.culprit), finding.action.value, finding.reason, finding.unknown
+
+
+def read_answer(rules: Rules, answer: object) -> Finding | None:
+    """Return what was found, by the rules of this process."""
+    if answer is None:
+        return None
+    place, action, reason, unknown = cast("_Answer", answer)
+    return Finding(rules.culprits[place], Action(action), reason, unknown)

@@ -1,0 +1,206 @@
+"""Rules about text: words and patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.text import one_line
+from postern.inspection.guardrails.guardrail_findings import Culprit, Finding
+from postern.inspection.patterns import Lookup, readable, word_pattern
+from postern.interception.events import Channel, Kind, Output, Rows
+
+# Of several rules that hit, the one whose action is most severe counts, and of those the first.
+SEVERITY: Final = (Action.DENY, Action.REVIEW, Action.WARN)
+
+QUOTED: Final = 60  # characters
+
+_STRUCTURED: Final = frozenset(b"{([<\"'")
+_STRUCTURE: Final = frozenset(b"{}()[]<>,\"'\\")
+_OF_LINES: Final = frozenset(b"\t\r\n\\,;|\"'")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z_-]+")
+
+
+class RuleSet:
+    """All rules of one direction and one action: one combined look-up, and one for each rule to name the culprit."""
+
+    def __init__(self, rules: Iterable[tuple[Culprit, Rule]], action: Action) -> None:
+        found = [(culprit, patterns_of(rule)) for culprit, rule in rules]
+        self._action = action
+        self._each = [(culprit, Lookup(patterns)) for culprit, patterns in found]
+        self._all = Lookup([pattern for _, patterns in found for pattern in patterns])
+
+    @property
+    def first(self) -> Culprit:
+        return self._each[0][0]
+
+    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> Finding | None:
+        """The first rule that hits the first text that is hit, or None. What was hit is quoted only to who sent it."""
+        index = self._all.first_hit(texts)
+        if index is None:
+            return None
+        whole = readable(texts[index])
+        culprit = self.culprit(whole)
+        return Finding(culprit, self._action, self._quoted(culprit, whole) if quotes else "")
+
+    def _quoted(self, culprit: Culprit, text: bytes) -> str:
+        spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
+        start, end = spans[0] if spans else (0, 0)
+        quoted = one_line(text[start:end].decode("utf-8", "replace"))
+        if not quoted:
+            return ""
+        return f'"{quoted}" matches it' if len(quoted) <= QUOTED else f'"{quoted[:QUOTED]}…" matches it'
+
+    def culprit(self, text: bytes) -> Culprit:
+        """Of a text that is hit."""
+        return next(culprit for culprit, lookup in self._each if lookup.hits(text))
+
+    def culprits(self, text: bytes) -> list[Culprit]:
+        return [culprit for culprit, lookup in self._each if lookup.hits(text)]
+
+    def spans(self, text: bytes) -> list[tuple[int, int]]:
+        return self._all.spans(text)
+
+
+def patterns_of(rule: Rule) -> list[str]:
+    if rule.type is RuleType.DENY_WORDS_LIST:
+        return [word_pattern(word, whole=rule.whole_words, case_sensitive=rule.case_sensitive) for word in rule.words]
+    return [rule.pattern_regex]
+
+
+def by_severity(rules: Sequence[tuple[Culprit, Rule]]) -> list[RuleSet]:
+    """The rule sets of those about text, the most severe first."""
+    sets: list[RuleSet] = []
+    for action in SEVERITY:
+        mine = of_text(rules, action)
+        if mine is not None:
+            sets.append(mine)
+    return sets
+
+
+def of_text(rules: Sequence[tuple[Culprit, Rule]], action: Action) -> RuleSet | None:
+    types = (RuleType.DENY_WORDS_LIST, RuleType.PATTERN_MATCH)
+    mine = [(culprit, rule) for culprit, rule in rules if rule.type in types and rule.action is action]
+    return RuleSet(mine, action) if mine else None
+
+
+class Masker:
+    """Rules with the action `mask`: what they hit becomes a constant that names the rule.
+
+    Where the constant would break what stands around it (a number, the quotes of an array, a delimiter of a copy),
+    `mask_rows` and `mask_output` answer the finding, and nothing has been changed.
+    """
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._rules = rules
+        self.size = 0  # bytes of what was replaced in the last event
+        self.culprits: list[Culprit] = []  # whose rules did that
+
+    def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
+        """Whose rule would mask something in these."""
+        found = self._rules.judge(texts)
+        return None if found is None else found.culprit
+
+    def mask_rows(self, rows: Rows) -> Finding | None:
+        self._begin()
+        masked: list[tuple[int, list[bytes]]] = []
+        for index, column in enumerate(rows.columns):
+            texts = rows.texts(index)
+            if not texts or self._rules.judge(texts) is None:
+                continue
+            new = self._replaced(texts, column.kind, is_line=False)
+            if isinstance(new, Finding):
+                return new
+            masked.append((index, new))
+        for index, new in masked:
+            rows.replace(index, new)
+        return None
+
+    def _begin(self) -> None:
+        self.size = 0
+        self.culprits = []
+
+    def mask_output(self, output: Output, texts: list[bytes]) -> Finding | None:
+        self._begin()
+        kind = Kind.OPAQUE if output.channel is Channel.FUNCTION else Kind.TEXT
+        shown = output.rendered()
+        if shown and self._rules.judge(shown) is not None:
+            new = self._replaced(shown, kind, is_line=False)
+            if isinstance(new, Finding):
+                return new
+            output.replace_rendered(new)
+            texts = output.texts()
+        if texts and self._rules.judge(texts) is not None:
+            new = self._replaced(texts, kind, is_line=output.channel is Channel.COPY)
+            if isinstance(new, Finding):
+                return new
+            output.replace(new)
+        return None
+
+    def _replaced(self, texts: list[bytes], kind: Kind, *, is_line: bool) -> list[bytes] | Finding:
+        new: list[bytes] = []
+        for text in texts:
+            whole = readable(text)
+            spans = self._rules.spans(whole)
+            if not spans:
+                new.append(text)
+                continue
+            culprit = self._rules.culprit(whole)
+            mark = f"[masked:{_NOT_IN_NAMES.sub('-', culprit.rule)}]".encode()
+            made = self._masked(text, whole, spans, kind, mark, is_line=is_line)
+            if made is None:
+                return Finding(culprit, Action.MASK, "what it hits cannot be masked here without breaking the answer")
+            new.append(made)
+            if culprit not in self.culprits:
+                self.culprits.append(culprit)
+        return new
+
+    def _masked(
+        self, text: bytes, whole: bytes, spans: list[tuple[int, int]], kind: Kind, mark: bytes, *, is_line: bool
+    ) -> bytes | None:
+        if kind is Kind.JSON:
+            found = _strings_around(whole, spans)
+            if found is None or text is not whole:
+                return None
+            spans, mark = found, b'"' + mark + b'"'
+        elif kind is not Kind.TEXT:
+            return None
+        elif text is not whole:  # an encoding that nobody knows here: all of it goes, and what is left is ASCII
+            if is_line:
+                return None
+            spans = [(0, len(whole))]
+        elif is_line or (whole and whole[0] in _STRUCTURED):
+            breaking = _OF_LINES if is_line else _STRUCTURE
+            if any(not breaking.isdisjoint(whole[start:end]) for start, end in spans):
+                return None
+        self.size += sum([end - start for start, end in spans])
+        return _with_mark(whole, spans, mark)
+
+
+def _strings_around(document: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """The strings of a JSON document that hold these spans; None where one reaches out of them."""
+    around: list[tuple[int, int]] = []
+    strings = (found.span() for found in _STRING.finditer(document))
+    held = next(strings, None)
+    for start, end in spans:  # both are in order, so each is looked at once
+        while held is not None and held[1] < end:
+            held = next(strings, None)
+        if held is None or start < held[0]:
+            return None
+        if not around or around[-1] != held:
+            around.append(held)
+    return around
+
+
+def _with_mark(text: bytes, spans: list[tuple[int, int]], mark: bytes) -> bytes:
+    out: list[bytes] = []
+    done = 0
+    for start, end in spans:
+        out.append(text[done:start])
+        out.append(mark)
+        done = end
+    out.append(text[done:])
+    return b"".join(out)

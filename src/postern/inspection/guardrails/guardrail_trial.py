@@ -1,0 +1,155 @@
+"""Guard rails tried on text, outside of any session: which rules hit, where, and why."""
+
+from __future__ import annotations
+
+from postern.domain.rules.guardrail import TEXT_TYPES, Action, GuardRail, Rule
+from postern.domain.rules.statement import Statement
+from postern.domain.rules.trial import Answered, Asked, Hit, Trial
+from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, named
+from postern.inspection.guardrails.guardrail_interceptor import BY_NAME
+from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, with_values
+from postern.inspection.guardrails.guardrail_texts import patterns_of
+from postern.inspection.guardrails.statements import UNASKED, StatementRule, StatementRules, worse
+from postern.inspection.patterns import Lookup
+from postern.inspection.sql.sql_parser import Parser, SessionParser
+from postern.inspection.sql_comments import readings
+
+
+def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
+    """Raises Invalid when a rule judges statements and there is no parser."""
+    found: list[tuple[Finding, tuple[tuple[int, int], ...]]] = []
+    spellings = readings(text.encode("utf-8", "replace"))
+    rules = named(rail, rail.input)
+    about_statements = [one for one in rules if one[1].judges_statements]
+    reader = StatementRules(about_statements, parser, UNASKED) if about_statements else None
+    for culprit, rule in rules:
+        if rule.type in TEXT_TYPES:
+            lookup = Lookup(patterns_of(rule))
+            if any(lookup.hits(spelling) for spelling in spellings):
+                found.append((Finding(culprit, rule.action), _spans(lookup, text)))
+        elif reader is not None:
+            finding = _of_statements(reader, culprit, rule, text)
+            if finding is not None:
+                found.append((finding, ()))
+    statements = parser.parse(text) if parser is not None else ()
+    return _trial(found, statements)
+
+
+def try_output(rail: GuardRail, text: str) -> Trial:
+    """Rules about text only: rows are counted where there are some."""
+    found: list[tuple[Finding, tuple[tuple[int, int], ...]]] = []
+    for culprit, rule in named(rail, rail.output):
+        if rule.type in TEXT_TYPES:
+            lookup = Lookup(patterns_of(rule))
+            if lookup.hits(text.encode("utf-8", "replace")):
+                found.append((Finding(culprit, rule.action), _spans(lookup, text)))
+    return _trial(found, ())
+
+
+def _of_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> Finding | None:
+    one = StatementRule(culprit, rule)
+    worst: Finding | None = None
+    for statement in reader.parse(text, one.harmless):
+        worst = worse(worst, one.judge(statement, UNASKED))
+    return worst
+
+
+def _spans(lookup: Lookup, text: str) -> tuple[tuple[int, int], ...]:
+    data = text.encode("utf-8", "replace")
+    return tuple(
+        (len(data[:start].decode("utf-8", "ignore")), len(data[:end].decode("utf-8", "ignore")))
+        for start, end in lookup.spans(data)
+    )
+
+
+def _trial(found: list[tuple[Finding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]) -> Trial:
+    worst: Finding | None = None
+    for finding, _ in found:
+        worst = worse(worst, finding)
+    hits = tuple(Hit(one.culprit.rule, one.action, one.reason, spans, one.unknown) for one, spans in found)
+    return Trial(
+        worst.action if worst else None, worst.said(_BEGINNINGS[worst.action]) if worst else "", hits, statements
+    )
+
+
+_BEGINNINGS = {
+    Action.DENY: "blocked by",
+    Action.REVIEW: "held by",
+    Action.WARN: "warning of",
+    Action.MASK: "masked by",
+}
+
+
+class Trier:
+    """One guard rail over many recorded sessions of one dialect, as those would be judged. Raises Invalid as
+    `try_input`."""
+
+    def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
+        self._rules = Rules((rail,), parser, UNASKED)
+
+    def session(self, names: SessionParser | None) -> SessionTrier:
+        """`names` follows what the session prepares."""
+        return SessionTrier(self._rules, names)
+
+
+class SessionTrier:
+    """The steps of one session, in their order."""
+
+    def __init__(self, rules: Rules, names: SessionParser | None) -> None:
+        self._rules = rules
+        self._names = names if rules.statements is not None else None
+        self._refused: set[str] = set()  # texts of which preparing would have been refused: they would never run
+        self._rows = 0
+
+    def asked(self, step: Asked) -> Hit | None:
+        """The rule that would decide."""
+        self._rows = 0
+        if self._rules.first is None:
+            return None
+        finding = self._judged(step)
+        if finding is None or (step.prepared and finding.action is not Action.DENY):
+            return None
+        if step.prepared:
+            if len(self._refused) < _REFUSED:
+                self._refused.add(step.text)
+        elif step.text in self._refused and not step.values:
+            return None
+        return _hit(finding)
+
+    def _judged(self, step: Asked) -> Finding | None:
+        rules = self._rules
+        if step.truncated:
+            assert rules.first is not None
+            return Finding(rules.first, Action.DENY, "it is too large to be judged")
+        by_name = self._names if BY_NAME.search(step.text) else None
+        known = None if by_name is not None else rules.judged.get(step.text)
+        if known is not None:
+            finding = known[0]
+        else:
+            finding = judge_text(rules, step.text, by_name)
+            if by_name is None:
+                rules.judged.put(step.text, finding)
+        if self._names is not None and (step.prepared or by_name is not None or self._names.keeps(step.text)):
+            self._names.passed(step.text, by_protocol=step.prepared)
+        return with_values(rules, finding, step.values)
+
+    def answered(self, step: Answered) -> Hit | None:
+        """The rule that would decide on this part of an answer."""
+        rules = self._rules
+        before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
+        if rules.most is not None and before <= rules.most[0] < before + step.rows:
+            return _hit(Finding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
+        worst: Finding | None = None
+        for one in rules.output:
+            worst = worse(worst, one.judge(step.texts))
+        if rules.masker is not None and (worst is None or worst.action is not Action.DENY):
+            culprit = rules.masker.hit_by(step.texts)
+            worst = worse(worst, None if culprit is None else Finding(culprit, Action.MASK))
+        return None if worst is None else _hit(worst)
+
+
+_REFUSED = 1_000
+
+
+def _hit(finding: Finding) -> Hit:
+    return Hit(finding.culprit.rule, finding.action, finding.reason, unknown=finding.unknown)

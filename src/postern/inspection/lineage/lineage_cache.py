@@ -1,0 +1,64 @@
+"""What was found for the texts that were read last, by the snapshot that they were read with."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+from postern.domain.targets.target_schema import TargetSchema
+
+_SNAPSHOTS: Final = 64
+_TEXTS: Final = 1024  # for each snapshot
+_TEXT_SIZE: Final = 64 * 1024  # characters; no longer ones are read
+_SIZE: Final = 1024 * 1024  # characters of all texts, for each snapshot
+
+Found = TypeVar("Found")
+Catalogue = TypeVar("Catalogue")
+
+
+class Readings(Generic[Catalogue, Found]):
+    """Of one snapshot. Bounded in number and in size."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self._found: OrderedDict[tuple[str, Hashable], Found] = OrderedDict()
+        self._size = 0
+
+    def __contains__(self, key: tuple[str, Hashable]) -> bool:
+        return key in self._found
+
+    def of(self, text: str, doubts: Hashable, read: Callable[[], Found]) -> Found:
+        key = (text, doubts)
+        if key in self._found:
+            self._found.move_to_end(key)
+            return self._found[key]
+        found = read()
+        self.keep(text, doubts, found)
+        return found
+
+    def keep(self, text: str, doubts: Hashable, found: Found) -> None:
+        key = (text, doubts)
+        if len(text) > _TEXT_SIZE or key in self._found:
+            return
+        self._found[key] = found
+        self._size += len(text)
+        while len(self._found) > _TEXTS or self._size > _SIZE:
+            (oldest, _), _ = self._found.popitem(last=False)
+            self._size -= len(oldest)
+
+
+class Snapshots(Generic[Catalogue, Found]):
+    def __init__(self, catalogue: Callable[[TargetSchema], Catalogue]) -> None:
+        self._catalogue = catalogue
+        self._snapshots: OrderedDict[int, Readings[Catalogue, Found]] = OrderedDict()
+
+    def of(self, schema: TargetSchema) -> Readings[Catalogue, Found]:
+        """By the identity of the snapshot, which the catalogue keeps alive as long as it is here."""
+        found = self._snapshots.get(id(schema))
+        if found is None:
+            found = self._snapshots[id(schema)] = Readings(self._catalogue(schema))
+            if len(self._snapshots) > _SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+        self._snapshots.move_to_end(id(schema))
+        return found

@@ -1,0 +1,86 @@
+r"""Masks copied lines by column: what stands between two tabs is a text of its own.
+
+No value that a detector finds holds a tab, and all see an edge at it, so this finds what a search in whole lines
+would find; but columns that hold values of one kind are masked far quicker than lines that hold several.
+
+What a copy escapes hides nothing: `\n` in front of a number is the end of a line and no letter that touches it,
+`\\u0040` in a document is an `@`, and `\\x61` is a byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from postern.inspection.masking.detectors import Detectors
+from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_text, mask_texts
+
+_TAB = b"\t"
+_HIDING = re.compile(rb"\\(?:[bfnrtvx]|u00)")
+_CONTROL = re.compile(rb"\\(\\|[bfnrtv])")
+_LEADS = bytes((1, *range(14, 32)))
+_SIGNS = {letter: b"%c" % place for place, letter in enumerate((b"b", b"f", b"n", b"r", b"t", b"v"), 2)}
+_LETTERS = {sign: letter for letter, sign in _SIGNS.items()}
+# Characters that mean nothing in documents and copies.
+_ENCODED = re.compile(rb"\\{1,2}u00(2[5bdefBDEF]|3[0-9aA]|40|[46][1-9a-fA-F]|5[0-9aAfF]|7[0-9aA])")
+_BYTES = re.compile(rb"(\\{1,2}x)((?:[0-9a-f]{2})+)(?![0-9a-f])")
+
+
+def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """As many lines as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`. Raises
+    ValueError for lines whose escapes cannot be told from other bytes."""
+    joined = SEPARATOR.join(lines)
+    if _HIDING.search(joined) is None:
+        return _mask_plain(detectors, lines, joined, hits)
+    lead = next((b"%c" % sign for sign in _LEADS if sign not in joined), None)
+    if lead is None:
+        raise ValueError("copied lines hold all of the signs that escapes could stand for")
+    read = [_read(line, lead, detectors, hits) for line in lines]
+    masked = _mask_plain(detectors, read, SEPARATOR.join(read), hits) or read
+    written = re.compile(re.escape(lead) + rb"([\x02-\x07])")
+    found = [
+        old
+        if new == _read(old, lead, detectors, Hits(), bytes_too=False)
+        else written.sub(lambda each: b"\\" + _LETTERS[each[1]], new)
+        for old, new in zip(lines, masked, strict=True)
+    ]
+    return None if found == list(lines) else found
+
+
+def _read(line: bytes, lead: bytes, detectors: Detectors, hits: Hits, *, bytes_too: bool = True) -> bytes:
+    """With signs in the place of escapes, which are edges as what they stand for."""
+    line = _ENCODED.sub(lambda found: bytes.fromhex(found[1].decode()), line)
+    if bytes_too:
+        line = _BYTES.sub(lambda found: _masked_bytes(found, detectors, hits), line)
+    return _CONTROL.sub(lambda found: found[0] if found[1] == b"\\" else lead + _SIGNS[found[1]], line)
+
+
+def _masked_bytes(found: re.Match[bytes], detectors: Detectors, hits: Hits) -> bytes:
+    masked = mask_text(detectors, bytes.fromhex(found[2].decode()), hits)
+    return found[0] if masked is None else found[1] + masked.hex().encode()
+
+
+def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hits: Hits) -> list[bytes] | None:
+    if not detectors.worth(joined):
+        return None
+    try:
+        columns: list[Sequence[bytes]] = list(zip(*[line.split(_TAB) for line in lines], strict=True))
+    except ValueError:  # not all lines have as many fields as the first
+        return mask_texts(detectors, lines, hits)
+    before = hits.size
+    last = len(columns) - 1
+    for index, column in enumerate(columns):
+        mask = mask_texts if index < last else _mask_last
+        masked = mask(detectors, column, hits)
+        if masked is not None:
+            columns[index] = masked
+    return list(map(_TAB.join, zip(*columns, strict=True))) if hits.size > before else None
+
+
+def _mask_last(detectors: Detectors, cells: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """The column whose cells end with their line."""
+    bare = [cell[:-1] for cell in cells if cell.endswith(b"\n")]
+    if len(bare) < len(cells):
+        return mask_texts(detectors, cells, hits)
+    masked = mask_texts(detectors, bare, hits)
+    return None if masked is None else [cell + b"\n" for cell in masked]

@@ -1,0 +1,183 @@
+"""What errors, notices and settings say of values, where columns are marked.
+
+An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, every
+number, and what follows a colon. Names stay that the target itself gives in fields of their own. Words of the statement
+and names of tables stay only where the statement reads no rows (see `named_only`). A message that speaks of a place in
+the statement was made before any row was read: it stays as it is.
+
+What code within the target says (functions, triggers, DO) is in its own words, and can be anything: a statement can
+choose each field of it, and which fields are there. For a strict rule nothing of it stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.masking.mysql_statement_answers import runs_code
+
+MASK: Final = b"****"
+Known = Callable[[bytes], bool]
+
+_LONGEST: Final = 4096  # bytes of a text; of longer ones nothing is told
+_LONGEST_STATEMENT: Final = 64 * 1024  # characters that are looked through
+_LOOKS: Final = 64  # into a statement, for one message
+
+# What an error quotes of a row: `Key (email)=(…) already exists.`, `Failing row contains (…).`
+_ROW: Final = re.compile(rb"(?<==\().*(?=\))|(?<= \().*(?=\)\.$)", re.DOTALL)
+# Quotes of any language of the server's messages, in UTF-8 and as single bytes.
+_OPENING = rb"\"|`|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]|(?<![A-Za-z0-9\x80-\xff])'"
+_CLOSING = rb"\"|`|'|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]"
+_QUOTED: Final = re.compile(rb"(?:%b)(.*?)(?:%b)" % (_OPENING, _CLOSING), re.DOTALL)
+_ALL_QUOTED: Final = re.compile(rb"(?P<from>%b)(?P<all>.*)(?P<to>%b)" % (_OPENING, _CLOSING), re.DOTALL)
+_NUMBER: Final = re.compile(rb"(?<![A-Za-z0-9_.\x80-\xff*])(?<![A-Za-z]\()0?[0-9](?:x[0-9a-f]+|[0-9.,:/+-]*[0-9])?")
+_BEHIND: Final = re.compile(rb": .*")
+_UNQUOTED: Final = re.compile(rb"(?<= exist: ).*", re.DOTALL)  # operator does not exist: …
+# Where the server itself, and no code of the target's, trips over something.
+_OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
+
+# What is left of a message that code within the target made.
+_SEVERITY: Final = "severity"
+_ERROR_CODE: Final = b"P0001"  # raise_exception, RAISE's own
+_NOTICE_CODE: Final = b"00000"
+_SIGNAL_NUMBER: Final = b"1644"  # ER_SIGNAL_EXCEPTION
+_SIGNAL_CODE: Final = b"45000"
+_WORDS: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]")
+
+_FREE_TEXT: Final = frozenset({"message", "detail", "hint"})
+_NAMES: Final = frozenset({"schema", "table", "column", "type", "constraint"})
+
+# Settings whose values the target chooses from a few.
+_SETTINGS: Final = frozenset(
+    {
+        "client_encoding",
+        "DateStyle",
+        "default_transaction_read_only",
+        "in_hot_standby",
+        "integer_datetimes",
+        "IntervalStyle",
+        "is_superuser",
+        "scram_iterations",
+        "server_encoding",
+        "server_version",
+        "session_authorization",
+        "standard_conforming_strings",
+    }
+)
+_ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other is a zone without a digit
+
+
+def nothing_known(segment: bytes) -> bool:
+    """`Known` for a message of a statement that reads rows."""
+    return not segment
+
+
+def known(statement: str | None, schema: TargetSchema | None) -> Known:
+    """Whether a text is the client's own, or the name of a table or column."""
+    said = (statement or "")[:_LONGEST_STATEMENT].lower()
+    left = _LOOKS
+
+    def is_known(segment: bytes) -> bool:
+        nonlocal left
+        text = segment.decode("utf-8", "replace").lower()
+        if not text:
+            return True
+        left -= 1
+        if left < 0:
+            return False
+        if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", said):
+            return True
+        return schema is not None and text in _names(schema)
+
+    return is_known
+
+
+@lru_cache(maxsize=4)
+def _names(schema: TargetSchema) -> frozenset[str]:
+    found: set[str] = set()
+    for relation in schema.relations.values():
+        found.update((relation.name.lower(), relation.schema.lower()))
+        found.update(column.lower() for column in relation.columns)
+    return frozenset(found)
+
+
+def may_say_anything(statements: Sequence[str], texts: Sequence[bytes], labels: Sequence[str]) -> bool:
+    """Whether the error of a statement of MySQL's may be in somebody's own words: `signal … set message_text = @a`; or
+    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist, or a syntax error near
+    the value. A function or trigger that signals has a number of its own, unless it chooses another."""
+    return "errno" in labels and (_SIGNAL_NUMBER in texts or runs_code(statements))
+
+
+def of_a_signal(labels: Sequence[str]) -> list[bytes]:
+    """What is left of an error of MySQL's that may be in somebody's own words: each field is SIGNAL's own."""
+    fixed = {"errno": _SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+    return [fixed.get(label, MASK) for label in labels]
+
+
+def withheld(
+    texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool, is_error: bool = True
+) -> list[bytes]:
+    """A message without the values that it quotes. `labels` tell what each text is; `strict` withholds all that code of
+    the target's says. An empty text stands for a field that is left out."""
+    parts = dict(zip(labels, texts, strict=True)) if labels else {}
+    inside = "query" in parts or not all(
+        _OWN_CONTEXT.fullmatch(line) for line in parts.get("context", b"").split(b"\n") if line
+    )
+    if "position" in parts and not inside:
+        return list(texts)
+    names = frozenset() if inside else frozenset(parts[name] for name in _NAMES & parts.keys())
+
+    def may_stay(segment: bytes) -> bool:
+        return segment in names or is_known(segment)
+
+    if not labels:
+        return [_without(text, may_stay) for text in texts]
+    if inside and strict:
+        return [_fixed(text, label, is_error=is_error) for text, label in zip(texts, labels, strict=True)]
+    return [_part(text, label, may_stay) for text, label in zip(texts, labels, strict=True)]
+
+
+def _fixed(text: bytes, label: str, *, is_error: bool) -> bytes:
+    """A field of what code within the target says. Severities that code can choose are those of notices."""
+    if label == _SEVERITY:
+        return text if is_error else b"NOTICE"
+    if label == "code":
+        return _ERROR_CODE if is_error else _NOTICE_CODE
+    return MASK if label == "message" else b""
+
+
+def _part(text: bytes, label: str, may_stay: Known) -> bytes:
+    if label in _FREE_TEXT:
+        return MASK if label == "detail" and b"\n" in text else _without(text, may_stay)
+    if label == "query":
+        return MASK
+    if label == "context":
+        return b"\n".join([_BEHIND.sub(b": " + MASK, line) for line in _without(text, may_stay).split(b"\n")])
+    return MASK if label in _NAMES and not may_stay(text) else text
+
+
+def _without(text: bytes, may_stay: Known) -> bytes:
+    if len(text) > _LONGEST:
+        return MASK
+    # A value may hold quotes: `' Ada '` is quoted as `'' Ada ''`. So nothing that a statement can choose is accepted.
+    is_chosen = MASK in text
+    text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
+    segments = [found[1] for found in _QUOTED.finditer(text)]
+    if is_chosen or not all(segment == MASK or (segment and may_stay(segment)) for segment in segments):
+        text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
+    text = _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
+    return _BEHIND.sub(lambda found: found[0] if _may_follow(found[0][2:], may_stay) else b": " + MASK, text)
+
+
+def _may_follow(tail: bytes, may_stay: Known) -> bool:
+    """What stands after a colon may be a value without quotes: unless nothing but masks is left of it."""
+    return _WORDS.search(_QUOTED.sub(b"", tail).replace(MASK, b"")) is None or may_stay(tail)
+
+
+def is_harmless_setting(name: str, value: bytes, is_known: Known, *, sets: bool) -> bool:
+    """Whether the target may report it: a statement can set what it reads. `sets`: this one only sets settings, to
+    constants or to their defaults."""
+    return name in _SETTINGS or is_known(value) or (sets and name == "TimeZone" and bool(_ZONE.fullmatch(value)))

@@ -1,0 +1,154 @@
+"""Which columns of an answer are masked whatever they hold, and where that cannot be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postern.domain.rules.masking import MaskingRule, Strictness
+from postern.domain.targets.target_schema import ColumnRef, Origin
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
+from postern.inspection.masking.strategies import Substitutes
+from postern.interception.events import Column
+
+# What shows least comes first: where two rules speak of one value the first one has it.
+STRENGTH = {strategy: place for place, strategy in enumerate(("null", "replace", "hash", "partial"))}
+
+
+def by_strength(rule: MaskingRule) -> int:
+    return STRENGTH[rule.strategy]
+
+
+class ColumnRule:
+    """A rule as far as it speaks of columns."""
+
+    def __init__(self, rule: MaskingRule, substitutes: Substitutes) -> None:
+        self.name = rule.name
+        self.substitutes = substitutes
+        self.finds = rule.finds
+        self.is_strict = rule.strictness is Strictness.STRICT
+        self.patterns = ColumnPatterns(rule.columns)
+
+    @property
+    def may_doubt(self) -> bool:
+        """Whether an unknown origin matters to the rule: it refuses the answer, or has nothing else to go by."""
+        return self.is_strict or not self.finds
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A column of which a rule cannot tell whether it speaks of it."""
+
+    rule: ColumnRule
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rule that masks a column. Where the column is not `plain`, what a statement computed from a masked value may
+    say anything of it, in its value, its shape and whether it is NULL: it becomes a constant."""
+
+    rule: ColumnRule
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What masks each column, and what could not be told; only the first of the strict doubts matters."""
+
+    chosen: tuple[Chosen | None, ...]
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def refused(self) -> Doubt | None:
+        return next((doubt for doubt in self.doubts if doubt.rule.is_strict), None)
+
+
+class Columns:
+    """All rules about columns of one session. Without `origins` the names in the answer are all that is known: rules
+    about tables and tags are in doubt then."""
+
+    def __init__(self, rules: Sequence[ColumnRule], origins: Origins | None) -> None:
+        self._rules = tuple(rules)
+        self._origins = origins
+        # What comes from nobody knows where may be anything.
+        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if one.may_doubt))
+
+    def asked(self, statement: str) -> None:
+        if self._origins is not None:
+            self._origins.asked(statement)
+
+    def unread(self, statement: str) -> Unread | None:
+        return None if self._origins is None else self._origins.unread(statement)
+
+    def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
+        """Of the answer to one of these statements, whichever it was."""
+        if self._origins is None or not statements:
+            return None
+        merged: Sources | None = None
+        for statement in statements:
+            found = self._origins.of(statement, columns)
+            if found is None or (columns and len(found) != len(columns)):
+                return None
+            if merged is not None and len(merged) != len(found):
+                return None
+            merged = found if merged is None else tuple(map(_either, merged, found))
+        return merged
+
+    def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
+        """For rows, which tell the names of their columns."""
+        chosen: list[Chosen | None] = []
+        doubts: list[Doubt] = []
+        for place, column in enumerate(columns):
+            of = None if sources is None else sources[place]
+            one = self._choose(column.name, of)
+            chosen.append(one)
+            if one is None and of is None:
+                doubts += [
+                    Doubt(rule, column.name)
+                    for rule in self._rules
+                    if rule.may_doubt and (self._origins is not None or rule.patterns.needs_origins)
+                ]
+        return Decided(tuple(chosen), tuple(doubts))
+
+    def decide_copy(self, sources: Sources | None) -> Decided:
+        """For copied data, which has no names."""
+        if sources is None:
+            return self.unsure
+        doubts = [
+            Doubt(rule, f"number {place}")
+            for place, of in enumerate(sources, 1)
+            if of is None
+            for rule in self._rules
+            if rule.may_doubt
+        ]
+        return Decided(tuple(self._choose("", of) for of in sources), tuple(doubts))
+
+    def _choose(self, name: str, of: Origin | None) -> Chosen | None:
+        for rule in self._rules:
+            if of is None:
+                if rule.patterns.match_name(name):
+                    return Chosen(rule, plain=self._origins is None)
+            elif rule.patterns.match_name(name) or any(self._masks(rule, ref) for ref in of.refs):
+                return Chosen(rule, plain=self._is_plain(rule, of))
+        return None
+
+    def _is_plain(self, rule: ColumnRule, of: Origin) -> bool:
+        """Whether all that it may be are columns which the rule masks, and no masked column shows in it beside them.
+
+        A column that is not masked, under the name of one that is, would let a client hash values of its choice.
+        """
+        if not all(any(self._masks(rule, ref) for ref in names) for names in of.plain):
+            return False
+        others = of.refs.difference(*of.plain)
+        return bool(of.plain) and not any(self._masks(one, ref) for one in self._rules for ref in others)
+
+    def _masks(self, rule: ColumnRule, ref: ColumnRef) -> bool:
+        return rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset())
+
+
+def _either(one: Origin | None, other: Origin | None) -> Origin | None:
+    if one is None or other is None:
+        return None
+    return Origin(one.refs | other.refs, one.plain | other.plain if one.plain and other.plain else frozenset())

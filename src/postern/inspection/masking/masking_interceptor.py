@@ -1,0 +1,471 @@
+"""The interceptor that masks answers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.domain.targets.target_schema import Origin, TargetSchema
+from postern.errors import ProtocolViolation
+from postern.inspection.lineage.unread import Unread
+from postern.inspection.masking.copied_lines import mask_lines
+from postern.inspection.masking.copy_formats import copy_format, type_of
+from postern.inspection.masking.detectors import THRESHOLD, Detectors
+from postern.inspection.masking.error_messages import (
+    MASK,
+    is_harmless_setting,
+    known,
+    may_say_anything,
+    nothing_known,
+    of_a_signal,
+    withheld,
+)
+from postern.inspection.masking.joined_texts import Hits, mask_texts
+from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.masking_columns import (
+    STRENGTH,
+    Chosen,
+    ColumnRule,
+    Columns,
+    Decided,
+    Doubt,
+    by_strength,
+)
+from postern.inspection.masking.mysql_statement_answers import chooses_insert_id, spells_names, varies
+from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
+from postern.inspection.masking.origins import Origins, Sources
+from postern.inspection.masking.scalars import mask_addresses, mask_numbers
+from postern.inspection.masking.strategies import Substitutes
+from postern.inspection.masking.substituting import Search, search_of
+from postern.interception.events import (
+    RUN,
+    Change,
+    Channel,
+    Column,
+    Event,
+    Heading,
+    Kind,
+    Note,
+    Operation,
+    Output,
+    Rows,
+    Summary,
+)
+from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
+
+_tickets = itertools.count(1)
+
+_Mask = Callable[[Detectors, Sequence[bytes], Hits], list[bytes] | None]
+
+_MASKS: dict[Kind, _Mask] = {
+    Kind.TEXT: mask_texts,
+    Kind.JSON: mask_documents,
+    Kind.NUMBER: mask_numbers,
+    Kind.ADDRESS: mask_addresses,
+}
+_SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
+_STATEMENTS = 1024  # requests under way whose text is kept
+_STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
+_FETCHED = 100  # cursors whose statements are kept
+_FETCHED_LENGTH = 64 * 1024  # … characters of one; of longer ones nothing is read
+_MEANINGS = 32  # texts that one request may stand for; of more nothing is known
+_PLANS = 256
+_NOTES = 100  # that wait to be recorded
+
+# What tells where the number comes from that a session keeps for LAST_INSERT_ID().
+_LAST_ID_QUERY = "select last_insert_id()"
+_LAST_ID = (Column("last_insert_id()", Kind.NUMBER),)
+
+NOT_INSPECTED = "an answer was passed on without having been inspected"
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is done with each column of a result: a rule has all of it, or values are looked for in it.
+
+    `computed` are the places of columns that become constants.
+    """
+
+    decided: Decided
+    changes: tuple[Change | None, ...]
+    searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
+    touched: list[bool]
+    computed: tuple[int, ...]
+
+
+class Masking:
+    """Masks rows and any other answer; counts in the session's metrics, by type of information and by name of a rule
+    about columns.
+
+    `types` are replaced besides what `rules` say. `key` is what they hash by. `origins` tells where columns come from.
+    `transformed_bytes` counts the bytes of the values that were replaced.
+    """
+
+    name = "masking"
+
+    def __init__(
+        self,
+        types: frozenset[InfoType],
+        rules: Iterable[MaskingRule] = (),
+        key: bytes = b"",
+        origins: Origins | None = None,
+        access_help: str = "",
+    ) -> None:
+        self._access_help = access_help
+        ordered = sorted(rules, key=by_strength)
+        made = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
+        searches = [search_of(rule, made[rule.strategy]) for rule in ordered if rule.finds]
+        if types:
+            searches.append(Search(types, (), THRESHOLD, Substitutes(Strategy.REPLACE, b"")))
+            searches.sort(key=lambda search: STRENGTH[search.strategy])
+        self._searches = tuple(searches)
+        self._texts = tuple((search, search.detectors()) for search in searches)
+        columns = [ColumnRule(rule, made[rule.strategy]) for rule in ordered if rule.columns]
+        self._columns = Columns(columns, origins) if columns else None
+        self._is_strict = bool(types) or any(rule.strictness is Strictness.STRICT for rule in ordered)
+        wants: set[type[Event]] = {Rows, Output} if searches or columns else set()
+        if self._columns is not None:
+            wants |= {Heading, Summary}
+            if origins is not None:
+                wants.add(Operation)
+        self.wants: frozenset[type[Event]] = frozenset(wants)
+        self.batch_need = BatchNeed.NONE
+        self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
+        self._length = 0  # of them all
+        self._fetched: dict[int, tuple[str, ...]] = {}  # those whose rows may come in later exchanges
+        self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
+        self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
+        self._noted = 0  # the exchange of the last marker
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if isinstance(event, Operation):
+            return self._see_operation(event, session)
+        hits = Hits()
+        try:
+            refusal = self._see(event, hits, session)
+        except Exception as error:
+            session.metrics.not_inspected += 1
+            if self._is_strict or not isinstance(event, (Rows, Output)):
+                raise
+            self._note(event.exchange, type(error).__name__, session)
+            refusal = None
+        if refusal is not None:
+            return refusal
+        if not hits.counts:
+            return FORWARD
+        for kind, count in hits.counts.items():
+            session.metrics.count(str(kind), count)
+        session.metrics.transformed_bytes += hits.size
+        return REPLACE
+
+    def _see_operation(self, operation: Operation, session: SessionView) -> Verdict:
+        while self._columns is not None and (unread := self._columns.unread(operation.text)) is not None:
+            if unread.size <= AT_ONCE and session.may_parse(unread.size):
+                unread.read()
+                continue
+            conclude = partial(self._go_on, operation, session, unread)
+            work = Work(unread.task if unread.size > AT_ONCE else None, conclude)
+            return Hold(f"masking {next(_tickets)}", "this statement is being parsed", work=work)
+        self._asked(operation)
+        return FORWARD
+
+    def _go_on(self, operation: Operation, session: SessionView, unread: Unread, found: object) -> Verdict:
+        """Once a part was read: what it executes may be unread, too."""
+        if unread.size > AT_ONCE:
+            unread.keep(found)
+        else:
+            unread.read()
+        return self._see_operation(operation, session)
+
+    def _asked(self, operation: Operation) -> None:
+        if self._columns is not None:
+            self._columns.asked(operation.text)
+        if operation.phase is RUN:
+            known = self._statements.get(operation.exchange)
+            if known is not None:
+                if operation.text not in known and known:
+                    self._forget(operation.exchange)
+                    self._keep(operation.exchange, (*known, operation.text))
+                return
+            self._keep(operation.exchange, (operation.text,))
+
+    def _keep(self, exchange: int, texts: tuple[str, ...]) -> None:
+        size = sum(map(len, texts))
+        if len(texts) > 1 and (len(texts) > _MEANINGS or size > _STATEMENTS_LENGTH):
+            texts, size = (), 0
+        while self._statements and (len(self._statements) >= _STATEMENTS or self._length + size > _STATEMENTS_LENGTH):
+            self._forget(next(iter(self._statements)))
+        self._statements[exchange] = texts
+        self._length += size
+
+    def _forget(self, exchange: int) -> None:
+        self._length -= sum(map(len, self._statements.pop(exchange)))
+
+    def _answered(self, exchange: int) -> tuple[str, ...]:
+        """What this may be the answer to. Those before it have been answered: they are not needed any more."""
+        while (first := next(iter(self._statements), exchange)) < exchange:
+            self._forget(first)
+        return self._statements.get(exchange, ())
+
+    def _asked_for(self, rows: Rows) -> tuple[str, ...]:
+        """What these rows may be the answer to, if they are fetched by a cursor too."""
+        if rows.began != rows.exchange:
+            return self._fetched.get(rows.began, ())
+        statements = self._answered(rows.exchange)
+        if isinstance(rows, Heading) and rows.may_fetch and sum(map(len, statements)) <= _FETCHED_LENGTH:
+            if len(self._fetched) >= _FETCHED:
+                del self._fetched[next(iter(self._fetched))]
+            self._fetched[rows.exchange] = statements
+        return statements
+
+    def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
+        if isinstance(event, Heading) and event.prepared:
+            self._describe_prepared(event, session.schema)
+            return None
+        if isinstance(event, Rows):
+            plan = self._plan(event, session.schema)
+            refusal = self._doubts(plan.decided, event.exchange, session)
+            if refusal is not None:
+                return refusal
+            if isinstance(event, Heading):
+                self._describe(event, plan, self._answered(event.exchange))
+            else:
+                self._mask_rows(plan, event, hits)
+            return None
+        if isinstance(event, Summary):
+            self._summarise(event)
+            return None
+        if not isinstance(event, Output):
+            return None
+        # As a terminal shows it first: between escape sequences a search in bytes finds only a part of a value.
+        shown = event.rendered()
+        if shown and (found := self._mask_texts(event.channel, shown, hits)) is not None:
+            event.replace_rendered(found)
+        texts = event.texts()
+        if not texts:
+            return None
+        masked: list[bytes] | None = None
+        if self._columns is not None:
+            if event.channel is Channel.COPY:
+                refusal = self._copied(self._columns, event, hits, session)
+                if refusal is not None:
+                    return refusal
+                if not self._texts:
+                    return None
+                texts = event.texts()
+            else:
+                refusal, masked = self._said(self._columns, event, texts, hits, session)
+                if refusal is not None:
+                    return refusal
+        found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
+        masked = masked if found is None else found
+        if masked is not None:
+            event.replace(masked)
+        return None
+
+    def _describe(self, heading: Heading, plan: _Plan, statements: Sequence[str]) -> None:
+        """The description of a computed column may depend on the value as its cells do."""
+        if plan.computed and varies(statements):
+            for place in plan.computed:
+                heading.describe_as_text(place)
+
+    def _describe_prepared(self, heading: Heading, schema: TargetSchema | None) -> None:
+        """A statement that has not run is described and not refused: the answer to it will be."""
+        if self._columns is None:
+            return
+        statements = (heading.prepared,)
+        sources = self._columns.sources(statements, heading.columns)
+        plan = self._planned(heading.columns, sources, schema)
+        self._describe(heading, plan, statements)
+        if self._columns.unsure.refused is None:
+            return
+        for place, chosen in enumerate(plan.decided.chosen):
+            if chosen is None and (sources is None or sources[place] is None):
+                heading.describe_as_text(place, with_name=False)
+
+    def _summarise(self, summary: Summary) -> None:
+        """Warnings tell of values (`1 / (salary - 1)`), and LAST_INSERT_ID(value) is reported as a generated number."""
+        summary.hide_warnings()
+        columns = self._columns
+        if columns is None or not summary.insert_id:
+            return
+        statements = self._answered(summary.exchange)
+        if statements and not chooses_insert_id(statements):
+            return
+        decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
+        if any(decided.chosen) or decided.doubts:
+            summary.hide_insert_id()
+
+    def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
+        mask = mask_lines if channel is Channel.COPY else mask_texts
+        masked: list[bytes] | None = None
+        for _, detectors in self._texts:
+            found = mask(detectors, texts if masked is None else masked, hits)
+            masked = masked if found is None else found
+        return masked
+
+    def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
+        last = self._last
+        is_same = last is not None and last[1] is rows.columns
+        if last is not None and is_same and (last[0] == rows.exchange or self._columns is None):
+            return last[3]
+        sources = None
+        if self._columns is not None:
+            sources = self._columns.sources(self._asked_for(rows), rows.columns)
+        if last is not None and is_same and last[2] == sources:  # most ask the same again: nothing is hashed
+            self._last = (rows.exchange, rows.columns, sources, last[3])
+            return last[3]
+        key = (rows.columns, sources)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._planned(rows.columns, sources, schema)
+        self._last = (rows.exchange, rows.columns, sources, plan)
+        return plan
+
+    def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
+        decided = Decided((None,) * len(columns))
+        if self._columns is not None:
+            decided = self._columns.decide(columns, sources)
+        searches = tuple(
+            () if one is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
+            for column, one in zip(columns, decided.chosen, strict=True)
+        )
+        changes = tuple(
+            None if one is None else _change(one, of, schema)
+            for one, of in zip(decided.chosen, sources or (None,) * len(columns), strict=True)
+        )
+        touched = [
+            one is not None or (bool(found) and column.kind in _MASKS)
+            for one, found, column in zip(decided.chosen, searches, columns, strict=True)
+        ]
+        computed = tuple(place for place, one in enumerate(decided.chosen) if one is not None and not one.plain)
+        return _Plan(decided, changes, searches, touched, computed)
+
+    def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
+        rows.expect(plan.touched)
+        for index, column in enumerate(rows.columns):
+            chosen = plan.decided.chosen[index]
+            change = plan.changes[index]
+            if chosen is not None and change is not None:
+                hits.add(chosen.rule.name, *rows.change(index, change))
+                continue
+            mask = _MASKS.get(column.kind)
+            if mask is None:
+                continue
+            for search, detectors in plan.searches[index]:
+                if search.strategy is Strategy.NULL or (
+                    column.kind in _SCALAR_KINDS and search.strategy is not Strategy.REPLACE
+                ):
+                    if mask(detectors, rows.texts(index), Hits()) is not None:
+                        rows.change(index, search.change(detectors, hits))
+                    continue
+                texts = rows.texts(index)
+                masked = mask(detectors, texts, hits) if texts else None
+                if masked is not None:
+                    rows.replace(index, masked)
+
+    def _copied(self, columns: Columns, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+        """What a rule about columns hides of copied data. None where it may pass."""
+        statements = self._answered(event.exchange)
+        sources = columns.sources(statements, ())
+        decided = columns.decide_copy(sources)
+        refusal = self._doubts(decided, event.exchange, session)
+        if refusal is not None or sources is None or not any(decided.chosen):
+            return refusal
+        form = copy_format(statements[0]) if len(statements) == 1 else None
+        if form is not None:
+            schema = session.schema
+            changes = [
+                None if one is None else (type_of(of, schema), _change(one, of, schema))
+                for one, of in zip(decided.chosen, sources, strict=True)
+            ]
+            with contextlib.suppress(ValueError, ProtocolViolation):
+                for one, told in zip(decided.chosen, event.change(form, changes), strict=True):
+                    if one is not None:
+                        hits.add(one.rule.name, *told)
+                return None
+        doubts = tuple(Doubt(one.rule, "") for one in decided.chosen if one is not None)
+        return self._doubts(Decided((), doubts), event.exchange, session)
+
+    def _said(
+        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
+    ) -> tuple[Refuse | None, list[bytes] | None]:
+        """Messages, settings and whatever else comes from nobody knows where."""
+        channel = event.channel
+        statements = self._answered(event.exchange)
+        statement = "\n".join(statements)
+        labels = event.labels
+        parts = dict(zip(labels, texts, strict=True)) if labels else {}
+        trusted = is_about_names(parts["errno"], statements) if "errno" in parts else reads_no_rows(statements)
+        if trusted:
+            is_known = known(statement, session.schema)
+        else:  # an error about a constraint speaks of tables, and quotes values in its detail only
+            is_known = known("", session.schema) if "constraint" in parts else nothing_known
+        masked: list[bytes] | None = None
+        if channel in (Channel.ERROR, Channel.NOTICE):
+            strict = columns.unsure.refused is not None
+            masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
+            if strict and may_say_anything(statements, texts, labels):
+                masked = of_a_signal(labels)
+        elif channel is Channel.PARAMETER:
+            if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):
+                masked = [MASK]
+        elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
+            refusal = self._doubts(columns.unsure, event.exchange, session)
+            if refusal is None or channel is Channel.FUNCTION:
+                return refusal, None
+            masked = [*texts[:1], MASK]
+        changed = [old for old, new in zip(texts, masked or texts, strict=True) if old != new]
+        if not changed:
+            return None, None
+        hits.add("MESSAGE", len(changed), sum(map(len, changed)))
+        return None, masked
+
+    def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
+        """Refuses, or leaves a marker, where a rule cannot tell whether it speaks of a column."""
+        if not decided.doubts:
+            return None
+        session.metrics.not_inspected += 1
+        doubt = decided.refused
+        if doubt is None:
+            self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
+            return None
+        is_named = doubt.column and spells_names(self._answered(exchange))  # else the name may be a value
+        what = f"column {doubt.column!r}" if is_named else "this data"
+        return Refuse(
+            self.name,
+            f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
+            "so it may hold what the rule hides",
+            "Select columns of tables by their names, or ask an administrator to make the rule best_effort. "
+            f"{self._access_help}".rstrip(),
+        )
+
+    def _note(self, exchange: int, why: str, session: SessionView) -> None:
+        """Once for each request."""
+        if exchange != self._noted and len(session.notes) < _NOTES:
+            self._noted = exchange
+            session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
+
+
+def _change(chosen: Chosen, of: Origin | None, schema: TargetSchema | None) -> Change:
+    """What masks the cells of a column. A document's keys stay where it stands in a table. A view may put one together
+    from values: of its keys only the names of columns stay that are beside what is masked."""
+    rule = chosen.rule
+    if not chosen.plain:
+        return rule.substitutes.computed
+    relations = {} if schema is None else schema.relations
+    refs = frozenset() if of is None else of.refs
+    tables = {(ref.schema, ref.table) for ref in refs}
+    if tables and not any(table in relations and relations[table].definition for table in tables):
+        return rule.substitutes
+    beside = {(ref.schema, ref.table) for ref in refs if rule.patterns.match(ref, frozenset())}
+    return rule.substitutes.keeping(
+        frozenset(name for table in beside if table in relations for name in relations[table].columns)
+    )

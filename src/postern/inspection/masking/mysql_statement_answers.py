@@ -1,0 +1,152 @@
+"""What the texts of MySQL's and MariaDB's statements tell about their answers, beside where columns come from.
+
+Words decide, as the server may read them: no tree is made. Whatever is not understood counts as the unsafe case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, statements_of
+
+_LONGEST: Final = 16 * 1024  # characters that are taken apart on the event loop, when an answer has come
+
+# Code may be in each of these, or run by it.
+_BLOCKS: Final = frozenset({"CASE", "DECLARE", "FOR", "IF", "LOOP", "REPEAT", "WHILE"})
+_SPEAKS: Final = frozenset({"CALL", "EXECUTE", "RESIGNAL", "SIGNAL"})
+
+# Names of columns may be those of a table.
+_TABLES: Final = frozenset({"HANDLER", "TABLE"})
+
+_BEGINS_QUERY: Final = frozenset({"SELECT", "TABLE", "VALUES", "WITH"})
+_BEGINS_LIST: Final = frozenset({"RETURNING", "SELECT", "VALUES"})
+_ENDS_LIST: Final = frozenset({"FROM", "GROUP", "HAVING", "INTO", "LIMIT", "ORDER", "WHERE", "WITH"})
+_VARIES: Final = frozenset({"EXECUTE", "CALL", "BEGIN", "LAST_INSERT_ID"})
+
+
+def runs_code(statements: Sequence[str]) -> bool:
+    """Whether one of the statements is code, runs code under a name, or prepares a text that is made of values.
+
+    Errors of these quote values without quotes, and the names of the columns that they show may be values.
+    """
+    return any(map(_runs_code, statements))
+
+
+def spells_names(statements: Sequence[str]) -> bool:
+    """Whether the names of the columns that the statements show stand in them. Those of a table may be values: a text
+    that is prepared can make a table."""
+    return not any(map(_takes_names, statements))
+
+
+def sets_something(statements: Sequence[str]) -> bool:
+    """Whether one of the statements may set a setting, or is not known."""
+    return not statements or any(map(_sets_something, statements))
+
+
+def chooses_insert_id(statements: Sequence[str]) -> bool:
+    """Whether one of the statements may choose the number that the target reports as a generated one."""
+    return any(map(_chooses_insert_id, statements))
+
+
+def varies(statements: Sequence[str]) -> bool:
+    """Whether the description of a computed column may depend on values.
+
+    A server takes user variables, parameters of EXECUTE and queries within a list of columns for constants. It derives
+    lengths, numbers of decimals and types from constants.
+    """
+    return any(map(_varies, statements))
+
+
+@lru_cache(maxsize=256)
+def _runs_code(text: str) -> bool:
+    return any(map(_is_code, _statements(text)))
+
+
+@lru_cache(maxsize=256)
+def _takes_names(text: str) -> bool:
+    return any(map(_takes_names_of_tables, _statements(text)))
+
+
+def _takes_names_of_tables(tokens: Sequence[Token]) -> bool:
+    if _is_code(tokens) or not {token.key for token in tokens}.isdisjoint(_TABLES):
+        return True
+    return any(token.key == "*" and key_at(tokens, place - 1) != "(" for place, token in enumerate(tokens))
+
+
+def _is_code(tokens: Sequence[Token]) -> bool:
+    if not tokens:
+        return False
+    keys = {token.key for token in tokens}
+    first = key_at(tokens, 0)
+    if keys & _SPEAKS or first in _BLOCKS or key_at(tokens, 1) == ":" or first in ("<", "<<"):
+        return True
+    if first == "BEGIN":
+        return len(tokens) > 1 and key_at(tokens, 1) != "WORK"
+    return "PREPARE" in keys and not _prepares_literal(tokens)
+
+
+def _prepares_literal(tokens: Sequence[Token]) -> bool:
+    """PREPARE … FROM 'text', which is a name where double quotes quote names, or DROP PREPARE."""
+    place = next(place for place, token in enumerate(tokens) if token.key == "PREPARE")
+    rest = tokens[place + 2 :]
+    return not rest or (len(rest) == 2 and rest[0].key == "FROM" and rest[1].kind in (Kind.STRING, Kind.NAME))
+
+
+@lru_cache(maxsize=256)
+def _sets_something(text: str) -> bool:
+    return any("SET" in {token.key for token in tokens} for tokens in _statements(text))
+
+
+@lru_cache(maxsize=256)
+def _chooses_insert_id(text: str) -> bool:
+    folded = text.lower()
+    return "last_insert_id" in folded or "execute" in folded or "call" in folded
+
+
+@lru_cache(maxsize=256)
+def _varies(text: str) -> bool:
+    return any(map(_may_vary, _statements(text)))
+
+
+def _may_vary(tokens: Sequence[Token]) -> bool:
+    if any((token.kind is Kind.VARIABLE and token.text != "?") or token.key in _VARIES for token in tokens):
+        return True
+    return _queries_in_list(tokens)
+
+
+def _queries_in_list(tokens: Sequence[Token]) -> bool:
+    """Whether a query stands within a list of columns. Brackets that hold no query belong to the clause around them."""
+    in_list = [True]  # by depth of brackets: whether this is a list of columns
+    is_query = [True]
+    for place, token in enumerate(tokens):
+        if token.key == "(":
+            begins = key_at(tokens, place + 1) in _BEGINS_QUERY
+            if begins and in_list[-1] and place:
+                return True
+            in_list.append(in_list[-1])
+            is_query.append(begins)
+        elif token.key == ")" and len(in_list) > 1:
+            in_list.pop()
+            is_query.pop()
+        elif is_query[-1] and token.key in _BEGINS_LIST:
+            in_list[-1] = True
+        elif is_query[-1] and token.key in _ENDS_LIST:
+            in_list[-1] = False
+    return False
+
+
+def _statements(text: str) -> list[list[Token]]:
+    """Of each reading. One of an unknown word where the text cannot be read."""
+    if len(text) > _LONGEST:
+        return [list(_UNREAD)]
+    try:
+        return [tokens for reading in readings(text) for tokens in statements_of(reading.tokens)]
+    except Unreadable:
+        return [list(_UNREAD)]
+
+
+# Counts as code, sets something and varies.
+_UNREAD: Final = (Token(Kind.WORD, "SIGNAL", "SIGNAL"), Token(Kind.WORD, "SET", "SET"), Token(Kind.VARIABLE, "@"))

@@ -1,0 +1,56 @@
+"""What was said of the texts judged last, bounded in number and in characters."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from postern.domain.targets.target_schema import TargetSchema
+
+CACHED_TEXTS = 2_048
+CACHED_TEXT_LENGTH = 16 * 1024  # longer ones hardly come twice
+CACHED_LENGTH = 4 * 1024 * 1024
+
+Found = TypeVar("Found")
+
+
+class TextCache(Generic[Found]):
+    """By the text and the snapshot that it was judged by. Calls from several threads may lose an entry,
+    never find a wrong one."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[str, TargetSchema | None], Found] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def of(self, text: str, schema: TargetSchema | None, judge: Callable[[str, TargetSchema | None], Found]) -> Found:
+        """What was said, or is said now."""
+        found = self.get(text, schema)
+        if found is None:
+            found = judge(text, schema)
+            self.put(text, schema, found)
+        return found
+
+    def get(self, text: str, schema: TargetSchema | None) -> Found | None:
+        key = (text, schema)
+        found = self._found.get(key)
+        if found is None:
+            return None
+        with suppress(KeyError):  # another thread dropped it meanwhile
+            self._found.move_to_end(key)
+        return found
+
+    def put(self, text: str, schema: TargetSchema | None, found: Found) -> None:
+        if len(text) > CACHED_TEXT_LENGTH:
+            return
+        key = (text, schema)
+        if key not in self._found:
+            self._length += len(text)
+        self._found[key] = found
+        while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
+            (oldest, _), _ = self._found.popitem(last=False)
+            self._length -= len(oldest)

@@ -1,0 +1,127 @@
+"""The functions that a statement calls, found in its tokens: a name before a bracket that is nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
+from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.sql.sql_tokens import Kind, Token, brackets, key_at, words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Of one dialect, in capitals. `harmless` only work on what they are given, or tell what anybody may know;
+    `effects` do something else; `keywords` stand before a bracket and are no functions. `soft` are keywords
+    only behind one of these ("" for a string). `packages`: what calling anything in them does."""
+
+    harmless: frozenset[str]
+    effects: Mapping[str, frozenset[Effect]]
+    keywords: frozenset[str]
+    soft: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    packages: Mapping[str, frozenset[Effect]] = field(default_factory=dict)
+
+
+BEHIND_NAME = "name"  # of `soft`: behind any name
+_COMPARISONS = frozenset({"=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "^="})
+COMPARED = {"ANY": _COMPARISONS, "SOME": _COMPARISONS}
+
+
+@dataclass
+class Calls:
+    effects: set[Effect] = field(default_factory=set)
+    objects: set[ObjectName] = field(default_factory=set)
+    reason: str = ""
+
+
+def calls_in(tokens: Sequence[Token], functions: Functions, schema: TargetSchema | None) -> Calls:
+    found = Calls()
+    for parts, quoted in _called(tokens, functions):
+        name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else ""
+        found.objects.add(ObjectName(ObjectKind.FUNCTION, name.lower(), qualifier.lower()))
+        effects = _effects_of(parts, quoted, functions, schema)
+        found.effects |= effects
+        if Effect.UNKNOWN in effects:
+            found.reason = found.reason or f"it calls {'.'.join(parts)}, and what that does is not known"
+    return found
+
+
+def _effects_of(
+    parts: tuple[str, ...], quoted: bool, functions: Functions, schema: TargetSchema | None
+) -> frozenset[Effect]:
+    name = parts[-1].upper()
+    if len(parts) == 1:
+        if name in functions.effects:
+            return functions.effects[name]
+        if name in functions.harmless and not quoted:
+            return frozenset()
+    dotted = ".".join(part.upper() for part in parts[-2:])
+    for known in (dotted, parts[-2].upper() if len(parts) > 1 else name):
+        if known in functions.packages:
+            return functions.packages[known]
+    if schema is not None and _declared_harmless(parts, schema):
+        return frozenset()
+    return frozenset({Effect.UNKNOWN})
+
+
+def _declared_harmless(parts: tuple[str, ...], schema: TargetSchema) -> bool:
+    schemas = (parts[-2],) if len(parts) > 1 else schema.search_path
+    wanted = parts[-1].lower()
+    for each in schemas:
+        found = [
+            function
+            for (place, name), function in schema.functions.items()
+            if place.lower() == each.lower() and name.lower() == wanted
+        ]
+        if found:
+            return all(function.harmless for function in found)
+    return False
+
+
+_NAMES_FOLLOW = words_of(
+    """
+    INTO TABLE VIEW REFERENCES INDEX KEY INSERT REPLACE AS CONSTRAINT UNIQUE FULLTEXT SPATIAL OVERWRITE
+    """
+)
+
+
+def _called(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
+    for start, place in called_at(tokens, functions):
+        parts = tuple(each.text for each in tokens[start:place] if each.key != ".")
+        yield parts, any(each.kind is Kind.NAME for each in tokens[start:place])
+
+
+def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[int, int]]:
+    """Where the name of each function that is called begins, and where its bracket stands."""
+    closed = brackets(tokens)
+    for place in range(1, len(tokens)):
+        if tokens[place].key != "(" or not tokens[place - 1].is_name:
+            continue
+        token, start = tokens[place - 1], place - 1
+        while start >= 2 and tokens[start - 1].key == "." and tokens[start - 2].is_name:
+            start -= 2
+        if start == 0 or (start == place - 1 and _is_keyword(token, tokens[start - 1], functions)):
+            continue
+        if _names_no_function(tokens, start, closed.get(place, len(tokens))):
+            continue
+        yield start, place
+
+
+def _is_keyword(token: Token, before: Token, functions: Functions) -> bool:
+    if token.kind is not Kind.WORD:
+        return False
+    soft = functions.soft.get(token.key, frozenset())
+    if BEHIND_NAME in soft and before.is_name and before.key not in functions.keywords:
+        return True
+    return token.key in functions.keywords or (before.key in soft and (before.key != "" or before.kind is Kind.STRING))
+
+
+def _names_no_function(tokens: Sequence[Token], start: int, close: int) -> bool:
+    """`close` is where the bracket behind the name is closed."""
+    before = key_at(tokens, start - 1)
+    if before in _NAMES_FOLLOW:
+        return True
+    if before == ")" and start > 0:
+        return True  # `(...) name (columns)`
+    return key_at(tokens, close + 1) == "AS" and key_at(tokens, close + 2) == "("  # a CTE's columns

@@ -1,0 +1,143 @@
+"""Git over HTTP, for dulwich: to the address that was checked, to no other host, and counted."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from dulwich.client import AbstractHttpGitClient
+
+from postern.errors import Unavailable
+from postern.integrations.git.git_places import Place, Way
+from postern.integrations.git.meter import Meter
+
+_REDIRECTS = 3
+_AGENT = "git/2.0 (postern)"  # some servers show programs that are not git a page for people
+
+
+class HttpClient(AbstractHttpGitClient):
+    """`user` and `password` go with every request, as it only ever goes to this place."""
+
+    def __init__(self, place: Place, way: Way, meter: Meter, authority: str, user: str, password: str) -> None:
+        super().__init__(f"{place.scheme}://{place.authority}/", quiet=True, thin_packs=False)
+        self._place = place
+        self._way = way
+        self._meter = meter
+        self._trusted = authority
+        self._credentials = b64encode(f"{user}:{password}".encode()).decode() if password else ""
+
+    def _http_request(
+        self,
+        url: str,
+        headers: dict[str, str] | None = None,
+        data: bytes | Iterator[bytes] | None = None,
+        raise_for_status: bool = True,
+    ) -> tuple[Any, Callable[[int], bytes]]:
+        """What dulwich asks for: the answer, with two attributes more, and how to read it. Raises Unavailable."""
+        body = data if data is None or isinstance(data, bytes) else b"".join(data)
+        asked = url
+        for _ in range(_REDIRECTS + 1):
+            answer = self._ask(url, headers or {}, body)
+            if answer.status not in (301, 302, 303, 307, 308):
+                break
+            if body is not None:
+                raise Unavailable(f"{self._host} answered with a redirect, which is not followed here")
+            url = self._redirected(url, answer)
+        else:
+            raise Unavailable(f"{self._host} answered with one redirect after the other")
+        self._check(answer, self._service(headers or {}, url))
+        found: Any = answer
+        found.content_type = answer.headers.get("Content-Type")
+        found.redirect_location = url if url != asked else ""
+        return found, self._reader(answer)
+
+    @property
+    def _host(self) -> str:
+        return self._place.authority
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        made = ssl.create_default_context()
+        if self._trusted:
+            try:
+                made.load_verify_locations(cafile=self._trusted)
+            except (OSError, ssl.SSLError):
+                raise Unavailable("the file of authorities that POSTERN_RUNBOOK_CA names cannot be read") from None
+        return made
+
+    def _ask(self, url: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
+        parts = urlsplit(url)
+        if (parts.scheme, parts.netloc) != (self._place.scheme, self._host):
+            raise Unavailable(f"{self._host} sends the way to another host, which is not taken")
+        given = {
+            **headers,
+            "Host": self._host,
+            "User-Agent": _AGENT,
+            "Accept-Encoding": "identity",
+            "Connection": "close",
+        }
+        if self._credentials:
+            given["Authorization"] = f"Basic {self._credentials}"
+        connection = HTTPConnection(self._place.host, self._place.port)
+        try:
+            # What it would make itself is never made: the address was checked, and no proxy has a say.
+            connection.sock = self._way.connect()
+            if self._place.scheme == "https":
+                connection.sock = self._trust.wrap_socket(connection.sock, server_hostname=self._place.host)
+            connection.request("GET" if body is None else "POST", _target(parts.path, parts.query), body, given)
+            return connection.getresponse()
+        except ssl.SSLCertVerificationError as error:
+            raise Unavailable(
+                f"the certificate of {self._host} is not trusted: {error.verify_message}; POSTERN_RUNBOOK_CA names a "
+                "file with further authorities"
+            ) from None
+        except (OSError, HTTPException) as error:
+            raise Unavailable(f"{self._host} does not answer as a web server does: {_why(error)}") from None
+
+    def _redirected(self, url: str, answer: HTTPResponse) -> str:
+        answer.close()
+        return urljoin(url, answer.headers.get("Location", ""))
+
+    def _service(self, headers: dict[str, str], url: str) -> str:
+        return headers.get("Accept", "") if "info/refs" not in url else "application/x-git-"
+
+    def _check(self, answer: HTTPResponse, wanted: str) -> None:
+        """Raises Unavailable."""
+        status, host = answer.status, self._host
+        if status == 401:
+            given = "does not take this user and password" if self._credentials else "asks for a user and password"
+            raise Unavailable(f"{host} {given}; check git_user and git_password")
+        if status == 403:
+            raise Unavailable(f"{host} answered 403: whose password or token this is may not read the repository")
+        if status == 404:
+            raise Unavailable(f"{host} has no such repository, or hides it from whose password or token this is")
+        if status != 200:
+            raise Unavailable(f"{host} answered {status}")
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Unavailable(f"{host} compressed its answer, which was not asked for")
+        if not (answer.headers.get("Content-Type") or "").startswith(wanted):
+            raise Unavailable(f"{host} does not speak git's smart protocol at this address; check it")
+
+    def _reader(self, answer: HTTPResponse) -> Callable[[int], bytes]:
+        def read(length: int) -> bytes:
+            try:
+                found = answer.read(min(length, self._meter.left + 1))
+            except (OSError, HTTPException) as error:
+                raise Unavailable(f"{self._host} broke its answer off: {_why(error)}") from None
+            self._meter.add(len(found))
+            return found
+
+        return read
+
+
+def _target(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
+
+
+def _why(error: Exception) -> str:
+    return type(error).__name__ if not isinstance(error, OSError) else error.strerror or type(error).__name__

@@ -1,0 +1,171 @@
+"""Git over SSH, for dulwich: by asyncssh, to the address that was checked, to a host whose key is known beforehand.
+
+No program is started, no agent asked and no configuration of this machine read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import Any
+
+import asyncssh
+from dulwich.client import SSHVendor
+
+from postern.domain.runbook import Repository
+from postern.errors import Invalid, Unavailable
+from postern.integrations.git.git_places import Place, Way
+from postern.integrations.git.meter import Meter
+
+USER = "git"
+_LINES = 20  # of what a server says beside the protocol
+_LINE = 300  # bytes of each
+
+
+def key_of(repository: Repository) -> asyncssh.SSHKey:
+    """Raises Invalid."""
+    text = repository.ssh_key.reveal().replace("\r\n", "\n").strip() + "\n"
+    if not text.strip():
+        raise Invalid("a repository over ssh needs a private key", field="ssh_key")
+    try:
+        return asyncssh.import_private_key(text, repository.ssh_keypass.reveal() or None)
+    except asyncssh.KeyEncryptionError:
+        raise Invalid("the passphrase does not open this private key", field="ssh_keypass") from None
+    except (asyncssh.KeyImportError, ValueError) as error:
+        if "assphrase" in str(error):
+            raise Invalid("this private key needs its passphrase", field="ssh_keypass") from None
+        raise Invalid("this is no private key in OpenSSH's or PEM form, or not a whole one", field="ssh_key") from None
+
+
+def known_hosts_of(repository: Repository, place: Place) -> asyncssh.SSHKnownHosts:
+    """Raises Invalid when they cannot be read, or none of them is of this host."""
+    text = repository.ssh_known_hosts.strip()
+    if text and not any(one.isspace() for one in text):
+        try:
+            text = base64.b64decode(text, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise Invalid("these are neither known hosts nor base64 of them", field="ssh_known_hosts") from None
+    try:
+        found = asyncssh.import_known_hosts(text.replace("\r\n", "\n"))
+        # Keys and authorities that are trusted; those after them are revoked, or X.509.
+        known = any(found.match(place.host, "", place.port)[:2])
+    except ValueError:
+        raise Invalid("these are no known hosts in OpenSSH's form", field="ssh_known_hosts") from None
+    if not known:
+        raise Invalid(f"no key of {place.authority} is known; {_advice(place)}", field="ssh_known_hosts")
+    return found
+
+
+class Ssh(SSHVendor):
+    """Opens what dulwich asks for. One command, one connection."""
+
+    def __init__(self, place: Place, way: Way, meter: Meter, repository: Repository, seconds: float) -> None:
+        self._place = place
+        self._way = way
+        self._meter = meter
+        self._seconds = seconds
+        self._key = key_of(repository)
+        self._known = known_hosts_of(repository, place)
+        self._user = repository.ssh_user or place.user or USER
+
+    def run_command(self, host: str, command: bytes, *_: object, **__: object) -> Any:
+        """Raises Unavailable. `host` is the place's, wherever it leads."""
+        runner = asyncio.Runner()
+        try:
+            connection, process = runner.run(self._open(command.decode()))
+        except (asyncssh.Error, OSError) as error:
+            raise Unavailable(self._why(error)) from None
+        return _Channel(runner, connection, process, self._meter, self._place)
+
+    async def _open(self, command: str) -> tuple[asyncssh.SSHClientConnection, asyncssh.SSHClientProcess[bytes]]:
+        connected = self._way.connect()
+        connected.setblocking(False)
+        connection = await asyncssh.connect(
+            self._place.host,
+            self._place.port,
+            sock=connected,
+            config=None,
+            username=self._user,
+            client_keys=[self._key],
+            known_hosts=self._known,
+            agent_path=None,
+            preferred_auth=["publickey"],
+            gss_auth=False,
+            gss_kex=False,
+            x509_trusted_certs=None,
+            compression_algs=["none"],
+            login_timeout=self._seconds,
+        )
+        return connection, await connection.create_process(command, encoding=None)
+
+    def _why(self, error: Exception) -> str:
+        place = self._place
+        if isinstance(error, asyncssh.HostKeyNotVerifiable):
+            return f"{place.authority} shows a host key that is not among ssh_known_hosts; {_advice(place)}"
+        if isinstance(error, asyncssh.PermissionDenied):
+            return f"{place.authority} does not let {self._user!r} in by this key; is it one that the repository knows?"
+        if isinstance(error, asyncssh.KeyExchangeFailed):
+            return f"{place.authority} and Postern know no way to speak in common: {error.reason!r}"
+        return f"{place.authority} does not answer as an SSH server does: {type(error).__name__}"
+
+
+def _advice(place: Place) -> str:
+    port = "" if place.port == 22 else f"-p {place.port} "
+    return f"`ssh-keyscan {port}{place.host}` prints it; compare it with what its owner publishes, then add the line"
+
+
+class _Channel:
+    """A command on the server as dulwich reads and writes it, which waits while it does."""
+
+    def __init__(
+        self,
+        runner: asyncio.Runner,
+        connection: asyncssh.SSHClientConnection,
+        process: asyncssh.SSHClientProcess[bytes],
+        meter: Meter,
+        place: Place,
+    ) -> None:
+        self._runner = runner
+        self._connection = connection
+        self._process = process
+        self._meter = meter
+        self._host = place.authority
+        self.stderr = self
+
+    def read(self, length: int) -> bytes:
+        """That many bytes, fewer only at the end. Raises Unavailable, Invalid."""
+        wanted = min(length, self._meter.left + 1)
+        found: bytes = self._do(self._read(wanted))
+        self._meter.add(len(found))
+        return found
+
+    async def _read(self, length: int) -> bytes:
+        try:
+            return await self._process.stdout.readexactly(length)
+        except asyncio.IncompleteReadError as error:
+            return error.partial
+
+    def write(self, data: bytes) -> int:
+        self._process.stdin.write(data)
+        self._do(self._process.stdin.drain())
+        return len(data)
+
+    def can_read(self) -> bool:
+        """Asked between what we have already, which is nothing."""
+        return False
+
+    def readlines(self) -> list[bytes]:
+        """What the server said beside the protocol, as an explanation."""
+        said: bytes = self._do(self._process.stderr.read(_LINES * _LINE))
+        return [line[:_LINE] for line in said.splitlines()[:_LINES]]
+
+    def close(self) -> None:
+        self._connection.abort()
+        self._runner.close()
+
+    def _do(self, work: Any) -> Any:
+        try:
+            return self._runner.run(work)
+        except (asyncssh.Error, OSError) as error:
+            raise Unavailable(f"{self._host} broke the connection off: {type(error).__name__}") from None

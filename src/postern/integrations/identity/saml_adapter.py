@@ -1,0 +1,186 @@
+"""SAML 2.0 Web Browser SSO, begun by us (Profiles 4.1): the request by HTTP-Redirect, the answer by HTTP-POST.
+
+The XML libraries are loaded when the first organisation uses SAML: a gateway without it does not pay for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlencode, urlsplit
+from xml.sax.saxutils import quoteattr
+
+from postern.domain.identity.auth_config import SamlConfig
+from postern.domain.identity.saml import Asserted, SamlRequest, ServiceProvider
+from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
+from postern.integrations.identity.fetch import Answer
+from postern.integrations.identity.identity_addresses import is_loopback_host
+from postern.store.ports.common_ports import Clock
+
+if TYPE_CHECKING:
+    from postern.integrations.identity.saml_metadata import IdentityProvider
+
+METADATA_DEADLINE = 15.0  # seconds
+METADATA_LIMIT = 1024 * 1024  # bytes
+METADATA_LIFE = timedelta(minutes=10)  # how long fetched metadata is used before it is asked for again
+FAILURE_LIFE = timedelta(seconds=10)  # how long nobody asks a provider again that did not answer well
+RESPONSE_LIMIT = 512 * 1024  # bytes of XML
+_METADATA_TYPES = "application/samlmetadata+xml, application/xml;q=0.9, text/xml;q=0.8"
+_MOST_PROVIDERS = 100  # whose metadata is kept
+_CHECKS = 2  # answers that are looked at at the same time
+
+
+class Fetch(Protocol):
+    """A deadline of METADATA_DEADLINE and a limit of METADATA_LIMIT are its own."""
+
+    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> Answer:
+        """Raises Invalid for an address that is never asked, Unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    found: IdentityProvider | PosternError
+    until: datetime
+
+
+class SamlAdapter:
+    def __init__(self, fetch: Fetch, now: Clock) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._fetching: dict[tuple[str, str], asyncio.Lock] = {}
+        self._checks = asyncio.Semaphore(_CHECKS)
+
+    async def login_url(self, config: SamlConfig, us: ServiceProvider, request: SamlRequest) -> str:
+        provider = await self._provider(config)
+        message = _authn_request(us, provider.login_url, request, self._now())
+        squeezed = zlib.compressobj(wbits=-15)  # raw DEFLATE, Bindings 3.4.4.1
+        encoded = base64.b64encode(squeezed.compress(message.encode()) + squeezed.flush()).decode()
+        query = urlencode({"SAMLRequest": encoded, "RelayState": request.relay_state})
+        return f"{provider.login_url}{'&' if urlsplit(provider.login_url).query else '?'}{query}"
+
+    async def asserted(self, config: SamlConfig, us: ServiceProvider, request_id: str, response: str) -> Asserted:
+        content = _decoded(response)
+        provider = await self._provider(config)
+        checks = _responses()
+        expected = checks.Expected(us, provider, request_id, self._now())
+        async with self._checks:
+            found: Asserted = await asyncio.to_thread(checks.asserted_by, content, expected, config)
+        return found
+
+    async def entity_id(self, config: SamlConfig) -> str:
+        return (await self._provider(config)).entity_id
+
+    def metadata(self, us: ServiceProvider) -> bytes:
+        content: bytes = _documents().service_provider_metadata(us)
+        return content
+
+    async def _provider(self, config: SamlConfig) -> IdentityProvider:
+        """Metadata by URL is fetched once for all who ask meanwhile, and again when it is METADATA_LIFE old. A failure
+        is kept too: else those who wait would each wait for one more deadline."""
+        key = (config.idp_metadata_url, config.idp_metadata)
+        lock = self._fetching.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                kept = self._kept.get(key)
+                if kept is None or self._now() >= kept.until:
+                    kept = self._kept[key] = await self._read_or_failed(config)
+                self._kept.move_to_end(key)
+                while len(self._kept) > _MOST_PROVIDERS:
+                    self._kept.popitem(last=False)
+        finally:
+            if not lock.locked():
+                self._fetching.pop(key, None)
+        if isinstance(kept.found, PosternError):
+            raise type(kept.found)(kept.found.message, field=kept.found.field)
+        return kept.found
+
+    async def _read_or_failed(self, config: SamlConfig) -> _Kept:
+        try:
+            return await self._read(config)
+        except PosternError as problem:
+            return _Kept(problem, self._now() + FAILURE_LIFE)
+
+    async def _read(self, config: SamlConfig) -> _Kept:
+        url = config.idp_metadata_url
+        if config.idp_metadata:
+            content, loopback = config.idp_metadata.encode(errors="replace"), True
+            if len(content) > METADATA_LIMIT:
+                raise Invalid(f"idp_metadata: is larger than {METADATA_LIMIT} bytes", field="idp_metadata")
+        elif url:
+            loopback = is_loopback_host(urlsplit(url).hostname or "")
+            answer = await self._fetch.get(url, loopback=loopback, headers={"Accept": _METADATA_TYPES})
+            if answer.status != 200:
+                raise Unavailable(f"the identity provider answered {answer.status} when asked for its metadata")
+            content = answer.body
+        else:
+            raise Invalid("SAML needs idp_metadata_url or idp_metadata", field="idp_metadata_url")
+        now = self._now()
+        read = _documents().identity_provider_of
+        provider: IdentityProvider = await asyncio.to_thread(read, content, now, loopback=loopback)
+        until = now + METADATA_LIFE
+        return _Kept(provider, min(until, provider.valid_until) if provider.valid_until else until)
+
+
+def _authn_request(us: ServiceProvider, destination: str, request: SamlRequest, now: datetime) -> str:
+    """Core 3.4.1. Not signed: it says nothing that the provider does not know from our metadata."""
+    issued = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    force = ' ForceAuthn="true"' if request.force_authn else ""
+    return (
+        '<samlp:AuthnRequest xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol"'
+        ' xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" Version="2.0"'
+        f" ID={quoteattr(request.id)} IssueInstant={quoteattr(issued)} Destination={quoteattr(destination)}"
+        f" AssertionConsumerServiceURL={quoteattr(us.acs_url)}"
+        f' ProtocolBinding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"{force}>'
+        f"<saml:Issuer>{_escaped(us.entity_id)}</saml:Issuer>"
+        '<samlp:NameIDPolicy AllowCreate="true"/></samlp:AuthnRequest>'
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _decoded(response: str) -> bytes:
+    """Never inflated: only the binding HTTP-Redirect compresses, and answers do not come that way."""
+    if len(response) > RESPONSE_LIMIT * 4 // 3 + RESPONSE_LIMIT // 16:  # with line ends in between
+        raise Unauthenticated(f"the answer is larger than {RESPONSE_LIMIT} bytes")
+    try:
+        content = base64.b64decode("".join(response.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise Unauthenticated("the answer is not in Base64") from None
+    if len(content) > RESPONSE_LIMIT:
+        raise Unauthenticated(f"the answer is larger than {RESPONSE_LIMIT} bytes")
+    return content
+
+
+@contextmanager
+def _libraries() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as problem:
+        raise Unavailable(
+            f"SAML needs the Python packages lxml and signxml, which cannot be loaded here ({problem}); "
+            "install them, or choose another way to log in"
+        ) from None
+
+
+def _documents() -> ModuleType:
+    with _libraries():
+        from postern.integrations.identity import saml_metadata
+    return saml_metadata
+
+
+def _responses() -> ModuleType:
+    with _libraries():
+        from postern.integrations.identity import saml_response
+    return saml_response

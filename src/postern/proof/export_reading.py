@@ -1,0 +1,192 @@
+"""Verification of an export: with the file, the public key, and nothing else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from postern.domain.sessions.ledger import Record
+from postern.errors import Malformed
+from postern.proof.members import Member, members
+from postern.proof.package import GROUPS, Digest, Manifest, Seal, read_manifest, read_seal, read_segment_name
+from postern.proof.proof_copies import chunks_of, locate, measure
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_sessions import Told
+from postern.proof.proof_sessions import read_line as read_session
+from postern.proof.proof_signatures import SignatureCheck
+from postern.proof.records import read_line as read_record
+from postern.proof.verify import Copy, Scope, verify
+
+_LONGEST = 64 * 1024 * 1024  # bytes of a line; a script, or the list of a million segments, may be in one
+_SMALL = 64 * 1024  # bytes of manifest and seal
+T = TypeVar("T")
+Progress = Callable[[int], None]
+
+
+def verify_package(
+    path: Path, keys: Sequence[bytes], anchors: Sequence[bytes] = (), progress: Progress = lambda _bytes: None
+) -> Report:
+    """`anchors` are lines of files that anchors have kept. `progress` is told how many bytes are read. What cannot be
+    read is a finding; raises Malformed when it is no export at all."""
+    if not path.exists():
+        raise Malformed(f"there is nothing at {path}")
+    report = Report()
+    package = _Package(path, report, progress)
+    manifest = package.manifest()
+    since, until = manifest.since, manifest.until
+    scope = Scope(manifest.org_id, manifest.first, manifest.before, since, until, manifest.last, manifest.at)
+    signatures = SignatureCheck(manifest.org_id, keys, report)
+    checkpoints = package.lines("checkpoints")
+    entries, records, sessions = package.entries(), package.records(), package.sessions()
+    verify(scope, checkpoints, entries, records, sessions, package.copies(), signatures, anchors)
+    _check_seal(package, manifest, signatures)
+    return report
+
+
+class _Package:
+    """The members by groups, each read once. Damage to the file itself is a finding, and its end."""
+
+    def __init__(self, path: Path, report: Report, progress: Progress) -> None:
+        self._report = report
+        self._progress = progress
+        self._members = members(path)
+        self._next: Member | None = None
+        self._place = (0, "")
+        self.digest = Digest()
+
+    def manifest(self) -> Manifest:
+        found = [read_manifest(_small(member)) for member in self._group("manifest")]
+        if not found:
+            raise Malformed("this is not an export, or its beginning is missing: there is no manifest")
+        return found[0]
+
+    def lines(self, group: str) -> Iterator[bytes]:
+        for number, member in enumerate(self._group(group), 1):
+            if int(member.member_name[-12:-6]) != number:
+                self._report.add(What.MISSING, f"{member.member_name} is there, and one before it is not")
+            yield from self._lines(member)
+
+    def entries(self) -> Iterator[tuple[bytes, bytes]]:
+        for line in self.lines("ledger"):
+            digest, blank, content = line[:64], line[64:65], line[65:]
+            try:
+                found = bytes.fromhex(digest.decode("ascii"))
+            except ValueError:
+                found = b""
+            if blank != b" " or found.hex().encode() != digest:
+                self._report.add(What.UNREADABLE, "a line of the ledger has no hash")
+                found = b""
+            yield found, content
+
+    def records(self) -> Iterator[Record]:
+        yield from self._read("records", "record", read_record)
+
+    def sessions(self) -> Iterator[Told]:
+        yield from self._read("sessions", "session", read_session)
+
+    def _read(self, group: str, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
+        for number, line in enumerate(self.lines(group), 1):
+            try:
+                yield read(line)
+            except Malformed as error:
+                message = f"the {name} in line {number} of the {group} cannot be read: {error.message}"
+                self._report.add(What.UNREADABLE, message)
+
+    def copies(self) -> Iterator[Copy]:
+        for member in self._group("segments"):
+            named = read_segment_name(member.member_name)
+            assert named is not None  # that is what makes it one of the group
+            try:
+                size, digest = measure(chunks_of(io.BufferedReader(member)))
+                problem = ""
+            except Malformed as error:
+                size, digest, problem = 0, b"", error.message
+
+            def found(member: Member = member) -> tuple[int, int] | None:
+                with member.again() as source:
+                    return locate(chunks_of(source))
+
+            yield Copy(*named, size, digest, problem, found)
+
+    def rest(self) -> Iterator[Member]:
+        yield from self._group("seal")
+        while (member := self._peek()) is not None:
+            self._report.add(What.FOREIGN, f"{member.member_name!r} is no part of an export, or not in its place")
+            self._done(member)
+
+    def _group(self, group: str) -> Iterator[Member]:
+        while True:
+            member = self._peek()
+            # What no export has is told, and passed over, wherever it stands.
+            while member is not None and not member.group:
+                self._report.add(What.FOREIGN, f"{member.member_name!r} is no part of an export")
+                self._done(member)
+                member = self._peek()
+            if member is None or member.group != group:
+                return
+            place = (GROUPS.index(group), member.member_name)
+            if place <= self._place:
+                self._report.add(What.REORDERED, f"{member.member_name} is not in its place")
+            self._place = place
+            yield member
+            self._done(member)
+
+    def _peek(self) -> Member | None:
+        if self._next is None:
+            try:
+                self._next = next(self._members, None)
+            except (Malformed, OSError) as error:
+                self._report.add(What.UNREADABLE, f"the export cannot be read further: {error}")
+                self._members = iter(())
+        return self._next
+
+    def _done(self, member: Member) -> None:
+        self._next = None
+        try:
+            member.finish(self.digest if member.group != "seal" else Digest())
+        except (Malformed, OSError) as error:
+            self._report.add(What.UNREADABLE, f"the export cannot be read further: {error}")
+            self._members = iter(())
+        self._progress(member.size)
+
+    def _lines(self, member: Member) -> Iterator[bytes]:
+        source = io.BufferedReader(member)
+        while True:
+            try:
+                line = source.readline(_LONGEST)
+            except (Malformed, OSError):  # it is told where the member ends
+                return
+            if not line:
+                return
+            if not line.endswith(b"\n"):
+                self._report.add(
+                    What.UNREADABLE, f"{member.member_name} ends in the middle of a line, or it is too long"
+                )
+                return
+            yield line[:-1]
+
+
+def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureCheck) -> None:
+    seal: Seal | None = None
+    report = signatures.report
+    for member in package.rest():
+        try:
+            seal = read_seal(_small(member))
+        except Malformed as error:
+            report.add(What.UNREADABLE, f"the seal of the export: {error.message}")
+            return
+    if seal is None:
+        report.add(What.TRUNCATED, "the export has no seal: it was cut off, or made by nobody who has the key")
+    elif seal.org_id != manifest.org_id or not signatures.trust.verifies(seal.key, seal.signature, seal.data):
+        report.add(What.FORGED, "the seal of the export is not by a key that is trusted")
+    elif seal.digest != package.digest.digest():
+        report.add(What.CHANGED, "the export is not the one that the gateway made: something in it was changed")
+
+
+def _small(member: Member) -> bytes:
+    data = member.read(_SMALL + 1) if member.size <= _SMALL else b""
+    while len(data) < member.size <= _SMALL and (more := member.read(_SMALL)):
+        data += more
+    return data

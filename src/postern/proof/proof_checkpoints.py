@@ -1,0 +1,149 @@
+"""Checkpoints: who has the key says how far the ledger has come, and signs it (Ed25519, RFC 8032).
+
+Signed is "postern checkpoint" and a line feed, and then the canonical JSON of organisation, number, hash, at, key and,
+where another key takes over, its public half as `introduces`. A line of a file of checkpoints is the same object with
+the signature in it. A key is named by its fingerprint, the SHA-256 of its 32 bytes: no other can take its name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+
+from postern.domain.sessions.ledger import Checkpoint, Head, LedgerKey, moment
+from postern.errors import Malformed
+from postern.proof.canonical import canonical, parse
+
+_SIGNED = b"postern checkpoint\n"
+
+
+def fingerprint(public: bytes) -> str:
+    return hashlib.sha256(public).hexdigest()
+
+
+def new_key(org_id: UUID, at: datetime) -> LedgerKey:
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes_raw()
+    return LedgerKey(fingerprint(public), org_id, public, private.private_bytes_raw(), at)
+
+
+def public_pem(public: bytes) -> str:
+    key = Ed25519PublicKey.from_public_bytes(public)
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def read_pem(text: bytes) -> list[bytes]:
+    """The public keys of a PEM file, one after the other. Raises Malformed when there is anything else in it."""
+    mark = b"-----BEGIN"
+    found = []
+    for part in text.split(mark)[1:]:
+        try:
+            key = load_pem_public_key(mark + part)
+        except ValueError:
+            raise Malformed("it is not a public key in PEM") from None
+        if not isinstance(key, Ed25519PublicKey):
+            raise Malformed("it is not an Ed25519 key")
+        found.append(key.public_bytes_raw())
+    if not found:
+        raise Malformed("there is no public key in PEM in it")
+    return found
+
+
+def signed(key: LedgerKey, head: Head, at: datetime, introduces: bytes | None = None) -> Checkpoint:
+    """The checkpoint of a ledger up to `head`."""
+    unsigned = Checkpoint(key.org_id, head.number, head.hash, at, key.id, b"", introduces)
+    signature = sign(key, _SIGNED + canonical(_content(unsigned)))
+    return Checkpoint(key.org_id, head.number, head.hash, at, key.id, signature, introduces)
+
+
+def sign(key: LedgerKey, data: bytes) -> bytes:
+    return Ed25519PrivateKey.from_private_bytes(key.private).sign(data)
+
+
+def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def is_good(checkpoint: Checkpoint, public: bytes) -> bool:
+    """Whether that key signed it."""
+    return is_signed(public, checkpoint.signature, _SIGNED + canonical(_content(checkpoint)))
+
+
+def line_of(checkpoint: Checkpoint) -> bytes:
+    """Without a line feed."""
+    return canonical({**_content(checkpoint), "signature": checkpoint.signature.hex()})
+
+
+def read_line(line: bytes) -> Checkpoint:
+    """Raises Malformed."""
+    values = parse(line)
+    try:
+        introduces = values.get("introduces")
+        found = Checkpoint(
+            org_id=UUID(values["organisation"]),
+            number=values["number"],
+            hash=bytes.fromhex(values["hash"]),
+            at=datetime.fromisoformat(values["at"]),
+            key=values["key"],
+            signature=bytes.fromhex(values["signature"]),
+            introduces=None if introduces is None else bytes.fromhex(introduces),
+        )
+        is_sound = type(found.number) is int and found.number > 0 and isinstance(found.key, str)
+        same = is_sound and len(found.hash) == hashlib.sha256().digest_size and line_of(found) == line
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        same = False
+    if not same:
+        raise Malformed("it is not a checkpoint")
+    return found
+
+
+class Trust:
+    """The keys that are believed: those given, and what they introduced. Show it checkpoints in order."""
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        self._keys = {fingerprint(key): key for key in keys}
+        self._replaced: dict[str, int] = {}  # after which entry a key signs no more
+
+    def refusal(self, checkpoint: Checkpoint) -> str:
+        """Why this one is not believed; empty when it is."""
+        key = self._keys.get(checkpoint.key)
+        if key is None:
+            return f"it is signed by the key {checkpoint.key}, which is not one of those given"
+        if not is_good(checkpoint, key):
+            return "its signature is wrong"
+        if checkpoint.number > self._replaced.get(checkpoint.key, checkpoint.number):
+            return f"it is signed by the key {checkpoint.key}, which had been replaced by then"
+        if checkpoint.introduces is not None:
+            self._keys[fingerprint(checkpoint.introduces)] = checkpoint.introduces
+            self._replaced[checkpoint.key] = checkpoint.number
+        return ""
+
+    def knows(self, key: str) -> bool:
+        return key in self._keys
+
+    def verifies(self, key: str, signature: bytes, data: bytes) -> bool:
+        return key in self._keys and is_signed(self._keys[key], signature, data)
+
+
+def _content(checkpoint: Checkpoint) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "organisation": str(checkpoint.org_id),
+        "number": checkpoint.number,
+        "hash": checkpoint.hash.hex(),
+        "at": moment(checkpoint.at),
+        "key": checkpoint.key,
+    }
+    if checkpoint.introduces is not None:
+        content["introduces"] = checkpoint.introduces.hex()
+    return content

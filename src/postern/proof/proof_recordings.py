@@ -1,0 +1,144 @@
+"""Part of a verification: the segments of each session, against the chain that the ledger closed it with."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from postern.domain.sessions.segment import first_link, next_link
+from postern.proof.chain import Stated
+from postern.proof.proof_findings import Report, What
+from postern.proof.proof_sessions import Listed, Told
+
+_PACKED = struct.Struct(">QQ32s?")  # number, size, digest, whether it is proven
+_WIDTH: int = _PACKED.size
+_SEEN = b"\0" * 32
+
+
+class SegmentCheck:
+    def __init__(self, report: Report, *, with_segments: bool, is_live: bool) -> None:
+        self._report = report
+        self._with_segments = with_segments
+        self._is_live = is_live
+        self._expected: dict[UUID, bytearray] = {}
+        self._left: set[UUID] = set()
+        self._last: tuple[bytes, int] = (b"", 0)
+
+    def leave(self, session: UUID) -> None:
+        """Nothing can be said of its segments, and that has been said."""
+        self._left.add(session)
+
+    def expect(self, org_id: UUID, told: Told, stated: Stated, *, is_proven: bool) -> bool:
+        """Whether the list of its segments is the one that the ledger closed the session with."""
+        listed = [one for one in told.segments if len(one.digest) == 32]
+        if stated.is_recording_purged:
+            return self._expect_purged(told.session_id, listed, stated)
+        good = not stated.closed_entry or self._fits(org_id, told.session_id, listed, stated)
+        proven = good and is_proven
+        packed = b"".join(_PACKED.pack(one.number, one.size, one.digest, proven) for one in listed)
+        if packed:
+            self._expected[told.session_id] = bytearray(packed)
+        if not self._with_segments or not proven:
+            self._report.segments_unproven += len(listed)
+        return good
+
+    def _expect_purged(self, session: UUID, listed: list[Listed], stated: Stated) -> bool:
+        """A purge takes the rows of segments away last: while it goes on, or when somebody stopped it, they are there
+        and what they list is not."""
+        if listed:
+            self._report.purges_undone += 1
+            self._report.notes.append(
+                f"the entry {stated.purged_entry} says that the recording of session {session} was purged, and "
+                f"{len(listed)} of its segments are still listed: the purge goes on, or was not finished"
+            )
+            self.leave(session)
+        return True
+
+    def add(
+        self,
+        session: UUID,
+        number: int,
+        size: int,
+        digest: bytes,
+        problem: str,
+        locate: Callable[[], tuple[int, int] | None],
+    ) -> None:
+        where: dict[str, Any] = {"session": session, "segment": number}
+        place = (session.bytes, number)
+        if place <= self._last:
+            what = What.DOUBLED if place == self._last else What.REORDERED
+            self._report.add(what, f"the segment {number} of session {session} is not in its place", **where)
+            return
+        self._last = place
+        if session in self._left:
+            return
+        packed = self._expected.get(session, bytearray())
+        offset = _offset(packed, number)
+        if offset is None and self._is_live:  # it came while we looked: what is closed was compared as a list
+            self._report.segments_unproven += 1
+            return
+        if offset is None:
+            message = f"the segment {number} of session {session} is there, and nothing lists it"
+            self._report.add(What.FOREIGN, message, **where)
+            return
+        _, listed_size, listed_digest, proven = _PACKED.unpack_from(packed, offset)
+        if problem:
+            message = f"the segment {number} of session {session} cannot be read: {problem}"
+            self._report.add(What.UNREADABLE, message, **where, begin=0, end=listed_size)
+        elif (size, digest) != (listed_size, listed_digest):
+            begin, end = locate() or (0, listed_size)
+            message = f"the segment {number} of session {session} is not what was written, in bytes {begin} to {end}"
+            self._report.add(What.CHANGED, message, **where, begin=begin, end=end)
+        elif proven:
+            self._report.segments_proven += 1
+            self._report.bytes_proven += size
+        _PACKED.pack_into(packed, offset, number, 0, _SEEN, proven)
+
+    def finish(self) -> None:
+        if not self._with_segments:
+            return
+        for session, packed in self._expected.items():
+            for number, size, digest, _ in _PACKED.iter_unpack(packed):
+                if digest != _SEEN:
+                    message = f"the segment {number} of session {session} is missing"
+                    where = {"session": session, "segment": number, "begin": 0, "end": size}
+                    self._report.add(What.MISSING, message, **where)
+
+    def _fits(self, org_id: UUID, session: UUID, listed: list[Listed], stated: Stated) -> bool:
+        good = True
+        there = {one.number for one in listed}
+        # However many an entry claims: at most that many are looked at as are there, and the first that are not.
+        missing = (number for number in range(1, stated.segments + 1) if number not in there)
+        for number in itertools.islice(missing, 100):
+            message = f"the segment {number} of session {session} is not listed any more"
+            self._report.add(What.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
+            good = False
+        for one in listed[stated.segments :] if good else ():
+            message = f"the segment {one.number} of session {session} came after the session was closed in the ledger"
+            self._report.add(What.FOREIGN, message, session=session, segment=one.number, entry=stated.closed_entry)
+            good = False
+        if not good:
+            return False
+        chain = first_link(org_id, session)
+        for one in listed:
+            chain = next_link(chain, one.number, one.size, one.digest)
+        if chain != stated.last or sum(one.size for one in listed) != stated.size:
+            message = f"the list of segments of session {session} is not the one that it was closed with"
+            self._report.add(What.CHANGED, message, session=session, entry=stated.closed_entry)
+            return False
+        return True
+
+
+def _offset(packed: bytearray, number: int) -> int | None:
+    """Where that segment stands: in its place, unless some are missing before it."""
+    at = (number - 1) * _WIDTH
+    offsets: list[int] = [at, *range(0, len(packed), _WIDTH)]
+    for offset in offsets:
+        if 0 <= offset < len(packed):
+            found: int = _PACKED.unpack_from(packed, offset)[0]
+            if found == number:
+                return offset
+    return None

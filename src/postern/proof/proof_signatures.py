@@ -1,0 +1,95 @@
+"""Part of a verification: which checkpoints are to be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from postern.domain.sessions.ledger import Checkpoint
+from postern.errors import Malformed
+from postern.proof.proof_checkpoints import Trust, fingerprint, read_line
+from postern.proof.proof_findings import Report, What
+
+
+class SignatureCheck:
+    def __init__(self, org_id: UUID, keys: Sequence[bytes], report: Report) -> None:
+        self._org_id = org_id
+        self._roots = {fingerprint(key) for key in keys}
+        self._trust = Trust(keys)
+        self.report = report
+        self._given: list[Checkpoint] = []
+        self._anchored: list[Checkpoint] = []
+
+    @property
+    def trust(self) -> Trust:
+        return self._trust
+
+    def add(self, line: bytes) -> None:
+        found = self._read(line, "a checkpoint")
+        if found is None:
+            return
+        last = self._given[-1].number if self._given else 0
+        if found.number <= last:
+            what = What.DOUBLED if found.number == last else What.REORDERED
+            self.report.add(what, f"the checkpoint of entry {found.number} is not in its place", entry=found.number)
+        self._given.append(found)
+
+    def add_anchored(self, line: bytes) -> None:
+        """One that somebody kept elsewhere; those of other organisations may be among them, and the same twice."""
+        found = self._read(line, "a checkpoint from an anchor", others=True)
+        if found is not None:
+            self._anchored.append(found)
+
+    def finish(self) -> dict[int, Checkpoint]:
+        """Those that are trusted, by the number of their entry; and those that only their hash can speak against."""
+        given = {id(one) for one in self._given}
+        merged = sorted((*self._given, *self._anchored), key=lambda one: one.number)
+        trusted: dict[int, Checkpoint] = {}
+        unknown: list[Checkpoint] = []
+        for one in merged:
+            refusal = self._trust.refusal(one)
+            if refusal and not self._trust.knows(one.key):
+                unknown.append(one)
+            elif refusal:
+                self._forged(one, refusal)
+            elif one.number in trusted and trusted[one.number].hash != one.hash:
+                message = f"two checkpoints of entry {one.number} are signed, of two histories"
+                self.report.add(What.REWRITTEN, message, entry=one.number)
+            else:
+                trusted.setdefault(one.number, one)
+                self.report.checkpoints += id(one) in given
+                self.report.anchored += id(one) not in given
+        self._judge(unknown, trusted)
+        return trusted
+
+    def _judge(self, unknown: list[Checkpoint], trusted: dict[int, Checkpoint]) -> None:
+        """A checkpoint from before the key that was kept is no matter, where the one before handed over to that key."""
+        first = min(trusted, default=None)
+        handed = any(one.introduces and fingerprint(one.introduces) in self._roots for one in unknown)
+        old = [one for one in unknown if handed and first is not None and one.number < first]
+        for one in unknown:
+            if one not in old:
+                self._forged(one, f"it is signed by the key {one.key}, which is not one of those given")
+        if old:
+            self.report.notes.append(
+                f"{len(old)} checkpoints are signed by an older key that was not given; newer ones cover their entries"
+            )
+        if not trusted:
+            self.report.add(What.UNPROVEN, "no checkpoint is signed by a key that was given: nothing is proven")
+
+    def _forged(self, one: Checkpoint, why: str) -> None:
+        self.report.add(
+            What.FORGED, f"the checkpoint of entry {one.number} is not to be trusted: {why}", entry=one.number
+        )
+
+    def _read(self, line: bytes, what: str, *, others: bool = False) -> Checkpoint | None:
+        try:
+            found = read_line(line)
+        except Malformed as error:
+            self.report.add(What.UNREADABLE, f"{what} cannot be read: {error.message}")
+            return None
+        if found.org_id != self._org_id:
+            if not others:
+                self.report.add(What.FOREIGN, f"the checkpoint of entry {found.number} is of another organisation")
+            return None
+        return found

@@ -1,0 +1,142 @@
+"""Recorded events as what a person can read of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from postern.domain.sessions.recorded import ERROR, INPUT, OUTPUT, SIZE, UNREADABLE, Kind
+from postern.interception.events import Completed, End, Event, Note, Operation, Refusal, Resized, Shown
+from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+from postern.recording.unrendered_rest import Rest
+from postern.store.ports.target_ports import Piece
+
+log = logging.getLogger(__name__)
+
+
+class Renderer(Protocol):
+    """Turns the wire bytes a client was shown into text a person can read. One for each replay."""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """The next bytes of the stream, cut anywhere → ("o" or "e", text) pieces that are complete now."""
+        ...
+
+    def rest(self) -> list[tuple[str, bytes]]:
+        """What came of something that is not complete, where the stream ends or is broken off. Then it begins anew."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is missing from a recording."""
+
+    segment: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"segment {self.segment} of the recording {UNREADABLE}: {self.reason}"
+
+
+class Replay:
+    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here.
+
+    Behind a gap nobody knows where in the stream the next bytes are: they are given as they were sent up to the next
+    request that was made with nothing under way. `framed`: each record is whole messages, so that any may follow."""
+
+    def __init__(self, renderer: Callable[[], Renderer] | None, *, framed: bool = False) -> None:
+        self._renderer = renderer() if renderer else None
+        self._framed = framed
+        self._lost: Rest | None = None
+        self._cut = False
+
+    def pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
+        if isinstance(event, (Gap, End)):
+            return self._break(event)
+        if self._lost is not None and self._lost.has_come(event):
+            self._lost = None
+        return self._pieces(event)
+
+    def _break(self, event: Gap | End) -> list[tuple[Kind, bytes]]:
+        """What was under way is told as far as it came."""
+        if isinstance(event, End):
+            return [] if event.goes_on else self._left()
+        found = self._left()
+        self._lost = None if self._framed else Rest()
+        return [*found, (ERROR, f"[note] {event}\n".encode())]
+
+    def _left(self) -> list[tuple[Kind, bytes]]:
+        if self._renderer is None or self._lost is not None:
+            return []
+        return _of_streams(self._renderer.rest())
+
+    def _pieces(self, event: Event) -> list[tuple[Kind, bytes]]:
+        if isinstance(event, Operation):
+            return [(INPUT, describe(event))]
+        if isinstance(event, Shown):
+            return self._render(event.data)
+        if isinstance(event, Note):
+            self._cut = self._cut or event.text == OUTPUT_LIMIT_REACHED
+            return [(ERROR, describe_note(event))]
+        if isinstance(event, Resized):
+            return [(SIZE, b"%dx%d" % (event.columns, event.rows))]
+        if self._cut and isinstance(event, Refusal):
+            return [(ERROR, as_bytes(event.message) + b"\n")]
+        if self._cut and isinstance(event, Completed):
+            return [(ERROR, as_bytes(event.error) + b"\n")] if event.error else [(OUTPUT, as_bytes(event.tag) + b"\n")]
+        return []
+
+    def _render(self, data: bytes) -> list[tuple[Kind, bytes]]:
+        if self._renderer is None or self._lost is not None:
+            return [(OUTPUT, data)]
+        try:
+            pieces = self._renderer.feed(data)
+        except Exception:
+            log.exception("recorded output could not be rendered; the rest is given as it is")
+            self._renderer = None
+            return [(ERROR, b"[note] output could not be rendered; it follows as it was sent\n"), (OUTPUT, data)]
+        return _of_streams(pieces)
+
+
+def _of_streams(pieces: list[tuple[str, bytes]]) -> list[tuple[Kind, bytes]]:
+    return [(ERROR if stream == "e" else OUTPUT, text) for stream, text in pieces]
+
+
+def text_of(operation: Operation) -> bytes:
+    """The statement's own bytes, those that no encoding explains included."""
+    return as_bytes(operation.text)
+
+
+def piece_of(micros: int, operation: Operation) -> Piece:
+    """What the search takes of it."""
+    return micros / 1000, text_of(operation).decode("utf-8", "replace")
+
+
+def describe(operation: Operation) -> bytes:
+    """The statement, followed by one comment line for each bind value: `-- $1 = 'x'`."""
+    lines = [text_of(operation)]
+    for number, value in enumerate(operation.values, 1):
+        lines.append(b"-- $%d = %s" % (number, b"NULL" if value is None else _quote(value)))
+    if operation.truncated:
+        lines.append(b"-- not all values are whole: some were too large to keep")
+    return b"\n".join(lines)
+
+
+def _quote(value: bytes) -> bytes:
+    """One line whatever the value holds, so that a value can never pass for a statement."""
+    escaped = value.replace(b"\\", b"\\\\").replace(b"\r", b"\\r").replace(b"\n", b"\\n").replace(b"'", b"''")
+    return b"'" + escaped + b"'"
+
+
+def describe_note(note: Note) -> bytes:
+    details = ", ".join(f"{key}: {value}" for key, value in note.details.items())
+    return as_bytes(f"[note] {note.text} ({details})\n" if details else f"[note] {note.text}\n")
+
+
+def as_bytes(text: str) -> bytes:
+    """Those that no encoding explains as they were."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

@@ -1,0 +1,144 @@
+"""A session as a row of exchanges: each request with what came of it, put together in constant memory.
+
+An exchange is given once it has ended, and not before those asked earlier. One that nothing ends (a line typed at a
+terminal, a statement that an earlier error skipped) is given as it stands when too many wait behind it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from postern.domain.sessions.recorded import ERROR, OUTPUT, Exchange, Kind
+from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal
+from postern.recording.recording_rendering import Gap, as_bytes, describe_note, text_of
+
+_decoder = codecs.getincrementaldecoder("utf-8")
+
+STATEMENT: Final = 64 * 1024  # bytes that are kept of a statement, and of its values together
+_MOST = 500  # exchanges that wait
+_MOST_BYTES = 4 << 20
+
+Told = tuple[int, Event | Gap, list[tuple[Kind, bytes]]]
+
+
+def exchanges(told: Iterable[Told], output: int, *, in_turn: bool) -> Iterator[Exchange]:
+    """`output`: bytes kept of what each was shown. `in_turn`: what is shown answers the first request that has not
+    ended; otherwise it is that of the last one."""
+    waiting = _Waiting(output, in_turn=in_turn)
+    for micros, event, pieces in told:
+        waiting.take(micros, event, pieces)
+        yield from waiting.ready()
+    yield from waiting.rest()
+
+
+class _Waiting:
+    def __init__(self, output: int, *, in_turn: bool) -> None:
+        self._row: deque[Exchange] = deque()
+        self._output = output
+        self._in_turn = in_turn
+        self._size = 0
+
+    def take(self, micros: int, event: Event | Gap, pieces: list[tuple[Kind, bytes]]) -> None:
+        if isinstance(event, Operation):
+            self._add(_begun(micros, event))
+        elif isinstance(event, Completed):
+            self._complete(event)
+        elif isinstance(event, Refusal):
+            self._refuse(micros, event)
+        elif isinstance(event, Note):
+            self._add(Exchange(micros, note=describe_note(event).decode(errors="replace").strip(), ended=True))
+        elif isinstance(event, Gap):
+            self._add(Exchange(micros, note=f"[note] {event}", ended=True))
+        elif pieces and self._output:
+            self._show(micros, pieces)
+
+    def ready(self) -> Iterator[Exchange]:
+        while self._row and (self._row[0].ended or len(self._row) > _MOST or self._size > _MOST_BYTES):
+            yield self._next()
+
+    def rest(self) -> Iterator[Exchange]:
+        while self._row:
+            yield self._next()
+
+    def _next(self) -> Exchange:
+        first = self._row.popleft()
+        self._size -= _size_of(first)
+        return first
+
+    def _add(self, one: Exchange) -> None:
+        self._row.append(one)
+        self._size += _size_of(one)
+
+    def _complete(self, event: Completed) -> None:
+        """What was asked before it and has not ended was skipped: answers come in order."""
+        if not any(one.number == event.exchange for one in self._row if not one.note):
+            return
+        for one in self._row:
+            if one.note or one.number > event.exchange:
+                continue
+            if one.number == event.exchange and not one.ended:
+                one.duration, one.rows, one.tag = event.micros, event.rows, _shown(event.tag)
+                one.error, one.error_code = one.error or _shown(event.error), one.error_code or event.error_code
+            one.ended = True
+
+    def _refuse(self, micros: int, event: Refusal) -> None:
+        mine = [one for one in self._row if not one.note and one.number == event.exchange]
+        if not mine:
+            mine = [Exchange(micros, event.exchange)]
+            self._add(mine[0])
+        for one in mine:
+            one.rule, one.refusal = _shown(event.rule), _shown(event.message)  # its answer has its turn yet
+
+    def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
+        one = self._answered()
+        if one is None:
+            one = Exchange(micros, ended=self._in_turn)
+            self._add(one)
+        for kind, content in pieces:
+            if kind not in (OUTPUT, ERROR):
+                continue
+            kept = one.output if kind == OUTPUT else one.errors
+            room = self._output - len(one.output) - len(one.errors)
+            kept += content[: max(room, 0)]
+            self._size += min(len(content), max(room, 0))
+            one.output_truncated = one.output_truncated or len(content) > room
+
+    def _answered(self) -> Exchange | None:
+        open_ones = (one for one in self._row if not one.note and not one.ended)
+        if self._in_turn:
+            return next(open_ones, None)
+        return next((one for one in reversed(self._row) if not one.note), None)
+
+
+def _begun(micros: int, event: Operation) -> Exchange:
+    encoded = text_of(event)
+    values, room = [], STATEMENT
+    for value in event.values:
+        values.append(None if value is None else value[:room])
+        room -= len(value or b"")
+        room = max(room, 0)
+    cut = len(encoded) > STATEMENT or any(
+        value is not None and len(value) != len(kept or b"") for value, kept in zip(event.values, values, strict=True)
+    )
+    return Exchange(
+        micros,
+        event.exchange,
+        prepared=event.phase is Phase.PREPARE,
+        statement=_decoder("backslashreplace").decode(encoded[:STATEMENT]),
+        statement_size=len(encoded),
+        values=tuple(values),
+        truncated=event.truncated or cut,
+        ended=event.phase is Phase.PREPARE,
+    )
+
+
+def _shown(text: str) -> str:
+    """Bytes that no encoding explains as `\\xff`, so that JSON and UTF-8 can carry it."""
+    return as_bytes(text).decode(errors="backslashreplace")
+
+
+def _size_of(one: Exchange) -> int:
+    return 200 + one.statement_size + sum(map(len, filter(None, one.values))) + len(one.output) + len(one.errors)

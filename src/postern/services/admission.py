@@ -1,0 +1,520 @@
+"""Admission: who may open which connection now. The only place that makes a Permit.
+
+Opening a native session costs three statements: the grant, the policy unless it is cached here,
+and the row of the session (services/sessions.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.features import Feature
+from postern.domain.identity.credential import Grant, Verifier
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Review
+from postern.domain.rules.guardrail import unenforceable
+from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
+from postern.domain.rules.permit import Permit, seal
+from postern.domain.rules.policy import Policy
+from postern.domain.runbook import RunbookRef
+from postern.domain.secret import Secret
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import SSH, Connection, Extra, Toggle
+from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
+from postern.services.reviews.asking import Asking, ReviewRequired, Wish, ends
+from postern.services.rules.access_control import AccessControl
+from postern.services.server.server_features import Features
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.target_ports import AccessStore, ConnectionStore, Rules, Standing
+
+__all__ = ["REFUSED_LOGIN", "Access", "Grant", "ReviewRequired", "Verifier", "Wish"]
+
+log = logging.getLogger(__name__)
+
+# One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
+REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
+_AUDITOR = "auditors read what others did, and do not connect themselves"
+
+Modes = tuple[Verb, ...]
+# What needs an access mode, where one SSH connection offers both.
+_SSH_USES = {Verb.CONNECT: "shells, terminals, sftp and forwarding", Verb.EXEC: "commands"}
+
+_EXTRAS = {
+    Extra.FORWARD_LOCAL: "forwarding of ports of the target's network (ssh -L, -W, -D)",
+    Extra.FORWARD_REMOTE: "forwarding of ports of the target (ssh -R)",
+    Extra.FORWARD_AGENT: "forwarding of the client's agent (ssh -A)",
+    Extra.FILE_TRANSFER: "file transfer (sftp, scp)",
+}
+
+# A safety net under the `policy.changed` signal, should one ever be lost.
+_RULES_STAY = timedelta(seconds=30)
+
+
+class RunbookRules(Protocol):
+    async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
+        """Raises Unavailable when the rules cannot be read."""
+
+    async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
+        """Whether they may run any there. Raises as `allowed`."""
+
+
+class Proof(Protocol):
+    """What somebody has logged in with that may be taken back while they are here."""
+
+    async def ended(self, permit: Permit) -> str | None:
+        """Why it does not hold any more for who has this permit; None while it does. Raises Unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    rules: Rules
+    key: Secret
+    until: datetime
+
+
+class Access:
+    """Needs `signals` to hear which policies changed; keeps guard rails and masking rules per connection until
+    then."""
+
+    def __init__(
+        self,
+        *,
+        store: AccessStore,
+        connections: ConnectionStore,
+        control: AccessControl,
+        asking: Asking,
+        features: Features,
+        runbooks: RunbookRules,
+        signals: Signals,
+        now: Clock,
+        parsed: frozenset[str] = frozenset(),
+        proofs: Mapping[str, Proof] | None = None,
+    ) -> None:
+        """`parsed` are the protocols that have a parser, without which some rules cannot hold. `proofs`: who knows
+        whether what is meant by the first word of a permit's `means` still stands."""
+        self._parsed = parsed
+        self._proofs = proofs or {}
+        self._runbooks = runbooks
+        self._store = store
+        self._control = control
+        self._asking = asking
+        self._features = features
+        self._connections = connections
+        self._now = now
+        self._rules: dict[UUID, _Cached] = {}
+        self._generation = 0
+        signals.subscribe(Topic.POLICY_CHANGED, self._forget)
+        signals.subscribe(Topic.RESUMED, self._forget)
+
+    async def find_grant(self, username: str) -> Grant | None:
+        """The credential of that user name, checked for nothing yet; None when unknown. One statement."""
+        return await self._store.find_grant(username)
+
+    async def admit(self, grant: Grant, *, source: str, modes: Modes = ()) -> Permit:
+        """For a native client that proved to have the password. `source` is the client's address. `modes` are the
+        access modes that an SSH channel needs; other clients need `connect`.
+
+        Raises Denied with a reason for the person, ReviewRequired when others must agree first, Unauthenticated when
+        the connection is hidden from its user, and Unavailable when rules or the policy cannot be loaded.
+        """
+        reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
+        if reason is not None:
+            raise Denied(reason)
+        await self._features.require(grant.principal.org_id, Feature.NATIVE_CREDENTIALS)
+        return await self._admit(
+            grant.principal,
+            grant.connection,
+            Verb.CONNECT,
+            Unauthenticated(REFUSED_LOGIN),
+            source=source,
+            means=f"credential:{grant.credential_id}",
+            credential_id=grant.credential_id,
+            expires_at=grant.expires_at,
+            modes=modes,
+        )
+
+    async def admit_principal(
+        self,
+        principal: Principal,
+        connection: str,
+        *,
+        verb: Verb,
+        source: str,
+        means: str = "",
+        runbook: RunbookRef | None = None,
+        expires_at: datetime | None = None,
+        modes: Modes = (),
+    ) -> Permit:
+        """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
+        Caller. Without it nobody is let in who needs a review. `runbook`: to run that. `expires_at`: when that ends
+        which they are logged in with, and so their right. `modes`: as for `admit`.
+
+        Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
+        """
+        found, missing = await self._named(principal, connection)
+        return await self._admit(
+            principal,
+            found,
+            verb,
+            missing,
+            source=source,
+            means=means,
+            expires_at=expires_at,
+            runbook=runbook,
+            modes=modes,
+        )
+
+    def narrow(self, permit: Permit, modes: Modes, extra: Extra | None) -> Permit:
+        """Return the permit for one SSH channel, valid while its access modes and extra stay enabled.
+
+        Raises Denied.
+        """
+        connection = permit.connection
+        permit = replace(permit, modes=_modes(connection, permit.verb, modes), extra=extra)
+        reason = _modes_reason(connection, connection, permit.modes)
+        if reason is None and extra is not None and not connection.allows(extra):
+            reason = _extra_reason(connection.name, extra)
+        if reason is not None:
+            raise Denied(reason)
+        return permit
+
+    async def require_runbook(self, principal: Principal, connection: str, runbook: RunbookRef) -> Connection:
+        """The connection on which they might run it, before it is read and anything is told of it: others may have to
+        agree yet. `runbook.commit` does not matter. Raises NotFound also when the connection is hidden from them,
+        Denied, Unavailable."""
+        found, missing = await self._named(principal, connection)
+        await self._require_allowed(principal, found, (Verb.EXEC,), missing, runbook)
+        return found
+
+    async def _named(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
+        """With what is raised where it is hidden from them."""
+        missing = NotFound(f"there is no connection {connection!r}; check its name")
+        found = await self._connections.get(principal.org_id, connection)
+        if found is None:
+            raise missing
+        return found, missing
+
+    async def admit_reviewed(
+        self, principal: Principal, review: Review, *, runbook: RunbookRef | None = None
+    ) -> Permit:
+        """For the owner of a script that was reviewed, and made of `runbook` if it was of any. Whether the review lets
+        it run is for the caller to know; here, that its owner may run what was asked for as things are now. Raises
+        NotFound, Denied, Unavailable."""
+        missing = NotFound(f"there is no connection {review.connection!r} any more, or it is hidden from you")
+        found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
+        if found is None:
+            raise missing
+        asked = review.binding
+        return await self._admit(
+            principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review, runbook=runbook
+        )
+
+    async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
+        """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
+        shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, be it for runbooks
+        alone, but of administrators, who test what they have not switched on yet. `connection` is a name or id.
+
+        Raises NotFound also when it is hidden from them, Denied, Unavailable.
+        """
+        found, missing = await self._named(principal, connection)
+        await self._require_visible(principal, found, missing)
+        reason = _principal_reason(principal.is_active)
+        if reason is None and schema and found.access_schema is not Toggle.ENABLED:
+            reason = f"the schema of connection {found.name!r} is switched off; ask an administrator"
+        if reason is None and not schema and not principal.is_admin:
+            reason = await self._shut_reason(principal, found)
+        if reason is None and principal.is_auditor:
+            reason = _AUDITOR
+        if reason is not None:
+            raise Denied(reason)
+        return Permit(principal, found, await self.policy_for(found), Verb.EXEC, source, None, None, seal())
+
+    async def _admit(
+        self,
+        principal: Principal,
+        connection: Connection,
+        verb: Verb,
+        hidden: PosternError,
+        *,
+        source: str,
+        means: str,
+        credential_id: UUID | None = None,
+        expires_at: datetime | None = None,
+        review: Review | None = None,
+        runbook: RunbookRef | None = None,
+        modes: Modes = (),
+    ) -> Permit:
+        modes = _modes(connection, verb, modes)
+        await self._require_allowed(principal, connection, modes, hidden, runbook)
+        waited: UUID | None = None
+        if review is not None:
+            await self._asking.require_same(review, principal, connection, verb)
+            waited = review.session_id
+        else:
+            review = await self._asking.grant(
+                principal, connection, verb, source=source, means=means, credential_id=credential_id
+            )
+            waited = None if review is None else await self._asking.waiting_session(review)
+        return Permit(
+            principal,
+            connection,
+            await self.policy_for(connection),
+            verb,
+            source,
+            credential_id,
+            ends(expires_at, review, self._now()),
+            seal(),
+            means=means,
+            means_until=None if credential_id is not None else expires_at,
+            review_id=None if review is None else review.id,
+            session_id=waited,
+            runbook=runbook,
+            modes=modes,
+        )
+
+    async def _require_allowed(
+        self,
+        principal: Principal,
+        connection: Connection,
+        modes: Modes,
+        hidden: PosternError,
+        runbook: RunbookRef | None,
+    ) -> None:
+        """`hidden` is raised when they may not even see it, before anything is told of the connection."""
+        await self._require_visible(principal, connection, hidden)
+        reason = _principal_reason(principal.is_active) or _modes_reason(connection, connection, modes, runbook)
+        if reason is None and principal.is_auditor:
+            reason = _AUDITOR
+        reason = reason or await self._runbook_reason(principal, connection, runbook)
+        if reason is None and runbook is not None and runbook.place not in ("", str(connection.place)):
+            reason = (
+                f"connection {connection.name!r} leads elsewhere since {runbook.file!r} was filled in; run it again"
+            )
+        if reason is not None:
+            raise Denied(reason)
+
+    async def _runbook_reason(
+        self, principal: Principal, connection: Connection, runbook: RunbookRef | None
+    ) -> str | None:
+        """Why they may not run it, as the runbook rules are now."""
+        if runbook is None or await self._runbooks.allowed(principal, runbook.repository, runbook.file, connection.id):
+            return None
+        return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
+
+    async def _shut_reason(self, principal: Principal, connection: Connection) -> str | None:
+        """Why no way in is open to them, where none is."""
+        modes = [_mode_reason(connection, connection.name, verb) for verb in Verb]
+        if not all(modes):
+            return None
+        by_runbooks = connection.access_mode_runbooks is Toggle.ENABLED
+        return None if by_runbooks and await self._runbooks.any_on(principal, connection.id) else modes[0]
+
+    async def _require_visible(self, principal: Principal, connection: Connection, hidden: PosternError) -> None:
+        if principal.org_id != connection.org_id:
+            raise Denied("the user and the connection belong to different organisations")
+        decision = await self._control.decide(principal, connection)
+        if not decision.visible:
+            log.info("access rules keep %s from connection %s", principal.email, connection.name)
+            raise hidden
+
+    async def policy_for(self, connection: Connection) -> Policy:
+        """The snapshot that holds from now on. At most one statement; none when the rules are cached.
+
+        Raises Unavailable when any rule cannot be loaded, or cannot hold here: absence of a policy never means allow.
+        """
+        found = await self._rules_of(connection)
+        for rail in found.rules.guardrails:
+            reason = unenforceable(rail, connection.protocol, self._parsed)
+            if reason is not None:
+                raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
+        return Policy(
+            guardrails=found.rules.guardrails,
+            masked_types=masked_types(connection),
+            masking=found.rules.masking,
+            masking_key=found.key,
+            max_duration=connection.access_max_duration,
+            access_help=found.rules.access_help,
+        )
+
+    async def _rules_of(self, connection: Connection) -> _Cached:
+        cached = self._rules.get(connection.id)
+        if cached is not None and self._now() < cached.until:
+            return cached
+        generation = self._generation
+        try:
+            rules = await self._store.rules_of(connection.id)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Unavailable(
+                f"a guard rail or masking rule of connection {connection.name!r} cannot be read, so it is refused; "
+                "ask an administrator to save them again"
+            ) from error
+        if rules is None:
+            raise Unavailable(f"connection {connection.name!r} was deleted")
+        key = Secret("")
+        if any(rule.strategy is Strategy.HASH for rule in rules.masking):
+            key = await self._store.masking_key(connection.org_id)
+        found = _Cached(rules, key, self._now() + _RULES_STAY)
+        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+            self._rules[connection.id] = found
+        return found
+
+    def _forget(self, payload: Mapping[str, str]) -> None:
+        self._generation += 1
+        connection_id = payload.get("connection_id")
+        if connection_id:
+            self._rules.pop(UUID(connection_id), None)
+        else:
+            self._rules.clear()
+
+    async def still_allowed(self, permit: Permit) -> str | None:
+        """Re-check for a live link: None while it may go on, else the reason to end it. One statement; another one for
+        what a review has given."""
+        org_id = permit.principal.org_id
+        if permit.credential_id and not await self._features.enabled(org_id, Feature.NATIVE_CREDENTIALS):
+            return "connection credentials were switched off in this organisation; ask an administrator"
+        standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
+        if permit.credential_id is not None:
+            if not standing.credential_exists:
+                return "this credential was deleted"
+            expires_at, revoked_at = standing.credential_expires_at, standing.credential_revoked_at
+            reason = _credential_reason(expires_at, revoked_at, self._now())
+            if reason is not None:
+                return reason
+        if standing.access_mode_connect is None:
+            return f"connection {permit.connection.name!r} was deleted"
+        modes = permit.modes or (permit.verb,)
+        mode_reason = _modes_reason(standing, permit.connection, modes, permit.runbook)
+        reason = _principal_reason(standing.principal_active) or mode_reason
+        if reason is None and permit.extra is not None and permit.extra not in standing.extras:
+            reason = _extra_reason(permit.connection.name, permit.extra)
+        now = _as_now(permit, standing)
+        reason = reason or await self._proof_reason(permit)
+        return reason or await self._rules_reason(now) or await self._asking.ended(now)
+
+    async def _proof_reason(self, permit: Permit) -> str | None:
+        proof = self._proofs.get(permit.means.partition(":")[0])
+        return None if proof is None else await proof.ended(permit)
+
+    async def _rules_reason(self, permit: Permit) -> str | None:
+        """Why somebody who was let in may not go on, as role and rules are now."""
+        decision = await self._control.decide(permit.principal, permit.connection)
+        if decision.allowed:
+            return await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
+        if permit.principal.is_auditor:
+            return _AUDITOR
+        return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
+
+    async def renewed(self, permit: Permit) -> Permit:
+        """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable.
+
+        What could not be opened any more does not go on: where a review is asked for that it has not, and where the
+        connection has become another protocol's, whose rules are not those of this session. A new agent or secret takes
+        no right away, but one that was given to where the connection led before; they are for the next one.
+        """
+        connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
+        if connection is None:
+            raise Denied(f"connection {permit.connection.name!r} was deleted")
+        if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
+            raise Denied(f"connection {connection.name!r} is of another type now; connect again")
+        standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
+        # A credential that is being rotated has a new end; whatever else they logged in with has the one it had.
+        expires_at = permit.means_until if permit.credential_id is None else standing.credential_expires_at
+        now = replace(_as_now(permit, standing), connection=connection)
+        reason = await self._rules_reason(now)
+        if reason is not None:
+            raise Denied(reason)
+        expires_at = ends(expires_at, await self._asking.standing(now), self._now())
+        return replace(now, policy=await self.policy_for(connection), expires_at=expires_at)
+
+
+def _as_now(permit: Permit, standing: Standing) -> Permit:
+    """With the groups of its principal, and the tags of its connection, that the store has now."""
+    principal = replace(permit.principal, groups=standing.groups, role_groups=standing.role_groups)
+    return replace(
+        permit,
+        principal=principal,
+        connection=replace(permit.connection, connection_tags=standing.connection_tags),
+    )
+
+
+def masked_types(connection: Connection) -> frozenset[InfoType]:
+    """What `redact_enabled` and `redact_types` ask for; no types given means the default ones.
+
+    Raises Unavailable for a type that is not known, since leaving it out would show what must be hidden.
+    """
+    if not connection.redact_enabled:
+        return frozenset()
+    if not connection.redact_types:
+        return DEFAULT_TYPES
+    found = {name: info_type(name) for name in connection.redact_types}
+    unknown = [name for name, kind in found.items() if kind is None]
+    if unknown:
+        raise Unavailable(
+            f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not know, "
+            "so it is refused; ask an administrator to correct its redact_types"
+        )
+    return frozenset(kind for kind in found.values() if kind is not None)
+
+
+def _credential_reason(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> str | None:
+    if revoked_at is not None:
+        return f"this credential was revoked at {_moment(revoked_at)}; issue a new one to connect again"
+    if expires_at is not None and now >= expires_at:
+        return f"this credential expired at {_moment(expires_at)}; issue a new one to connect again"
+    return None
+
+
+def _principal_reason(active: bool | None) -> str | None:
+    if active is None:
+        return "this user was deleted"
+    return None if active else "this user is inactive; ask an administrator"
+
+
+def _modes(connection: Connection, verb: Verb, modes: Modes) -> Modes:
+    """Return the access modes to check. Only servers tell a command from a shell; elsewhere the verb decides."""
+    return modes if modes and connection.protocol == SSH else (verb,)
+
+
+def _modes_reason(
+    switches: Connection | Standing, connection: Connection, modes: Modes, runbook: RunbookRef | None = None
+) -> str | None:
+    """Return why one of the modes is not open, as `switches` are now."""
+    for mode in modes:
+        uses = _SSH_USES[mode] if connection.protocol == SSH and runbook is None else ""
+        reason = _mode_reason(switches, connection.name, mode, runbook, uses=uses)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _mode_reason(
+    modes: Connection | Standing, connection: str, verb: Verb, runbook: RunbookRef | None = None, *, uses: str = ""
+) -> str | None:
+    """A runbook is asked about in the place of scripts of one's own: neither way in opens the other. `uses`: what the
+    mode is for, where that must be said."""
+    if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
+        return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
+    if runbook is not None and not runbook.extended:
+        return None
+    mode = modes.access_mode_connect if verb is Verb.CONNECT else modes.access_mode_exec
+    if mode is Toggle.ENABLED:
+        return None
+    reason = f"access mode {verb} is disabled on connection {connection!r}"
+    if runbook is not None:
+        return f"{reason}, so its runbooks take no client_args or env_vars; leave them out, or ask an administrator"
+    if uses:
+        reason += f", which SSH needs for {uses}"
+    return f"{reason}; ask an administrator"
+
+
+def _extra_reason(connection: str, extra: Extra) -> str:
+    return f"{_EXTRAS[extra]} is disabled on connection {connection!r} (access_{extra}); ask an administrator"
+
+
+def _moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")

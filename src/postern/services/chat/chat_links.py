@@ -1,0 +1,91 @@
+"""Whose accounts of chats are: somebody shows it there by a code that they got here.
+
+Nobody else can say it, administrators neither: they would decide in another's name. What the chat says of a person,
+such as an e-mail address, proves nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.chat import ChatLink
+from postern.domain.identity.login import VoucherPurpose
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.lists import Listed, Page
+from postern.domain.secret import Secret
+from postern.domain.sink import Sink
+from postern.errors import Denied, NotFound, Unauthenticated
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.server.trail import changed
+from postern.store.ports.chat_ports import ChatStore
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import PrincipalStore
+
+CODE_LIFE = timedelta(minutes=10)
+
+
+class ChatLinks:
+    def __init__(self, store: ChatStore, principals: PrincipalStore, vouchers: Vouchers, now: Clock) -> None:
+        self._store = store
+        self._principals = principals
+        self._vouchers = vouchers
+        self._now = now
+
+    async def code(self, principal: Principal) -> Secret:
+        """To be given in the chat within CODE_LIFE, once; one that was made before is good no more. Raises Denied."""
+        if principal.kind is not PrincipalKind.USER:
+            raise Denied("only people decide in chats, so only people have accounts there")
+        await self._vouchers.forget(VoucherPurpose.CHAT_LINK, principal.id)
+        payload = {"user_id": str(principal.id), "org_id": str(principal.org_id)}
+        return await self._vouchers.make(VoucherPurpose.CHAT_LINK, payload, CODE_LIFE)
+
+    async def redeem(self, sink: Sink, chat_id: str, code: str) -> Principal:
+        """Whose code it is, from now on known by that account. Raises Unauthenticated."""
+        payload = await self._vouchers.take(VoucherPurpose.CHAT_LINK, Secret(code.strip()))
+        principal = await self._active(sink.org_id, UUID(payload["user_id"]))
+        if principal is None or payload["org_id"] != str(sink.org_id):
+            raise Unauthenticated("this code is of nobody who decides here")
+        realm = realm_of(sink)
+        before = await self._store.link(sink.org_id, realm, chat_id)
+        link = ChatLink(uuid4(), sink.org_id, realm, chat_id, principal.id, principal.email, self._now())
+        await self._store.add_link(link)
+        changed(before and _shown(before), _shown(link))
+        return principal
+
+    async def known(self, sink: Sink, chat_id: str) -> Principal | None:
+        """Who that is, while they are active."""
+        link = await self._store.link(sink.org_id, realm_of(sink), chat_id)
+        return None if link is None else await self._active(sink.org_id, link.principal_id)
+
+    async def find(self, principal: Principal, page: Page) -> Listed[ChatLink]:
+        """Newest first; administrators and auditors see everybody's."""
+        return await self._store.links(principal.org_id, None if principal.sees_all else principal.id, page)
+
+    async def remove(self, principal: Principal, link_id: UUID) -> None:
+        """One's own, or as an administrator anybody's. Raises NotFound."""
+        owner = None if principal.is_admin else principal.id
+        removed = await self._store.remove_link(principal.org_id, link_id, owner)
+        if removed is None:
+            raise NotFound(f"there is no account of a chat {link_id}, or it is not yours")
+        changed(_shown(removed), None)
+
+    async def _active(self, org_id: UUID, principal_id: UUID) -> Principal | None:
+        account = await self._principals.get(org_id, principal_id)
+        if account is None or not account.principal.is_active or account.principal.kind is not PrincipalKind.USER:
+            return None
+        return account.principal
+
+
+def realm_of(sink: Sink) -> str:
+    """Which application of which workspace speaks. With what it signs by: who makes a sink with a secret of their own
+    choice is another realm, and speaks for nobody who was linked. With where it is spoken to: who knows the secret and
+    has forms sent to a place of their own is another one, too."""
+    where = (sink.address, sink.authority)
+    parts = (sink.options["team_id"], sink.options["app_id"], *where, sink.keys["signing_secret"].reveal())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _shown(link: ChatLink) -> dict[str, object]:
+    return {"id": link.id, "chat_id": link.chat_id, "user": link.email}

@@ -1,0 +1,203 @@
+"""Connection credentials: what an unmodified native client logs in with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.features import Feature
+from postern.domain.identity.credential import Credential, Verifier
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.lists import Page, Stretch
+from postern.domain.secret import Secret
+from postern.domain.targets.connection import SSH, Connection, Toggle
+from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.rules.access_control import AccessControl
+from postern.services.server.server_features import Features
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.target_ports import CredentialStore, SecretUse
+
+# Where nobody says how long: a person's working day. A machine identity has nobody who asks again in the morning.
+DEFAULT_LIFE, MACHINE_LIFE = timedelta(hours=12), timedelta(days=30)
+MAX_LIFE = timedelta(days=366)
+
+# RFC 7677's minimum. Iterations slow down guessing; a random password of 192 bits cannot be guessed
+# at any speed, so more of them would only make every login dearer, for both sides.
+ITERATIONS = 4096
+_PASSWORD_BYTES = 24
+_SALT_BYTES = 16
+_MAX_USERNAME = 63  # bytes; longer names are cut by PostgreSQL's clients and tools
+_ATTEMPTS = 5
+_UNREADABLE = re.compile(r"[^a-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The only time the password is seen: the store has a verifier."""
+
+    credential: Credential
+    password: Secret
+    connection: Connection
+
+
+class Credentials:
+    """`enforceable` names the subtypes that have a relay, so that their credentials mean something."""
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        control: AccessControl,
+        features: Features,
+        signals: Signals,
+        now: Clock,
+        *,
+        enforceable: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._control = control
+        self._features = features
+        self._signals = signals
+        self._now = now
+        self._enforceable = enforceable
+
+    async def issue(
+        self, principal: Principal, connection: str, seconds: int | None, *, maker: Principal | None = None
+    ) -> Issued:
+        """A credential for that principal alone. `connection` is a name or id.
+
+        `seconds` is its life; None is 12 hours, or 30 days for a machine identity. It is never more than the
+        connection's access_max_duration. `maker` is who issues it for another.
+
+        Raises NotFound, Invalid, Denied.
+        """
+        target = await self.check(principal, connection, seconds)
+        life = _life(principal, target, seconds)
+        password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
+        verifier = make_verifier(password)
+        created_at = self._now()
+        for attempt in range(_ATTEMPTS):
+            credential = Credential(
+                id=uuid4(),
+                org_id=principal.org_id,
+                user_id=principal.id,
+                connection_id=target.id,
+                username=_username(principal, target),
+                created_at=created_at,
+                expires_at=created_at + life,
+                maker_id=None if maker is None else maker.id,
+            )
+            try:
+                await self._store.add(credential, verifier)
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue  # the random part was taken
+            break
+        changed(None, credential)
+        return Issued(credential, password, target)
+
+    async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
+        """The connection, for which `issue` would issue to that principal. Raises as `issue`."""
+        target = await self._connection(principal, connection)
+        modes = [target.access_mode_connect]
+        if target.protocol == SSH:
+            modes.append(target.access_mode_exec)  # which runs commands
+        if Toggle.ENABLED not in modes:
+            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
+        if target.subtype not in self._enforceable:
+            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
+        if principal.is_auditor:
+            raise Denied("auditors read what others did, and do not connect themselves")
+        await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
+        _life(principal, target, seconds)
+        return target
+
+    async def of_principal(self, principal: Principal) -> list[tuple[Credential, str]]:
+        """All of theirs, with the names of the connections; newest first. Who asks was checked."""
+        return await self._store.of_user(principal.org_id, principal.id)
+
+    async def retire(self, credential: Credential, overlap: timedelta) -> None:
+        """Ends it, with its links, once `overlap` is over. Who asks was checked."""
+        if overlap:
+            await self._store.expire(credential.id, self._now() + overlap)
+        else:
+            await self._store.revoke(credential.id, self._now())
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
+
+    async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Stretch[Credential]]:
+        """One's own, newest first; those of everybody for admins and auditors."""
+        target = await self._connection(principal, connection)
+        owner = None if principal.sees_all else principal.id
+        return target, await self._store.of_connection(principal.org_id, target.id, owner, page)
+
+    async def revoke(self, principal: Principal, connection: str, credential_id: UUID | str) -> None:
+        """Ends its links, too. One's own, or as an admin anybody's; twice is fine. Raises NotFound."""
+        target = await self._connection(principal, connection)
+        credential = await self._credential(principal, credential_id)
+        own = credential is not None and credential.user_id == principal.id
+        if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
+            raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
+        revoked_at = self._now()
+        if await self._store.revoke(credential.id, revoked_at):
+            changed(credential, replace(credential, revoked_at=revoked_at))
+        # Also when it was revoked before: that signal may have been missed.
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
+
+    async def _credential(self, principal: Principal, given: UUID | str) -> Credential | None:
+        try:
+            key = given if isinstance(given, UUID) else UUID(given)
+        except ValueError:
+            return None
+        return await self._store.get(principal.org_id, key)
+
+    async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
+        """As the principal sees it. Raises NotFound."""
+        found = await self._control.find(principal, name_or_id, SecretUse.DATABASES)
+        if found is None:
+            raise NotFound(f"there is no connection {name_or_id!r}")
+        return found
+
+
+def make_verifier(password: Secret) -> Verifier:
+    """RFC 5802 section 3 with SHA-256 (RFC 7677). The password must be ASCII, which SASLprep leaves as it is."""
+    salt = secrets.token_bytes(_SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac("sha256", password.reveal().encode("ascii"), salt, ITERATIONS)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    server_key = hmac.digest(salted, b"Server Key", "sha256")
+    return Verifier(ITERATIONS, salt, hashlib.sha256(client_key).digest(), server_key)
+
+
+def _life(principal: Principal, connection: Connection, seconds: int | None) -> timedelta:
+    limit = MAX_LIFE
+    if connection.access_max_duration is not None:
+        limit = min(limit, timedelta(seconds=connection.access_max_duration))
+    if seconds is None:
+        return min(MACHINE_LIFE if principal.kind is PrincipalKind.MACHINE else DEFAULT_LIFE, limit)
+    if not 1 <= seconds <= limit.total_seconds():
+        raise Invalid(
+            f"access_duration_seconds: must be between 1 and {int(limit.total_seconds())} on this connection",
+            field="access_duration_seconds",
+        )
+    return timedelta(seconds=seconds)
+
+
+def _username(principal: Principal, connection: Connection) -> str:
+    """`<who>-<where>-<random>`: says in every log whose it is, and is no secret."""
+    suffix = base64.b32encode(secrets.token_bytes(4)).decode().lower()[:6]
+    room = _MAX_USERNAME - len(suffix) - 2
+    who = _readable(principal.email.partition("@")[0])
+    where = _readable(connection.name)
+    who = who[: max(room // 2, room - len(where))]
+    where = where[: room - len(who)]
+    return f"{who}-{where}-{suffix}"
+
+
+def _readable(text: str) -> str:
+    return _UNREADABLE.sub("_", text.lower()).strip("_") or "x"

@@ -1,0 +1,128 @@
+"""Who is behind a bearer token, whichever kind it is. The one door of the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.features import Feature
+from postern.domain.identity.api_key import PREFIX, ApiKey
+from postern.domain.identity.login import Login
+from postern.domain.identity.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Denied, Unauthenticated
+from postern.services.identity.logins.logins import Logins, require_active
+from postern.services.identity.logins.tokens import Tokens
+from postern.services.server.server_features import Features
+
+MUST_ENROL = (
+    "your organisation requires a second factor: enrol one (postern second-factor add NAME, or "
+    "POST /api/users/self/second-factors), then try again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and by what: a login, an API key, or neither for a token of the identity provider.
+
+    `must_enrol`: may do nothing before they have enrolled a second factor.
+    """
+
+    principal: Principal
+    login: Login | None = None
+    api_key: ApiKey | None = None
+    must_enrol: bool = False
+
+    @property
+    def means(self) -> str:
+        """What they are logged in with, as a review binds access to it. A token of the identity provider is not told
+        from another one."""
+        if self.api_key is not None:
+            return f"key:{self.api_key.id}"
+        return "provider" if self.login is None else f"login:{self.login.id}"
+
+
+class KeyDoor(Protocol):
+    """API keys."""
+
+    async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
+        """Raises Unauthenticated."""
+
+    async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
+        """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
+
+
+class ProviderDoor(Protocol):
+    """Access tokens of the identity provider."""
+
+    async def authenticate(self, token: Secret) -> Principal:
+        """Raises Unauthenticated, Unavailable."""
+
+
+class FactorDoor(Protocol):
+    """Who has to enrol a second factor before anything else."""
+
+    async def is_missing(self, login: Login) -> bool: ...
+
+
+class Authentication:
+    def __init__(
+        self,
+        tokens: Tokens,
+        logins: Logins,
+        features: Features,
+        factors: FactorDoor,
+        api_keys: KeyDoor | None = None,
+        provider: ProviderDoor | None = None,
+    ) -> None:
+        self._tokens = tokens
+        self._logins = logins
+        self._features = features
+        self._factors = factors
+        self._api_keys = api_keys
+        self._provider = provider
+
+    async def caller(self, token: Secret, *, address: str) -> Caller:
+        """`address` is the client's. Raises Unauthenticated, Unavailable, and Denied for one who must enrol a second
+        factor first."""
+        found = await self.enrolling_caller(token, address=address)
+        require_enrolled(found)
+        return found
+
+    async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
+        """Also one who must enrol a second factor first: for the few calls that serve just that. Raises
+        Unauthenticated, Unavailable."""
+        if token.reveal().startswith(PREFIX) and self._api_keys is not None:
+            key, principal = await self._api_keys.authenticate(token, address)
+            await self._require_keys(principal)
+            require_active(principal)
+            return Caller(principal, api_key=key)
+        if self._provider is not None and not await self._tokens.is_ours(token):
+            principal = await self._provider.authenticate(token)
+            require_active(principal)
+            return Caller(principal)
+        login, account = await self._logins.authenticate(token)
+        return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
+
+    async def standing(self, caller: Caller, *, address: str) -> Principal:
+        """Who somebody is now that came a while ago, as long as the login or key stands by which they came; a token of
+        the identity provider was good for that moment. Raises Unauthenticated, Unavailable."""
+        principal = caller.principal
+        if caller.api_key is not None and self._api_keys is not None:
+            await self._require_keys(principal)
+            principal = await self._api_keys.standing(principal.org_id, caller.api_key.id, address)
+        elif caller.login is not None:
+            principal = (await self._logins.standing(caller.login.id, principal.id)).principal
+        require_active(principal)
+        return principal
+
+    async def _require_keys(self, principal: Principal) -> None:
+        if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
+            raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
+
+
+def require_enrolled(caller: Caller) -> None:
+    """Raises Denied for one who must enrol a second factor first."""
+    if caller.must_enrol:
+        raise Denied(MUST_ENROL)

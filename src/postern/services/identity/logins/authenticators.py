@@ -1,0 +1,169 @@
+"""WebAuthn (W3C, level 2): keys in hardware or in a browser as second factors, checked for this origin alone.
+
+Only sessions in a browser can use one: the browser signs the page's origin, which must be the gateway's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import webauthn
+from webauthn.helpers import base64url_to_bytes, bytes_to_base64url
+from webauthn.helpers.exceptions import WebAuthnException
+from webauthn.helpers.structs import (
+    AuthenticatorSelectionCriteria,
+    PublicKeyCredentialDescriptor,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from postern.domain.identity.principal import Principal
+from postern.domain.server import ServerConfig
+from postern.errors import Invalid, Unauthenticated
+
+_NAME = "Postern"
+_CHALLENGE = 32  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An authenticator's key as it is kept."""
+
+    credential_id: bytes
+    public_key: bytes  # COSE
+
+    def dump(self) -> bytes:
+        kept = {"credential_id": self.credential_id.hex(), "public_key": self.public_key.hex()}
+        return json.dumps(kept).encode()
+
+    @classmethod
+    def load(cls, kept: bytes) -> Key:
+        values = json.loads(kept)
+        return cls(bytes.fromhex(values["credential_id"]), bytes.fromhex(values["public_key"]))
+
+
+def new_challenge() -> bytes:
+    return secrets.token_bytes(_CHALLENGE)
+
+
+class Addressed(Protocol):
+    """Where the gateway is for browsers."""
+
+    async def current(self) -> ServerConfig: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    host: str
+    origin: str
+
+
+class Authenticators:
+    """The relying party is the host at which browsers find the gateway, and the page's origin must be the gateway's,
+    as the server's configuration says at the time."""
+
+    def __init__(self, server: Addressed) -> None:
+        self._server = server
+
+    async def creation(self, principal: Principal, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+        """PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers offer no WebAuthn."""
+        place = await self._place()
+        try:
+            ipaddress.ip_address(place.host)
+        except ValueError:
+            pass
+        else:
+            raise Invalid(
+                f"WebAuthn needs a host name, and this gateway is at {place.host}: set POSTERN_PUBLIC_HOST, "
+                "or use an authenticator app (totp)",
+                field="kind",
+            )
+        options = webauthn.generate_registration_options(
+            rp_id=place.host,
+            rp_name=_NAME,
+            user_name=principal.email,
+            user_id=principal.id.bytes,
+            user_display_name=principal.name,
+            challenge=challenge,
+            authenticator_selection=AuthenticatorSelectionCriteria(
+                resident_key=ResidentKeyRequirement.DISCOURAGED,
+                user_verification=UserVerificationRequirement.PREFERRED,
+            ),
+            exclude_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in known],
+        )
+        shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+        return shown
+
+    async def created(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
+        """The new key and its signature counter. Raises Invalid."""
+        place = await self._place()
+        try:
+            verified = webauthn.verify_registration_response(
+                credential=dict(credential),
+                expected_challenge=challenge,
+                expected_rp_id=place.host,
+                expected_origin=place.origin,
+            )
+        except (WebAuthnException, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Invalid(f"credential: was not accepted: {error}", field="credential") from None
+        return Key(verified.credential_id, verified.credential_public_key), verified.sign_count
+
+    async def request(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+        """PublicKeyCredentialRequestOptions as JSON."""
+        place = await self._place()
+        options = webauthn.generate_authentication_options(
+            rp_id=place.host,
+            challenge=challenge,
+            allow_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in known],
+            user_verification=UserVerificationRequirement.PREFERRED,
+        )
+        shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+        return shown
+
+    async def signed(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
+        """The signature counter now. Raises Unauthenticated, also for a counter that did not grow: there is a clone
+        of the authenticator then, or was."""
+        place = await self._place()
+        try:
+            verified = webauthn.verify_authentication_response(
+                credential=dict(assertion),
+                expected_challenge=challenge,
+                expected_rp_id=place.host,
+                expected_origin=place.origin,
+                credential_public_key=key.public_key,
+                credential_current_sign_count=counter,
+            )
+        except (WebAuthnException, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise Unauthenticated(f"the authenticator's answer was not accepted: {error}") from None
+        return verified.new_sign_count
+
+    async def _place(self) -> _Place:
+        parts = urlsplit((await self._server.current()).api_url)
+        name = parts.hostname or ""
+        default = {"http": 80, "https": 443}.get(parts.scheme)
+        host = f"[{name}]" if ":" in name else name
+        return _Place(name, f"{parts.scheme}://{host}" + ("" if parts.port in (None, default) else f":{parts.port}"))
+
+
+def credential_id_of(assertion: Mapping[str, Any]) -> bytes:
+    """Which key an assertion says it is of; empty for one that cannot be read."""
+    given = assertion.get("rawId", assertion.get("id"))
+    try:
+        return base64url_to_bytes(given) if isinstance(given, str) else b""
+    except ValueError:
+        return b""
+
+
+def challenge_text(challenge: bytes) -> str:
+    """As it is kept in a payload."""
+    return bytes_to_base64url(challenge)
+
+
+def challenge_of(text: str) -> bytes:
+    return base64url_to_bytes(text)

@@ -1,0 +1,163 @@
+"""Login for a command line that has no browser at hand (as RFC 8628): it shows a short code, and somebody who is
+logged in confirms that code in a browser anywhere else.
+
+Two vouchers make one such login: the device's, which nobody can guess, and the person's, which is short and so can be
+tried by logged-in people only, a few times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from postern.domain.identity.login import Login, VoucherPurpose
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, TooMany, Unauthenticated
+from postern.services.identity.logins import codes
+from postern.services.identity.logins.handover import Handover, lent, packed
+from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.identity.logins.passwords import Throttle
+from postern.services.identity.logins.tries import neighbourhood
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock
+
+LIFE = timedelta(minutes=10)
+INTERVAL = 5  # seconds between two questions of a device
+_SOONEST = timedelta(seconds=INTERVAL - 1)  # networks are not even
+_WINDOW = timedelta(minutes=15)
+_DEVICES = 10_000
+_MAX_AGENT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """`user_code` is shown as two halves."""
+
+    device_code: Secret
+    user_code: str
+    expires_in: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who waits behind a code."""
+
+    user_code: str
+    source: str
+    user_agent: str
+    since: datetime
+
+
+class DeviceLogin:
+    def __init__(self, handover: Handover, vouchers: Vouchers, now: Clock) -> None:
+        self._handover = handover
+        self._vouchers = vouchers
+        self._now = now
+        self._asked: OrderedDict[bytes, datetime] = OrderedDict()
+        self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each network
+        self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each person
+
+    async def begin(self, client: ClientFacts) -> Device:
+        """Raises TooMany."""
+        network = neighbourhood(client.source)
+        self._begun.check(network)
+        self._begun.fail(network)
+        device_code = Secret(secrets.token_urlsafe(32))
+        user_code = await self._user_code(device_code, client)
+        waiting = {"answer": ""}
+        await self._vouchers.make(
+            VoucherPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
+        )
+        return Device(device_code, codes.shown(user_code), LIFE)
+
+    async def look(self, principal: Principal, user_code: str) -> Asking:
+        """Raises NotFound, TooMany."""
+        payload = await self._peek(principal, user_code)
+        return Asking(
+            payload["user_code"], payload["source"], payload["user_agent"], datetime.fromisoformat(payload["since"])
+        )
+
+    async def answer(self, account: Account, login: Login, user_code: str, *, allow: bool) -> Asking:
+        """Once. The device's login is its own; it ends no later than the provider's word for the present one. Raises
+        NotFound, TooMany."""
+        asking = await self.look(account.principal, user_code)
+        try:
+            payload = await self._vouchers.take(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
+            given = {
+                "answer": "allow" if allow else "deny",
+                "org_id": str(account.principal.org_id),
+                "user_id": str(account.principal.id),
+                "method": login.method,
+                "provided": packed(lent(login, self._now())),
+            }
+            await self._vouchers.change(VoucherPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
+        except Unauthenticated:
+            raise codes.no_such_code() from None
+        changed(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
+        return asking
+
+    async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, Opened] | None:
+        """None while nobody has answered. Raises TooMany when asked too often, Denied when somebody refused,
+        Unauthenticated when it has expired, was used, or never was."""
+        payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _device(device_code))
+        self._check_pace(device_code)
+        if not payload["answer"]:
+            return None
+        payload = await self._vouchers.take(VoucherPurpose.DEVICE, _device(device_code))
+        if payload["answer"] != "allow":
+            raise Denied("access_denied: somebody refused this login in the browser")
+        return await self._handover.redeem(payload, client)
+
+    async def _user_code(self, device_code: Secret, client: ClientFacts) -> str:
+        for _ in range(5):
+            code = codes.new_code()
+            payload = {
+                "device_code": device_code.reveal(),
+                "user_code": codes.shown(code),
+                "source": client.source,
+                "user_agent": client.user_agent[:_MAX_AGENT],
+                "since": self._now().isoformat(),
+            }
+            try:
+                await self._vouchers.make(
+                    VoucherPurpose.DEVICE, payload, LIFE, secret=_person(code), source=client.source
+                )
+            except Conflict:
+                continue
+            return code
+        raise TooMany("too many logins are under way; try again in a few minutes")
+
+    async def _peek(self, principal: Principal, user_code: str) -> dict[str, str]:
+        key = str(principal.id)
+        self._tries.check(key)
+        self._tries.fail(key)
+        try:
+            payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _person(codes.plain(user_code)))
+        except Unauthenticated:
+            raise codes.no_such_code() from None
+        self._tries.undo(key)
+        return dict(payload)
+
+    def _check_pace(self, device_code: Secret) -> None:
+        digest, now = hashlib.sha256(device_code.reveal().encode()).digest(), self._now()
+        last = self._asked.get(digest)
+        self._asked[digest] = now
+        self._asked.move_to_end(digest)
+        while len(self._asked) > _DEVICES:
+            self._asked.popitem(last=False)
+        if last is not None and now - last < _SOONEST:
+            raise TooMany(f"slow_down: ask every {INTERVAL} seconds, no more often")
+
+
+def _device(code: Secret) -> Secret:
+    """Neither code is ever taken for the other."""
+    return Secret(f"device code {code.reveal()}")
+
+
+def _person(code: str) -> Secret:
+    return Secret(f"user code {code}")

@@ -1,0 +1,150 @@
+"""Logging in to a local account: the password, then the second factor where there is one; or a set-up link."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from postern.domain.identity.login import LoginMethod, VoucherPurpose
+from postern.domain.identity.principal import Account, Principal, PrincipalStatus
+from postern.domain.identity.second_factor import FactorKind, SecondFactor
+from postern.domain.secret import Secret
+from postern.errors import Denied, Unauthenticated
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.logins.authenticators import (
+    Authenticators,
+    Key,
+    challenge_of,
+    challenge_text,
+    new_challenge,
+)
+from postern.services.identity.logins.factor_check import FactorAnswer, FactorCheck
+from postern.services.identity.logins.logins import ClientFacts, Logins, Opened
+from postern.services.identity.logins.passwords import Throttle
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.identity.users import checked_name
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import PrincipalStore
+
+TICKET_LIFE = timedelta(minutes=5)
+_TRIES = 5  # of one ticket
+_TICKETS = 20  # for one account, within the life of one
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStep:
+    """The password was right, and that is not enough. `request` is what `navigator.credentials.get` is called with,
+    where there is an authenticator."""
+
+    account: Account
+    ticket: Secret
+    factors: tuple[SecondFactor, ...]
+    request: Mapping[str, Any] | None
+
+
+class LocalLogin:
+    def __init__(
+        self,
+        *,
+        store: PrincipalStore,
+        accounts: Accounts,
+        logins: Logins,
+        vouchers: Vouchers,
+        check: FactorCheck,
+        authenticators: Authenticators,
+        now: Clock,
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._logins = logins
+        self._vouchers = vouchers
+        self._check = check
+        self._authenticators = authenticators
+        self._now = now
+        self._tries = Throttle(now, failures=_TRIES, window=TICKET_LIFE)
+        self._tickets = Throttle(now, failures=_TICKETS, window=TICKET_LIFE)
+
+    async def login(
+        self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
+    ) -> Opened | SecondStep:
+        """Raises Unauthenticated, TooMany, Denied, as Accounts.prove."""
+        account = await self._accounts.prove(email, password, client.source, organisation=organisation)
+        return await self._after_password(account, client)
+
+    async def change_password(self, principal: Principal, current: Secret, new: Secret, client: ClientFacts) -> Opened:
+        """Ends all logins, and opens a new one. Raises Denied, Invalid, TooMany."""
+        account = await self._accounts.change_password(principal, current, new, client.source)
+        return await self._logins.open(account, LoginMethod.LOCAL, client)
+
+    async def whose(self, purpose: VoucherPurpose, ticket: Secret) -> Account:
+        """Who goes on by this ticket or set-up link. Raises Unauthenticated."""
+        return await self._account(await self._vouchers.peek(purpose, ticket))
+
+    async def second_step(self, ticket: Secret, answer: FactorAnswer, client: ClientFacts) -> Opened:
+        """The ticket is used up when the answer is right. Raises Unauthenticated, TooMany, Denied."""
+        payload = await self._vouchers.peek(VoucherPurpose.SECOND_FACTOR, ticket)
+        key = hashlib.sha256(ticket.reveal().encode(errors="replace")).hexdigest()
+        self._tries.check(key)
+        self._tries.fail(key)
+        account = await self._account(payload)
+        if not payload["from_host"]:
+            await self._accounts.require_local(account.principal.org_id)
+        challenge = challenge_of(payload["challenge"]) if payload["challenge"] else None
+        await self._check.require(account.principal.id, answer, challenge)
+        await self._vouchers.take(VoucherPurpose.SECOND_FACTOR, ticket)
+        return await self._open(account, client)
+
+    async def set_up(
+        self, token: Secret, password: Secret, name: str | None, client: ClientFacts
+    ) -> Opened | SecondStep:
+        """Sets the password by a set-up link, makes an invited account active, ends all its logins. The link is used
+        up unless the password is refused. Raises Unauthenticated, Denied, Invalid, TooMany."""
+        payload = await self._vouchers.peek(VoucherPurpose.SETUP, token)
+        account = await self._account(payload)
+        from_host = bool(payload.get("from_host"))
+        if not from_host:
+            await self._accounts.require_local(account.principal.org_id)
+        if account.principal.status is PrincipalStatus.INACTIVE:
+            raise Denied("this account is inactive; ask an administrator")
+        named = checked_name(name) if name is not None else account.principal.name
+        password_hash = await self._accounts.hashed(account.principal, password, "password")
+        await self._vouchers.take(VoucherPurpose.SETUP, token)
+        active = replace(account.principal, name=named, status=PrincipalStatus.ACTIVE)
+        await self._store.update(replace(account, principal=active), self._now())
+        await self._accounts.keep_password(active, password_hash)
+        return await self._after_password(await self._account(payload), client, from_host=from_host)
+
+    async def _after_password(
+        self, account: Account, client: ClientFacts, *, from_host: bool = False
+    ) -> Opened | SecondStep:
+        factors = await self._check.confirmed(account.principal.id)
+        if not factors:
+            return await self._open(account, client)
+        self._tickets.check(str(account.principal.id))
+        self._tickets.fail(str(account.principal.id))
+        keys = [Key.load(one.material) for one in factors if one.kind is FactorKind.WEBAUTHN]
+        challenge = new_challenge() if keys else b""
+        payload = {
+            "user_id": str(account.principal.id),
+            "org_id": str(account.principal.org_id),
+            "challenge": challenge_text(challenge),
+            "from_host": from_host,
+        }
+        ticket = await self._vouchers.make(VoucherPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
+        request = await self._authenticators.request(challenge, keys) if keys else None
+        return SecondStep(account, ticket, tuple(factors), request)
+
+    async def _open(self, account: Account, client: ClientFacts) -> Opened:
+        opened = await self._logins.open(account, LoginMethod.LOCAL, client)
+        await self._store.touch(account.principal.id, self._now())
+        return opened
+
+    async def _account(self, payload: Mapping[str, Any]) -> Account:
+        account = await self._store.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
+        if account is None:
+            raise Unauthenticated("this account was deleted")
+        return account

@@ -1,0 +1,188 @@
+"""Logins: opened when somebody proved who they are, asked at every request, and ended at once when it must be.
+
+A token is good for TOKEN_LIFE and can be refreshed until the login is LOGIN_LIFE old. A login by way of an identity
+provider also needs the provider's word: when that runs out, the provider is asked again, here on the server, and
+whoever it does not vouch for any more is out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.secret import Secret
+from postern.errors import NotFound, Unauthenticated
+from postern.services.identity.logins.tokens import Tokens
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import LoginStore
+
+TOKEN_LIFE = timedelta(hours=12)
+LOGIN_LIFE = timedelta(days=7)
+_MAX_AGENT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """From where somebody logs in: the kind of client, its address, and what it says it is."""
+
+    kind: ClientKind
+    source: str
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`account` is whose login it is; None where only its token is another."""
+
+    login: Login
+    token: Secret
+    account: Account | None = None
+
+
+class Renewal(Protocol):
+    """Asks the identity provider again."""
+
+    async def renew(self, login: Login, account: Account) -> Provided:
+        """With the account's groups as the provider gives them now. Raises Unauthenticated when the provider does
+        not vouch any more, Unavailable when it does not answer."""
+
+
+class Logins:
+    """`renewal` is missing where no identity provider is set up. `signals` tell workers of logins that sessions run
+    under: those of SSH clients."""
+
+    def __init__(
+        self, store: LoginStore, tokens: Tokens, signals: Signals, now: Clock, renewal: Renewal | None = None
+    ) -> None:
+        self._store = store
+        self._tokens = tokens
+        self._signals = signals
+        self._now = now
+        self._renewal = renewal
+        self._renewing: dict[UUID, asyncio.Lock] = {}
+
+    async def open(
+        self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
+    ) -> Opened:
+        """The caller has checked who it is. Raises Unauthenticated for one who is not active."""
+        require_active(account.principal)
+        now = self._now()
+        ends_at = now + LOGIN_LIFE
+        if provided is not None and provided.refresh is None:
+            ends_at = min(ends_at, provided.expires_at)
+        login = Login(
+            id=uuid4(),
+            org_id=account.principal.org_id,
+            user_id=account.principal.id,
+            method=method,
+            client=client.kind,
+            source=client.source,
+            user_agent=client.user_agent[:_MAX_AGENT],
+            created_at=now,
+            expires_at=min(now + TOKEN_LIFE, ends_at),
+            ends_at=ends_at,
+            provided=provided,
+        )
+        await self._store.add(login)
+        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
+
+    async def authenticate(self, token: Secret) -> tuple[Login, Account]:
+        """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
+        claims = await self._tokens.verify(token)
+        return await self._asked(claims.login_id, claims.principal_id)
+
+    async def standing(self, login_id: UUID, user_id: UUID) -> Account:
+        """Whose login it is, as long as it stands. Raises as `authenticate`."""
+        return (await self._asked(login_id, user_id))[1]
+
+    async def _asked(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
+        login, account = await self._standing(login_id)
+        if account.principal.id != user_id:
+            raise _ended()
+        if login.provided is not None and self._now() >= login.provided.expires_at:
+            return await self._renew(login.id)
+        return login, account
+
+    async def refresh(self, login: Login) -> Opened:
+        """A token that is good for longer, for the same login, until the login's own end."""
+        expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
+        await self._store.extend(login.id, expires_at)
+        return Opened(
+            replace(login, expires_at=expires_at), await self._tokens.issue(login.user_id, login.id, expires_at)
+        )
+
+    async def live(self, principal: Principal) -> list[Login]:
+        return await self._store.live(principal.id, self._now())
+
+    async def end(self, principal: Principal, login_id: UUID) -> None:
+        """One's own, or for administrators anybody's of their organisation; twice is fine. Raises NotFound."""
+        found = await self._store.standing(login_id)
+        if found is None or found[0].org_id != principal.org_id:
+            raise NotFound(f"there is no login {login_id}")
+        login = found[0]
+        if login.user_id != principal.id and not principal.is_admin:
+            raise NotFound(f"there is no login {login_id}")
+        if await self._store.end(login_id, self._now()):
+            changed({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
+        if login.client is ClientKind.SSH:
+            await self._tell(login.user_id)
+
+    async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
+        """When a password changed, or somebody may not be here any more. What is under way to become a login (an
+        approved device, a code on its way to a command line, a second step) is void, too."""
+        live = await self._store.live(user_id, self._now())
+        ended = await self._store.end_all(user_id, self._now(), but=but)
+        if any(login.client is ClientKind.SSH for login in live):
+            await self._tell(user_id)
+        return ended
+
+    async def prune(self) -> None:
+        await self._store.prune(self._now() - LOGIN_LIFE)
+
+    async def _tell(self, user_id: UUID) -> None:
+        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(user_id))
+
+    async def _standing(self, login_id: UUID) -> tuple[Login, Account]:
+        found = await self._store.standing(login_id)
+        if found is None or not found[0].is_live(self._now()):
+            raise _ended()
+        require_active(found[1].principal)
+        return found
+
+    async def _renew(self, login_id: UUID) -> tuple[Login, Account]:
+        """Once, however many requests come at the same time: a provider may take a refresh token only once."""
+        lock = self._renewing.setdefault(login_id, asyncio.Lock())
+        try:
+            async with lock:
+                login, account = await self._standing(login_id)
+                provided = login.provided
+                if provided is None or self._now() < provided.expires_at:
+                    return login, account
+                if self._renewal is None or provided.refresh is None:
+                    raise _ended()
+                try:
+                    renewed = await self._renewal.renew(login, account)
+                except Unauthenticated:
+                    await self._store.end(login_id, self._now())
+                    raise
+                await self._store.renewed(login_id, renewed)
+                return await self._standing(login_id)
+        finally:
+            if not lock.locked():
+                self._renewing.pop(login_id, None)
+
+
+def require_active(principal: Principal) -> None:
+    """Raises Unauthenticated."""
+    if not principal.is_active:
+        raise Unauthenticated("this account is not active; ask an administrator")
+
+
+def _ended() -> Unauthenticated:
+    return Unauthenticated("this login has ended; log in again")

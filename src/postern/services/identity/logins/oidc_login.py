@@ -1,0 +1,201 @@
+"""Login at an organisation's OpenID provider: to the provider, back, and on to the client that asked."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from postern.domain.identity.auth_config import OidcConfig
+from postern.domain.identity.login import ClientKind, LoginMethod, VoucherPurpose
+from postern.domain.identity.openid import Begun
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, Malformed, PosternError, Unauthenticated, Unavailable
+from postern.services.identity.logins.handover import Handover, Landed
+from postern.services.identity.logins.landing import Landing, landing_of
+from postern.services.identity.logins.logins import ClientFacts
+from postern.services.identity.logins.openid_port import OpenId, provider_of
+from postern.services.identity.logins.sign_in import SignIn
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.server.auth_configs import AuthConfigs
+from postern.store.ports.server_ports import OrganisationStore
+
+log = logging.getLogger(__name__)
+
+STATE_LIFE = timedelta(minutes=10)
+CALLBACK = "/api/callback"
+_PROMPTS = frozenset({"none", "login", "consent", "select_account", "create"})
+_HINT = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# What a provider may answer instead of a code (RFC 6749 section 4.1.2.1, OpenID Connect Core section 3.1.2.6). Only
+# these words are passed on, never text of the request.
+_ERRORS = frozenset(
+    {
+        *("access_denied", "invalid_request", "unauthorized_client", "unsupported_response_type", "invalid_scope"),
+        *("server_error", "temporarily_unavailable", "interaction_required", "login_required", "consent_required"),
+        *("account_selection_required",),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client asks for: where to go in the end, at which organisation, and hints for the provider."""
+
+    redirect: str | None = None
+    code_challenge: str | None = None
+    organization: str | None = None
+    prompt: str = ""
+    screen_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """`binding` is for a cookie of the browser that asked; None for a command line, which has its verifier."""
+
+    login_url: str
+    state: Secret
+    binding: Secret | None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the browser brings back from the provider, and the cookie it had from us."""
+
+    state: Secret
+    code: str | None = None
+    error: str | None = None
+    issuer: str | None = None
+    binding: Secret | None = None
+
+
+class OidcLogin:
+    """`openid` is missing where this server has no way to talk to providers."""
+
+    def __init__(
+        self,
+        openid: OpenId | None,
+        configs: AuthConfigs,
+        organisations: OrganisationStore,
+        vouchers: Vouchers,
+        sign_in: SignIn,
+        handover: Handover,
+    ) -> None:
+        self._openid = openid
+        self._configs = configs
+        self._organisations = organisations
+        self._vouchers = vouchers
+        self._sign_in = sign_in
+        self._handover = handover
+
+    async def begin(self, wish: Wish, *, api_url: str, address: str) -> Started:
+        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        Unavailable."""
+        landing = landing_of(wish.redirect, wish.code_challenge, api_url)
+        _check_hints(wish)
+        org_id, config = await self._provider(wish.organization)
+        state = Secret(secrets.token_urlsafe(32))
+        begun = await self._client().begin(
+            config, redirect_uri=api_url + CALLBACK, state=state, prompt=wish.prompt, screen_hint=wish.screen_hint
+        )
+        binding = Secret(secrets.token_urlsafe(32)) if landing.client is ClientKind.WEB else None
+        payload = {
+            "org_id": str(org_id),
+            "issuer": config.issuer_url,
+            "client_id": config.client_id,
+            "nonce": begun.nonce,
+            "code_verifier": begun.code_verifier,
+            "redirect": landing.url,
+            "client": landing.client,
+            "code_challenge": landing.code_challenge,
+            "binding": binding.reveal() if binding else "",
+        }
+        await self._vouchers.make(VoucherPurpose.OIDC_STATE, payload, STATE_LIFE, secret=state, source=address)
+        return Started(begun.url, state, binding)
+
+    async def finish(self, returned: Returned, client: ClientFacts, *, api_url: str) -> Landed:
+        """With a state of ours, whatever goes wrong later is told where the login was to end, as `error` and
+        `error_description`. Raises Unauthenticated for a state that is not good in this browser."""
+        kept = await self._vouchers.take(VoucherPurpose.OIDC_STATE, returned.state)
+        landing = Landing(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
+        if landing.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
+            raise Unauthenticated("this login was begun in another browser; begin again in this one")
+        try:
+            return await self._land(kept, landing, returned, client, api_url)
+        except PosternError as problem:
+            log.warning("a login at %s came to nothing: %s", kept["issuer"], problem.message)
+            return Landed(landing.with_query(error=_code(problem), error_description=problem.message))
+
+    async def _land(
+        self, kept: Mapping[str, Any], landing: Landing, returned: Returned, client: ClientFacts, api_url: str
+    ) -> Landed:
+        if returned.code is None:
+            raise _Refused(returned.error if returned.error in _ERRORS else "server_error")
+        org_id = UUID(kept["org_id"])
+        config = await provider_of(self._configs, org_id)
+        if config is None or (config.issuer_url, config.client_id) != (kept["issuer"], kept["client_id"]):
+            raise Unauthenticated("the way to log in was changed meanwhile; log in again")
+        granted = await self._client().finish(
+            config,
+            Begun("", kept["nonce"], kept["code_verifier"]),
+            redirect_uri=api_url + CALLBACK,
+            code=returned.code,
+            issuer=returned.issuer,
+        )
+        account = await self._sign_in.account_of(org_id, granted.identity)
+        return await self._handover.land(landing, account, LoginMethod.OIDC, client, granted.provided)
+
+    async def _provider(self, organization: str | None) -> tuple[UUID, OidcConfig]:
+        """The same answer whether there is no such organisation or it logs in otherwise."""
+        if organization is None:
+            found = await self._organisations.default()
+        else:
+            named = await self._organisations.by_name(organization)
+            if named is None:
+                raise _another_way()
+            found = named
+        config = await provider_of(self._configs, found.id)
+        if config is None:
+            raise _another_way()
+        return found.id, config
+
+    def _client(self) -> OpenId:
+        if self._openid is None:
+            raise Unavailable("this server has no OpenID Connect client")
+        return self._openid
+
+
+class _Refused(Unauthenticated):
+    """The provider's own word for why there is no login."""
+
+    def __init__(self, word: str | None) -> None:
+        super().__init__("the identity provider ended the login; try again, or ask an administrator")
+        self.word = word or "server_error"
+
+
+def _code(problem: PosternError) -> str:
+    if isinstance(problem, _Refused):
+        return problem.word
+    if isinstance(problem, Denied):
+        return "access_denied"
+    return "temporarily_unavailable" if isinstance(problem, Unavailable) else "login_failed"
+
+
+def _check_hints(wish: Wish) -> None:
+    if set(wish.prompt.split()) - _PROMPTS:
+        raise Invalid(f"prompt: must be of {', '.join(sorted(_PROMPTS))}", field="prompt")
+    if wish.screen_hint and not _HINT.fullmatch(wish.screen_hint):
+        raise Invalid("screen_hint: must have 1 to 32 letters, digits, - or _", field="screen_hint")
+
+
+def _same(given: Secret | None, kept: str) -> bool:
+    return given is not None and hmac.compare_digest(given.reveal().encode(errors="replace"), kept.encode())
+
+
+def _another_way() -> Malformed:
+    return Malformed("this organisation does not log in with OpenID Connect; `GET /api/publicserverinfo` says how")

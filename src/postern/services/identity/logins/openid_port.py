@@ -1,0 +1,36 @@
+"""What services need of an OpenID Connect client, and which provider an organisation has."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.identity.auth_config import OidcConfig
+from postern.domain.identity.login import LoginMethod
+from postern.domain.identity.openid import Begun, Granted
+from postern.domain.secret import Secret
+from postern.services.server.auth_configs import AuthConfigs
+
+
+class OpenId(Protocol):
+    async def begin(
+        self, config: OidcConfig, *, redirect_uri: str, state: Secret, prompt: str = "", screen_hint: str = ""
+    ) -> Begun:
+        """Raises Invalid, Unavailable."""
+
+    async def finish(
+        self, config: OidcConfig, begun: Begun, *, redirect_uri: str, code: str, issuer: str | None
+    ) -> Granted:
+        """`issuer` is the `iss` of the provider's answer. Raises Unauthenticated, Invalid, Unavailable."""
+
+    async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
+        """Raises Unauthenticated when the provider does not vouch any more, Invalid, Unavailable."""
+
+    async def subject_of(self, config: OidcConfig, token: Secret) -> str:
+        """Whose access token this is. Raises Unauthenticated, Invalid, Unavailable."""
+
+
+async def provider_of(configs: AuthConfigs, org_id: UUID) -> OidcConfig | None:
+    """None where people log in otherwise."""
+    config = await configs.of(org_id)
+    return config.oidc if config.method is LoginMethod.OIDC else None

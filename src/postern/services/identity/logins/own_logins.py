@@ -1,0 +1,98 @@
+"""Logins as people see, refresh and end them; and the keys that sign every token."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from postern.domain.identity.login import Login, LoginMethod
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.lists import Listed, Page
+from postern.errors import Denied, Invalid, NotFound, Unauthenticated
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.logins.authentication import Caller
+from postern.services.identity.logins.logins import Logins, Opened
+from postern.services.identity.logins.tokens import Tokens
+from postern.services.server.trail import changed
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.server_ports import OrganisationStore
+
+
+class OwnLogins:
+    def __init__(
+        self,
+        principals: PrincipalStore,
+        organisations: OrganisationStore,
+        accounts: Accounts,
+        logins: Logins,
+        tokens: Tokens,
+    ) -> None:
+        self._principals = principals
+        self._organisations = organisations
+        self._accounts = accounts
+        self._logins = logins
+        self._tokens = tokens
+
+    async def live(self, principal: Principal, page: Page) -> Listed[Login]:
+        """One's own, newest first."""
+        found = await self._logins.live(principal)
+        return Listed(found[page.offset : page.offset + page.limit], len(found))
+
+    async def end_all(self, caller: Caller, *, keep_current: bool = False) -> int:
+        """One's own, everywhere, with what is under way to become one; but the one that asks with `keep_current`.
+        Answers how many were live."""
+        kept = caller.login.id if keep_current and caller.login else None
+        return await self._end_all(caller.principal, kept)
+
+    async def end_all_of(self, principal: Principal, key: str) -> int:
+        """Somebody's, by administrators. Answers how many were live. Raises Denied, NotFound."""
+        if not principal.is_admin:
+            raise Denied("only administrators may end the logins of others")
+        return await self._end_all(await self._user(principal, key), None)
+
+    async def live_of(self, principal: Principal, key: str, page: Page) -> Listed[Login]:
+        """Somebody's, for administrators and auditors. Raises Denied, NotFound."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may see the logins of others")
+        return await self.live(await self._user(principal, key), page)
+
+    async def refresh(self, caller: Caller) -> Opened:
+        """Raises Invalid without a login; Unauthenticated for a local login where people must now log in at an
+        identity provider."""
+        login = _login_of(caller)
+        if login.method is LoginMethod.LOCAL:
+            try:
+                await self._accounts.require_local(login.org_id)
+            except Denied as error:
+                raise Unauthenticated(error.message) from None
+        return await self._logins.refresh(login)
+
+    async def end_this(self, caller: Caller) -> None:
+        """Raises Invalid without a login."""
+        await self._logins.end(caller.principal, _login_of(caller).id)
+
+    async def rotate_keys(self, principal: Principal, *, revoke: bool) -> None:
+        """For administrators of the default organisation, since all organisations share the keys. With `revoke`
+        every token is void at once, the caller's too. Raises Denied."""
+        if not principal.is_admin or principal.org_id != (await self._organisations.default()).id:
+            raise Denied("only administrators of the default organisation may rotate the keys of tokens")
+        await self._tokens.rotate(revoke=revoke)
+        changed(None, {"changed": "the keys that sign tokens", "revoked": revoke})
+
+    async def _end_all(self, user: Principal, kept: UUID | None) -> int:
+        live = await self._logins.live(user)
+        await self._logins.end_all(user.id, but=kept)
+        ended = sum(login.id != kept for login in live)
+        changed({"email": user.email, "live": len(live)}, {"email": user.email, "live": len(live) - ended})
+        return ended
+
+    async def _user(self, principal: Principal, key: str) -> Principal:
+        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
+        if account is None:
+            raise NotFound(f"there is no user {key!r}")
+        return account.principal
+
+
+def _login_of(caller: Caller) -> Login:
+    if caller.login is None:
+        raise Invalid("this request came without a login: by an API key, or a token of the identity provider")
+    return caller.login

@@ -1,0 +1,209 @@
+"""Login at an organisation's SAML identity provider: to the provider, back, and on to the client that asked.
+
+Logins begin here and nowhere else: an answer that nobody asked for is refused, since nothing ties it to the person
+whose browser brings it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from postern.domain.identity.auth_config import SamlConfig
+from postern.domain.identity.login import ClientKind, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.saml import Asserted, SamlRequest, ServiceProvider
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
+from postern.services.identity.logins.handover import Handover, Landed
+from postern.services.identity.logins.landing import Landing, landing_of
+from postern.services.identity.logins.logins import TOKEN_LIFE, ClientFacts
+from postern.services.identity.logins.saml_port import Saml
+from postern.services.identity.logins.sign_in import SignIn
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.server.auth_configs import AuthConfigs
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.server_ports import OrganisationStore
+
+log = logging.getLogger(__name__)
+
+REQUEST_LIFE = timedelta(minutes=10)
+CALLBACK = "/api/saml/callback"
+METADATA = "/api/saml/metadata"
+_RELAY_STATE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits; SAML allows 80 bytes (Bindings 3.5.3)
+
+
+@dataclass(frozen=True, slots=True)
+class SamlWish:
+    """What a client asks for: where to go in the end, at which organisation, and whether the provider must ask for
+    a proof again although it knows the person."""
+
+    redirect: str | None = None
+    code_challenge: str | None = None
+    organization: str | None = None
+    force_authn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SamlStarted:
+    """`binding` is for a cookie of the browser that asked; None for a command line, which has its verifier."""
+
+    login_url: str
+    relay_state: str
+    binding: Secret | None
+
+
+@dataclass(frozen=True, slots=True)
+class SamlReturned:
+    """The form that the browser brings from the provider, and the cookie it had from us."""
+
+    response: str
+    relay_state: str
+    binding: Secret | None = None
+
+
+def service_provider(api_url: str) -> ServiceProvider:
+    """Our name is where our metadata is (Metadata 4.1.1)."""
+    return ServiceProvider(api_url + METADATA, api_url + CALLBACK)
+
+
+class SamlLogin:
+    """`saml` is missing where this server has no way to talk to providers."""
+
+    def __init__(
+        self,
+        *,
+        saml: Saml | None,
+        configs: AuthConfigs,
+        organisations: OrganisationStore,
+        vouchers: Vouchers,
+        sign_in: SignIn,
+        handover: Handover,
+        now: Clock,
+    ) -> None:
+        self._saml = saml
+        self._configs = configs
+        self._organisations = organisations
+        self._vouchers = vouchers
+        self._sign_in = sign_in
+        self._handover = handover
+        self._now = now
+
+    def metadata(self, *, api_url: str) -> bytes:
+        """For whoever sets up the identity provider. Raises Unavailable."""
+        return self._client().metadata(service_provider(api_url))
+
+    async def begin(self, wish: SamlWish, *, api_url: str, address: str) -> SamlStarted:
+        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        Unavailable."""
+        landing = landing_of(wish.redirect, wish.code_challenge, api_url)
+        org_id, config = await self._provider(wish.organization)
+        # An id must not begin with a digit, nor be guessed (Core 1.3.4).
+        request = SamlRequest(f"_{secrets.token_hex(32)}", secrets.token_urlsafe(32), wish.force_authn)
+        login_url = await self._client().login_url(config, service_provider(api_url), request)
+        binding = Secret(secrets.token_urlsafe(32)) if landing.client is ClientKind.WEB else None
+        payload = {
+            "org_id": str(org_id),
+            "request_id": request.id,
+            "redirect": landing.url,
+            "client": landing.client,
+            "code_challenge": landing.code_challenge,
+            "binding": binding.reveal() if binding else "",
+        }
+        await self._vouchers.make(
+            VoucherPurpose.SAML_REQUEST, payload, REQUEST_LIFE, secret=Secret(request.relay_state), source=address
+        )
+        return SamlStarted(login_url, request.relay_state, binding)
+
+    async def finish(self, returned: SamlReturned, client: ClientFacts, *, api_url: str) -> Landed:
+        """For the answer to a request of ours, whatever else is wrong is told where the login was to end, as `error`
+        and `error_description`. Raises Denied for any other answer."""
+        kept = await self._asked(returned)
+        landing = Landing(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
+        org_id = UUID(kept["org_id"])
+        try:
+            asserted = await self._asserted(org_id, kept["request_id"], returned.response, api_url)
+        except Denied:
+            raise
+        except PosternError as problem:
+            return _ended(landing, problem)
+        try:
+            await self._use(asserted)
+            account = await self._sign_in.account_of(org_id, asserted.identity)
+            provided = Provided(self._end_of(asserted))
+            return await self._handover.land(landing, account, LoginMethod.SAML, client, provided)
+        except PosternError as problem:
+            return _ended(landing, problem)
+
+    async def _asked(self, returned: SamlReturned) -> Mapping[str, Any]:
+        """What was kept of the request, this once. Nothing of the answer has been read yet."""
+        if not _RELAY_STATE.fullmatch(returned.relay_state):
+            raise Denied("logins begin at the gateway, and not at the identity provider: open the gateway's own page")
+        try:
+            kept = await self._vouchers.take(VoucherPurpose.SAML_REQUEST, Secret(returned.relay_state))
+        except Unauthenticated as problem:
+            raise Denied(problem.message) from None
+        if ClientKind(kept["client"]) is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
+            raise Denied("this login was begun in another browser; begin again in this one")
+        return kept
+
+    async def _asserted(self, org_id: UUID, request_id: str, response: str, api_url: str) -> Asserted:
+        config = await self._config(org_id)
+        if config is None:
+            raise Unauthenticated("the way to log in was changed meanwhile; log in again")
+        return await self._client().asserted(config, service_provider(api_url), request_id, response)
+
+    async def _use(self, asserted: Asserted) -> None:
+        """Each assertion once (Profiles 4.1.4.5): kept until it could not be shown any more. The blank keeps this
+        from ever being taken as a relay state. Raises Unauthenticated, TooMany."""
+        mark = Secret(f"assertion {asserted.identity.issuer} {asserted.assertion_id}")
+        life = max(asserted.usable_until - self._now(), timedelta(seconds=1))
+        try:
+            await self._vouchers.make(VoucherPurpose.SAML_REQUEST, {}, life, secret=mark)
+        except Conflict:
+            raise Unauthenticated("this assertion was used already; log in again") from None
+
+    def _end_of(self, asserted: Asserted) -> datetime:
+        """A login by SAML is not renewed: nobody can be asked without the person's browser."""
+        latest = self._now() + TOKEN_LIFE
+        return min(asserted.session_ends_at, latest) if asserted.session_ends_at else latest
+
+    async def _provider(self, organization: str | None) -> tuple[UUID, SamlConfig]:
+        """The same answer whether there is no such organisation or it logs in otherwise."""
+        found = (
+            await self._organisations.default()
+            if organization is None
+            else await self._organisations.by_name(organization)
+        )
+        config = await self._config(found.id) if found else None
+        if found is None or config is None:
+            raise Malformed("this organisation does not log in with SAML; `GET /api/publicserverinfo` says how")
+        return found.id, config
+
+    async def _config(self, org_id: UUID) -> SamlConfig | None:
+        config = await self._configs.of(org_id)
+        return config.saml if config.method is LoginMethod.SAML else None
+
+    def _client(self) -> Saml:
+        if self._saml is None:
+            raise Unavailable("this server has no SAML client")
+        return self._saml
+
+
+def _ended(landing: Landing, problem: PosternError) -> Landed:
+    log.warning("a login by SAML came to nothing: %s", problem.message)
+    if isinstance(problem, Denied):
+        code = "access_denied"
+    else:
+        code = "temporarily_unavailable" if isinstance(problem, Unavailable) else "login_failed"
+    return Landed(landing.with_query(error=code, error_description=problem.message))
+
+
+def _same(given: Secret | None, kept: str) -> bool:
+    return given is not None and hmac.compare_digest(given.reveal().encode(errors="replace"), kept.encode())

@@ -1,0 +1,268 @@
+"""The second factors that somebody has: enrolled, proved once, removed; and who must have one.
+
+A change needs the password once more, or a code of a factor that is there already: a stolen session is not enough to
+get in for good. Only somebody who must have a factor and has none may enrol the first one right after logging in.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from postern.domain.identity.login import Login, LoginMethod
+from postern.domain.identity.principal import Principal, PrincipalKind
+from postern.domain.identity.second_factor import FactorKind, SecondFactor
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, NotFound, Unauthenticated
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.logins import recovery_codes, totp
+from postern.services.identity.logins.authentication import Caller
+from postern.services.identity.logins.authenticators import (
+    Authenticators,
+    Key,
+    challenge_of,
+    challenge_text,
+    new_challenge,
+)
+from postern.services.identity.logins.factor_check import FactorAnswer, FactorCheck
+from postern.services.identity.logins.logins import Logins
+from postern.services.server.auth_configs import AuthConfigs
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.identity_ports import PrincipalStore, SecondFactorStore
+
+ENROLMENT_LIFE = timedelta(minutes=10)  # between asking for a factor and proving it
+JUST_LOGGED_IN = timedelta(minutes=30)
+MOST = 10  # factors of a user
+_MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That it is still the same person: the password, or a code of an authenticator app or a recovery code."""
+
+    password: Secret | None = None
+    answer: FactorAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """What is shown once: the key of an authenticator app, or what `navigator.credentials.create` is called with."""
+
+    factor: SecondFactor
+    key: Secret | None = None
+    uri: Secret | None = None
+    creation: Mapping[str, Any] | None = None
+
+
+class RequiredFactors:
+    """Who has to enrol before anything else."""
+
+    def __init__(self, check: FactorCheck, auth_configs: AuthConfigs) -> None:
+        self._check = check
+        self._auth_configs = auth_configs
+        # Logins with a factor behind them, and whose they are.
+        self._satisfied: OrderedDict[UUID, UUID] = OrderedDict()
+
+    async def is_required(self, org_id: UUID) -> bool:
+        return (await self._auth_configs.of(org_id)).require_second_factor
+
+    async def is_missing(self, login: Login) -> bool:
+        if login.method is not LoginMethod.LOCAL or not await self.is_required(login.org_id):
+            return False
+        if login.id in self._satisfied:
+            return False
+        if not await self._check.confirmed(login.user_id):
+            return True
+        self._satisfied[login.id] = login.user_id
+        if len(self._satisfied) > _MAX_REMEMBERED:
+            self._satisfied.popitem(last=False)
+        return False
+
+    def forget(self, user_id: UUID) -> None:
+        """They may have no factor any more."""
+        for login_id in [one for one, owner in self._satisfied.items() if owner == user_id]:
+            del self._satisfied[login_id]
+
+
+class SecondFactors:
+    def __init__(
+        self,
+        *,
+        store: SecondFactorStore,
+        principals: PrincipalStore,
+        accounts: Accounts,
+        logins: Logins,
+        check: FactorCheck,
+        required: RequiredFactors,
+        authenticators: Authenticators,
+        now: Clock,
+    ) -> None:
+        self._store = store
+        self._principals = principals
+        self._accounts = accounts
+        self._logins = logins
+        self._check = check
+        self._required = required
+        self._authenticators = authenticators
+        self._now = now
+
+    async def own(self, principal: Principal) -> list[SecondFactor]:
+        """Confirmed ones, oldest first, with one entry for each recovery code that is left."""
+        return [one for one in await self._store.of(principal.id) if one.confirmed_at is not None]
+
+    async def enrol(self, caller: Caller, kind: FactorKind, name: str, proof: Proof, address: str) -> Enrolment:
+        """To be confirmed within ENROLMENT_LIFE. Another one that was not is forgotten.
+
+        Raises Denied, Unauthenticated and TooMany for the proof, Invalid."""
+        principal = caller.principal
+        if kind is FactorKind.RECOVERY:
+            raise Invalid("kind: recovery codes come with the first factor", field="kind")
+        await self._require_same_person(caller, proof, address)
+        confirmed = await self._check.confirmed(principal.id)
+        if len(confirmed) >= MOST:
+            raise Invalid(f"you have {MOST} second factors already; remove one first")
+        for old in await self._store.of(principal.id):
+            if old.confirmed_at is None:
+                await self._store.remove(old.id)
+        factor = SecondFactor(uuid4(), principal.id, kind, _checked_name(name), b"", self._now())
+        if kind is FactorKind.TOTP:
+            key = totp.new_key()
+            factor = replace(factor, material=key.encode())
+            enrolment = Enrolment(factor, Secret(key), Secret(totp.uri_of(key, principal.email)))
+        else:
+            challenge = new_challenge()
+            known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
+            creation = await self._authenticators.creation(principal, challenge, known)
+            factor = replace(factor, material=challenge_text(challenge).encode())
+            enrolment = Enrolment(factor, creation=creation)
+        await self._store.add(factor)
+        changed(None, factor)
+        return enrolment
+
+    async def confirm(
+        self, caller: Caller, factor_id: UUID, code: Secret | None, credential: Mapping[str, Any] | None
+    ) -> list[str]:
+        """Proves it once; it counts from now on. The first one ends all other logins, which had none behind them.
+
+        Answers the recovery codes with the first one, to show once. Raises NotFound, Invalid."""
+        principal, login = caller.principal, _login_of(caller)
+        factor = await self._pending(principal, factor_id)
+        is_first = not await self._check.confirmed(principal.id)
+        if factor.kind is FactorKind.TOTP:
+            await self._confirm_totp(factor, code)
+        else:
+            await self._confirm_webauthn(factor, credential)
+        changed(None, factor)
+        if not is_first:
+            return []
+        await self._logins.end_all(principal.id, but=login.id)
+        return await self._new_codes(principal.id)
+
+    async def new_recovery_codes(self, caller: Caller, proof: Proof, address: str) -> list[str]:
+        """To show once; the older ones are void. Raises as `enrol`."""
+        await self._require_same_person(caller, proof, address)
+        if not await self._check.confirmed(caller.principal.id):
+            raise Invalid("you have no second factor; recovery codes come with the first one")
+        changed(None, {"changed": "recovery codes"})
+        return await self._new_codes(caller.principal.id)
+
+    async def remove(self, caller: Caller, factor_id: UUID, proof: Proof, address: str) -> None:
+        """With the last one its recovery codes go, too. Raises NotFound, Invalid, and as `enrol`."""
+        principal = caller.principal
+        confirmed = await self._check.confirmed(principal.id)
+        found = next((one for one in confirmed if one.id == factor_id), None)
+        if found is None:
+            raise NotFound(f"you have no second factor {factor_id}")
+        if len(confirmed) == 1 and await self._required.is_required(principal.org_id):
+            raise Invalid("your organisation requires a second factor; add another one first")
+        await self._require_same_person(caller, proof, address)
+        await self._store.remove(factor_id)
+        if len(confirmed) == 1:
+            await self._store.clear(principal.id)
+            self._required.forget(principal.id)
+        changed(found, None)
+
+    async def reset(self, principal: Principal, key: str) -> None:
+        """By an administrator, for somebody who lost theirs: removes all, and ends their logins.
+
+        Raises Denied, NotFound."""
+        if not principal.is_admin or principal.kind is not PrincipalKind.USER:
+            raise Denied("only administrators may reset somebody's second factors")
+        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
+        if account is None:
+            raise NotFound(f"there is no user {key!r}")
+        if account.principal.id == principal.id:
+            raise Denied("your own second factors are removed with your password: DELETE /users/self/second-factors/…")
+        await self.clear(account.principal)
+
+    async def clear(self, user: Principal) -> None:
+        """Of one who lost them; the caller has the right to. Ends their logins."""
+        removed = await self._store.clear(user.id)
+        await self._logins.end_all(user.id)
+        changed({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
+
+    async def _require_same_person(self, caller: Caller, proof: Proof, address: str) -> None:
+        """Raises Denied, Unauthenticated, TooMany."""
+        login, principal = _login_of(caller), caller.principal
+        if caller.must_enrol and self._now() - login.created_at < JUST_LOGGED_IN:
+            return
+        if proof.answer is not None and proof.answer.kind is not FactorKind.WEBAUTHN:
+            await self._check.require(principal.id, proof.answer)
+        elif proof.password is not None:
+            await self._accounts.require_password(principal, proof.password, address)
+        else:
+            raise Denied("this needs your password once more (current_password), or a code of a second factor (code)")
+
+    async def _pending(self, principal: Principal, factor_id: UUID) -> SecondFactor:
+        for factor in await self._store.of(principal.id):
+            if factor.id == factor_id and factor.confirmed_at is None:
+                if self._now() - factor.created_at < ENROLMENT_LIFE:
+                    return factor
+                raise Invalid("this was not confirmed in time; begin again")
+        raise NotFound(f"you have no second factor {factor_id} that waits to be confirmed")
+
+    async def _confirm_totp(self, factor: SecondFactor, code: Secret | None) -> None:
+        step = totp.step_of(factor.material.decode(), code.reveal() if code else "", self._now())
+        if step is None or not await self._store.use(factor.id, step, self._now()):
+            raise Invalid(
+                "code: is not the one that the authenticator app shows now; is its clock right?", field="code"
+            )
+        await self._store.confirm(factor.id, self._now())
+
+    async def _confirm_webauthn(self, factor: SecondFactor, credential: Mapping[str, Any] | None) -> None:
+        if credential is None:
+            raise Invalid("credential: is required", field="credential")
+        key, counter = await self._authenticators.created(credential, challenge_of(factor.material.decode()))
+        if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
+            raise NotFound(f"you have no second factor {factor.id} that waits to be confirmed")
+        await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))
+
+    async def _new_codes(self, user_id: UUID) -> list[str]:
+        await self._store.clear(user_id, FactorKind.RECOVERY)
+        codes = recovery_codes.new_codes()
+        for code in codes:
+            digest, now = recovery_codes.digest_of(code), self._now()
+            await self._store.add(
+                SecondFactor(uuid4(), user_id, FactorKind.RECOVERY, "recovery code", digest, now, confirmed_at=now)
+            )
+        return codes
+
+
+def _login_of(caller: Caller) -> Login:
+    """Programs and people of an identity provider have no second factors here. Raises Denied, Unauthenticated."""
+    if caller.login is None:
+        raise Unauthenticated("only somebody who logged in can change second factors, not an API key")
+    if caller.login.method is not LoginMethod.LOCAL:
+        raise Denied("you log in by your identity provider, which asks for second factors itself")
+    return caller.login
+
+
+def _checked_name(name: str) -> str:
+    if not 1 <= len(name) <= 255 or any(ord(character) < 32 for character in name):
+        raise Invalid("name: must have 1 to 255 characters and no control characters", field="name")
+    return name

@@ -1,0 +1,266 @@
+"""Login of an SSH client by way of a browser: the client shows an address and a number, somebody opens the address,
+logs in there as their organisation has it, sees who asks, and types the number.
+
+The address alone is worth nothing to whom it is sent on: the number is nowhere but in the terminal, a wrong one ends
+the login, and only the user whom the client named can let it in. What is left to somebody who would talk another into
+it is to ask for the number, too; the page says from which address the client came, and what that would mean.
+
+    begin ──▶ waiting ──▶ allowed ──▶ logged in (once, by `wait`)
+                 ├──────▶ refused     by a person, or a wrong number
+                 └──────▶ gone        after LIFE, or with its client (`give_up`)
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+from postern.domain.identity.login import ClientKind, Login, VoucherPurpose
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.rules.permit import Permit
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, TooMany, Unauthenticated
+from postern.services.done import DoneSignals, looks
+from postern.services.identity.logins import codes
+from postern.services.identity.logins.handover import Handover, lent, packed
+from postern.services.identity.logins.logins import ClientFacts, Logins
+from postern.services.identity.logins.passwords import Throttle
+from postern.services.identity.logins.tries import neighbourhood
+from postern.services.identity.logins.vouchers import Vouchers
+from postern.services.identity.ssh_keys import is_called
+from postern.services.server.server_configs import ServerConfigs
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import LoginStore
+
+MEANS = "ssh-login"
+LIFE = timedelta(minutes=5)
+PAGE = "/api/login/ssh"
+_PURPOSE = VoucherPurpose.SSH_LOGIN
+_WINDOW = timedelta(minutes=15)
+_LOOK_AGAIN = 5.0  # seconds
+_MAX_TEXT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Who an SSH client says to be, where it wants to go, and what it says it is."""
+
+    user: str
+    connection: str
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """`url` and `number` are for the person; the rest stays with who waits."""
+
+    id: UUID
+    secret: Secret
+    url: str
+    number: str
+    address: str
+    wanted: Wanted
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who waits behind a code, as the person at the browser sees it."""
+
+    code: str
+    wanted: Wanted
+    address: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserLogin:
+    """Who is let in. `means` is what a Permit says of what they are logged in with, `until` when that ends."""
+
+    principal: Principal
+    login: Login
+
+    @property
+    def means(self) -> str:
+        return f"{MEANS}:{self.login.id}"
+
+    @property
+    def until(self) -> datetime:
+        """Nobody refreshes it: as a token that nobody refreshes."""
+        return self.login.expires_at
+
+
+class LoginProof:
+    """Whether the login stands by which somebody came, for what runs under it."""
+
+    def __init__(self, store: LoginStore, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    async def ended(self, permit: Permit) -> str | None:
+        found = await self._store.standing(UUID(permit.means.partition(":")[2]))
+        if found is None or not found[0].is_live(self._now()) or found[0].user_id != permit.principal.id:
+            return "the login of this SSH client has ended; connect again"
+        return None
+
+
+class SshLogins:
+    """In the process of the API somebody decides, in a worker the client waits."""
+
+    def __init__(
+        self,
+        handover: Handover,
+        vouchers: Vouchers,
+        logins: Logins,
+        server: ServerConfigs,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
+        self._handover = handover
+        self._vouchers = vouchers
+        self._logins = logins
+        self._server = server
+        self._signals = signals
+        self._now = now
+        self._done = DoneSignals(signals, Topic.SSH_LOGIN_SETTLED, "ssh_login_id")
+        self._begun = Throttle(now, failures=30, window=_WINDOW, what="logins begun")  # for each network
+        self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each person
+
+    async def begin(self, address: str, wanted: Wanted) -> Waiting:
+        """For a client that came from `address`. Raises TooMany."""
+        network = neighbourhood(address)
+        self._begun.check(network)
+        self._begun.fail(network)
+        wanted = Wanted(wanted.user[:_MAX_TEXT], wanted.connection[:_MAX_TEXT], wanted.client[:_MAX_TEXT])
+        secret, number = Secret(secrets.token_urlsafe(32)), f"{secrets.randbelow(100):02}"
+        key = uuid4()
+        asked = {
+            "id": str(key),
+            "secret": secret.reveal(),
+            "number": number,
+            "wanted": [wanted.user, wanted.connection, wanted.client],
+            "address": address,
+            "since": self._now().isoformat(),
+        }
+        code = await self._code(asked, address)
+        await self._vouchers.make(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
+        base = (await self._server.current()).api_url
+        url = f"{base}{PAGE}?{urlencode({'user_code': codes.shown(code)})}"
+        return Waiting(key, secret, url, number, address, wanted, code)
+
+    async def wait(self, waiting: Waiting) -> BrowserLogin:
+        """Until somebody has decided. Raises Denied when it was refused, Unauthenticated once it is gone, or for one
+        who is not active any more, Unavailable."""
+        async with self._done.listen(waiting.id) as event:
+            found = await self._settled(waiting)
+            if found is not None:
+                return found
+            async for _ in looks(event, LIFE.total_seconds() + _LOOK_AGAIN, _LOOK_AGAIN):
+                found = await self._settled(waiting)
+                if found is not None:
+                    return found
+        raise Unauthenticated("nobody let this login in in time; connect again")
+
+    async def give_up(self, waiting: Waiting) -> None:
+        """Its client has gone: nobody can let it in any more."""
+        for secret in (_client(waiting.secret), _person(waiting.code)):
+            try:
+                await self._vouchers.take(_PURPOSE, secret)
+            except Unauthenticated:
+                continue
+
+    async def look(self, principal: Principal, code: str) -> Asking:
+        """Raises NotFound, TooMany."""
+        return _asking(await self._peek(principal, code))
+
+    async def decide(self, account: Account, login: Login, code: str, *, allow: bool, number: str = "") -> Asking:
+        """Once; a wrong number refuses it. The client's login is its own; it ends no later than the provider's word for
+        the present one. Raises NotFound, TooMany; Denied, when it is not let in although that was wanted."""
+        asked = await self._peek(account.principal, code)
+        asking = _asking(asked)
+        problem = None
+        if allow and not is_called(account, asking.wanted.user):
+            problem = "this login is for another user; who began it must name you in front of the connection"
+        elif allow and not hmac.compare_digest(number.strip().encode(), asked["number"].encode()):
+            problem = "this is not the number that the terminal shows, so this login is refused; connect again there"
+        given: dict[str, Any] = {"answer": "deny"}
+        if allow and problem is None:
+            given = {
+                "answer": "allow",
+                "org_id": str(account.principal.org_id),
+                "user_id": str(account.principal.id),
+                "method": login.method,
+                "provided": packed(lent(login, self._now())),
+            }
+        try:
+            await self._vouchers.take(_PURPOSE, _person(codes.plain(code)))
+            await self._vouchers.change(_PURPOSE, _client(Secret(asked["secret"])), given)
+        except Unauthenticated:
+            raise codes.no_such_code() from None
+        await self._signals.publish(Topic.SSH_LOGIN_SETTLED, ssh_login_id=asked["id"])
+        shown = {"user": asking.wanted.user, "connection": asking.wanted.connection, "address": asking.address}
+        changed(None, {**shown, "allowed": given["answer"] == "allow"})
+        if problem is not None:
+            raise Denied(problem)
+        return asking
+
+    async def standing(self, given: BrowserLogin) -> BrowserLogin:
+        """As it is now, for one who logged in a while ago. Raises Unauthenticated, Unavailable."""
+        account = await self._logins.standing(given.login.id, given.principal.id)
+        return BrowserLogin(account.principal, given.login)
+
+    async def end(self, given: BrowserLogin) -> None:
+        """With the client's connection."""
+        await self._logins.end(given.principal, given.login.id)
+
+    async def _settled(self, waiting: Waiting) -> BrowserLogin | None:
+        payload = await self._vouchers.peek(_PURPOSE, _client(waiting.secret))
+        if not payload["answer"]:
+            return None
+        payload = await self._vouchers.take(_PURPOSE, _client(waiting.secret))
+        if payload["answer"] != "allow":
+            raise Denied("this login was refused in the browser")
+        facts = ClientFacts(ClientKind.SSH, waiting.address, waiting.wanted.client)
+        account, opened = await self._handover.redeem(payload, facts, ClientKind.SSH)
+        return BrowserLogin(account.principal, opened.login)
+
+    async def _code(self, asked: dict[str, Any], address: str) -> str:
+        for _ in range(5):
+            code = codes.new_code()
+            payload = {**asked, "code": codes.shown(code)}
+            try:
+                await self._vouchers.make(_PURPOSE, payload, LIFE, secret=_person(code), source=address)
+            except Conflict:
+                continue
+            return code
+        raise TooMany("too many logins are under way; try again in a few minutes")
+
+    async def _peek(self, principal: Principal, code: str) -> dict[str, Any]:
+        key = str(principal.id)
+        self._tries.check(key)
+        self._tries.fail(key)
+        try:
+            payload = await self._vouchers.peek(_PURPOSE, _person(codes.plain(code)))
+        except Unauthenticated:
+            raise codes.no_such_code() from None
+        self._tries.undo(key)
+        return dict(payload)
+
+
+def _asking(asked: dict[str, Any]) -> Asking:
+    return Asking(asked["code"], Wanted(*asked["wanted"]), asked["address"], datetime.fromisoformat(asked["since"]))
+
+
+def _client(secret: Secret) -> Secret:
+    """Neither text is ever taken for the other, nor for a device's."""
+    return Secret(f"ssh client {secret.reveal()}")
+
+
+def _person(code: str) -> Secret:
+    return Secret(f"ssh code {code}")

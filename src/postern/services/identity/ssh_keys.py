@@ -1,0 +1,158 @@
+"""The public keys by which users log in by SSH: each adds and removes their own, administrators remove anybody's.
+
+A key that is offered proves nothing: `find` says whose it would be, and whoever asks lets them in only once the client
+has signed with that very key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.features import Feature
+from postern.domain.identity.names import fold_name
+from postern.domain.identity.principal import Account, Principal, PrincipalKind
+from postern.domain.identity.ssh_key import MOST_KEYS, SshKey, check_key_name, public_key
+from postern.domain.lists import Listed, Page
+from postern.domain.rules.permit import Permit
+from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
+from postern.services.identity.users import require_person, require_reader
+from postern.services.server.server_features import Features
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.ssh_ports import SshKeyStore
+
+MEANS = "ssh-key"
+_TOUCHED = timedelta(minutes=1)
+# One text for an unknown key, another's name, and an account or organisation that takes no keys.
+_REFUSED = "this key is not known here for this user; add it: postern ssh-keys create"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """Whose key it is. `means` and `until` are what a Permit says of what they are logged in with."""
+
+    key: SshKey
+    principal: Principal
+
+    @property
+    def means(self) -> str:
+        return f"{MEANS}:{self.key.id}"
+
+    @property
+    def until(self) -> None:
+        """A key has no end of its own."""
+
+
+class SshKeys:
+    def __init__(
+        self, store: SshKeyStore, principals: PrincipalStore, features: Features, signals: Signals, now: Clock
+    ) -> None:
+        self._store = store
+        self._principals = principals
+        self._features = features
+        self._signals = signals
+        self._now = now
+
+    async def own(self, principal: Principal, page: Page) -> Listed[SshKey]:
+        """By name."""
+        return await self._store.find(principal.org_id, principal.id, page)
+
+    async def of_user(self, principal: Principal, user: str, page: Page) -> Listed[SshKey]:
+        """Somebody's, by subject or e-mail address; for administrators and auditors. Raises Denied, NotFound."""
+        require_reader(principal, "the SSH keys of others")
+        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, user)
+        if account is None:
+            raise NotFound(f"there is no user {user!r}")
+        return await self._store.find(principal.org_id, account.principal.id, page)
+
+    async def add(self, principal: Principal, name: str, text: str) -> SshKey:
+        """`text` is OpenSSH's line. Raises Invalid, Denied for programs and auditors, Conflict for a name or a key
+        that is taken."""
+        require_person(principal, "add SSH keys")
+        if principal.is_auditor:
+            raise Denied("auditors read what others did, and do not connect themselves")
+        key = SshKey(uuid4(), principal.org_id, principal.id, check_key_name(name), public_key(text), self._now())
+        for held, account, _ in await self._store.by_fingerprint(key.key.fingerprint):
+            if account.principal.id == principal.id:
+                raise Conflict(f"public_key: you have this key already, as {held.name!r}", field="public_key")
+        if not await self._store.add(key, MOST_KEYS):
+            raise Invalid(f"public_key: at most {MOST_KEYS} keys for one user; remove one first", field="public_key")
+        changed(None, _noted(key))
+        return key
+
+    async def remove(self, principal: Principal, key_id: str) -> None:
+        """One's own, or as an administrator anybody's; what runs by it ends. Raises NotFound, also when it is not
+        theirs."""
+        try:
+            found = await self._store.get(principal.org_id, UUID(key_id))
+        except ValueError:
+            found = None
+        if found is None or not (found.user_id == principal.id or principal.is_admin):
+            raise NotFound(f"there is no SSH key {key_id!r}, or it is not yours")
+        await self._store.remove(found.id)
+        changed(_noted(found), None)
+        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(found.user_id))
+
+    async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
+        """Whose key this is, as they are now. `fingerprint` is of the key that the client offers or has signed with;
+        `user` is who they say they are: a subject, an e-mail address, or its part before the @. `organisation` is its
+        name, needed only where one person has the key in several.
+
+        Raises Unauthenticated.
+        """
+        known = await self._store.by_fingerprint(fingerprint)
+        fitting = [
+            KeyHolder(key, account.principal)
+            for key, account, name in known
+            if organisation in (None, name) and is_called(account, user) and account.principal.is_active
+        ]
+        found = [one for one in fitting if await self._features.enabled(one.principal.org_id, Feature.SSH_KEYS)]
+        if len(found) > 1:
+            raise Unauthenticated("several organisations know this key for this user; name yours: Acme/ann#web-1")
+        if not found:
+            raise Unauthenticated(_REFUSED)
+        return found[0]
+
+    async def used(self, holder: KeyHolder) -> None:
+        """Notes that somebody has logged in by it, about once a minute."""
+        last, now = holder.key.last_used_at, self._now()
+        if last is None or now - last >= _TOUCHED:
+            await self._store.touch(holder.key.id, now)
+
+    async def standing(self, holder: KeyHolder) -> KeyHolder:
+        """As it is now, for one who logged in a while ago. Raises Unauthenticated."""
+        found = await self._store.holder(holder.key.id)
+        if found is None or found[1].principal.id != holder.principal.id:
+            raise Unauthenticated("this SSH key was removed; log in by another one")
+        if not found[1].principal.is_active:
+            raise Unauthenticated("this account is not active; ask an administrator")
+        if not await self._features.enabled(holder.principal.org_id, Feature.SSH_KEYS):
+            raise Unauthenticated("SSH keys are switched off in this organisation; ask an administrator")
+        return KeyHolder(found[0], found[1].principal)
+
+    async def ended(self, permit: Permit) -> str | None:
+        """Why what runs by one of these keys may not go on, where it may not."""
+        key_id = UUID(permit.means.partition(":")[2])
+        found = await self._store.holder(key_id)
+        if found is None or found[1].principal.id != permit.principal.id:
+            return "the SSH key of this login was removed"
+        if not await self._features.enabled(permit.principal.org_id, Feature.SSH_KEYS):
+            return "SSH keys were switched off in this organisation; ask an administrator"
+        return None
+
+
+def is_called(account: Account, user: str) -> bool:
+    """Whether somebody who says to be `user` may mean this account: what they prove says who they are, so this only
+    keeps one from being let in by another name than was meant."""
+    principal = account.principal
+    email = principal.email
+    return user == principal.subject or fold_name(user) in (email, email.rpartition("@")[0])
+
+
+def _noted(key: SshKey) -> dict[str, object]:
+    """For the audit log, which takes whatever is called a key for a secret."""
+    shown = {"algorithm": key.key.algorithm, "fingerprint": key.key.fingerprint}
+    return {"id": key.id, "name": key.name, "user_id": key.user_id, **shown}

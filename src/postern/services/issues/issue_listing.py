@@ -1,0 +1,36 @@
+"""What is yet to be done in the tracker for sessions, as admins see it, and what they do about it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.issue import IssueState, SessionIssue
+from postern.domain.lists import Page, Stretch
+from postern.errors import NotFound
+from postern.services.identity.users import require_admin, require_reader
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.issue_ports import SessionIssueStore
+
+
+class SessionIssues:
+    def __init__(self, store: SessionIssueStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+
+    async def find(self, principal: Principal, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
+        """Newest first; without their fields. Raises Denied."""
+        require_reader(principal, "issues of sessions")
+        return await self._store.find(principal.org_id, state, page)
+
+    async def again(self, principal: Principal, session_id: UUID | None) -> int:
+        """Tries anew one, or with None all, of what was given up; how many. Raises Denied, NotFound."""
+        require_admin(principal, "try issues of sessions again")
+        count = await self._store.again(principal.org_id, session_id, self._now())
+        if session_id is not None and not count:
+            raise NotFound(f"there is no issue of session {session_id}, or it was not given up")
+        changed(None, {"session": session_id, "waiting": count})
+        await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(session_id or ""))
+        return count

@@ -1,0 +1,207 @@
+"""An organisation's tracker: which one it is, how it is asked, and what becomes of sessions while it is down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.issue import Assets, TrackerKind, TrackerSettings, WhenDown
+from postern.domain.lists import Page
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.identity.users import require_admin
+from postern.services.issues.templates import IssueTemplates
+from postern.services.issues.tracker import Tracker, Trackers
+from postern.services.server.kept import Kept
+from postern.services.server.server_addresses import checked_url
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import SettingStore
+
+SETTING = "tracker"
+MAX_USER, MAX_TOKEN, MAX_QUERY = 255, 4_096, 255  # characters
+_DEED = "change the tracker"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerFields:
+    """What a writer sets. None for `token` keeps the one that is there, as long as nothing else changes of where it
+    goes."""
+
+    kind: TrackerKind
+    url: str
+    user: str = ""
+    token: Secret | None = None
+    authority: str = ""
+    enabled: bool = True
+    when_down: WhenDown = WhenDown.REFUSE
+
+
+class TrackerDesk:
+    """`trackers` makes the client of one; without it this process asks none."""
+
+    def __init__(
+        self,
+        store: SettingStore,
+        templates: IssueTemplates,
+        signals: Signals,
+        now: Clock,
+        trackers: Trackers | None = None,
+    ) -> None:
+        self._store = store
+        self._templates = templates
+        self._signals = signals
+        self._now = now
+        self._trackers = trackers
+        self._kept = Kept[TrackerSettings | None](signals, SETTING)
+
+    async def of(self, org_id: UUID) -> TrackerSettings | None:
+        """For whoever makes issues; also where it is switched off. Costs no statement while it is kept here."""
+        return await self._kept.get(org_id, self._read)
+
+    async def get(self, principal: Principal) -> TrackerSettings:
+        """For everybody; who may not see all is shown neither the user nor the authority. Nobody is shown the token.
+        Raises NotFound."""
+        found = await self._existing(principal)
+        shown = replace(found, token=Secret(""))
+        return shown if principal.sees_all else replace(shown, user="", authority="")
+
+    async def create(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
+        """Raises Denied, Invalid, Conflict when there is one."""
+        require_admin(principal, _DEED)
+        if not given.token:
+            raise Invalid("token: is required", field="token")
+        settings = await self._checked(given, given.token)
+        if not await self._store.add(principal.org_id, SETTING, _stored(settings), self._now()):
+            raise Conflict("a tracker is set up already; change it, or remove it first")
+        await self._tell(principal, None, settings)
+        return replace(settings, token=Secret(""))
+
+    async def replace(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
+        """A token is never sent to another place than it was given for, and one that was changed meanwhile does not
+        come back. Raises Denied, Invalid, NotFound, Conflict."""
+        require_admin(principal, _DEED)
+        stored = await self._stored(principal)
+        current = _settings_of(stored)
+        if not given.token and _place(given) != _place(current):
+            raise Invalid(
+                "token: this tracker would be another one, and the token would go there; give it again", field="token"
+            )
+        settings = await self._checked(given, given.token or current.token)
+        if not await self._store.change(principal.org_id, SETTING, stored, _stored(settings), self._now()):
+            raise Conflict("the tracker was changed or removed meanwhile; look at it, and try again")
+        await self._tell(principal, current, settings)
+        return replace(settings, token=Secret(""))
+
+    async def remove(self, principal: Principal) -> None:
+        """With its token. Templates and issues stay as they are, and sessions open none any more. Raises Denied,
+        NotFound."""
+        require_admin(principal, _DEED)
+        current = await self._existing(principal)
+        await self._store.remove(principal.org_id, SETTING)
+        await self._tell(principal, current, None)
+
+    async def test(self, principal: Principal, project_key: str) -> str:
+        """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound,
+        Unavailable; Invalid for what the tracker has against us."""
+        require_admin(principal, "test the tracker")
+        if len(project_key) > MAX_QUERY:
+            raise Invalid(f"project_key: at most {MAX_QUERY} characters", field="project_key")
+        async with self._asking(principal) as tracker:
+            answer = await tracker.check(project_key)
+        changed(None, {"answer": answer, "project": project_key})
+        return answer
+
+    async def objects(self, principal: Principal, object_type: str, query: str, page: Page) -> Assets:
+        """Names for what a template asks. Who may not see all is shown those of types that a template asks them for.
+        Raises Denied, NotFound, Unavailable; Invalid for what the tracker has against it."""
+        if len(object_type) > MAX_QUERY or len(query) > MAX_QUERY:
+            raise Invalid(f"object_type, query: at most {MAX_QUERY} characters", field="query")
+        if not principal.sees_all and not await self._templates.ask_for(principal, object_type):
+            raise Denied(f"no connection that you see asks for an object of type {object_type!r}")
+        async with self._asking(principal) as tracker:
+            return await tracker.objects(object_type, query, page)
+
+    async def _existing(self, principal: Principal) -> TrackerSettings:
+        return _settings_of(await self._stored(principal))
+
+    async def _stored(self, principal: Principal) -> Mapping[str, Any]:
+        found = await self._store.get(principal.org_id, SETTING)
+        if found is None:
+            raise NotFound("no tracker is set up; an administrator can (postern admin tracker set)")
+        return found
+
+    async def _read(self, org_id: UUID) -> TrackerSettings | None:
+        stored = await self._store.get(org_id, SETTING)
+        return None if stored is None else _settings_of(stored)
+
+    async def _checked(self, given: TrackerFields, token: Secret) -> TrackerSettings:
+        """Also as whoever will ask it wants it."""
+        checked_url(given.url, "url", "tracker")
+        for field, text, most in (("user", given.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
+            if len(text) > most or not text.isprintable():
+                raise Invalid(f"{field}: at most {most} characters, all printable", field=field)
+        settings = TrackerSettings(
+            kind=given.kind,
+            url=given.url,
+            user=given.user,
+            token=token,
+            authority=given.authority,
+            enabled=given.enabled,
+            when_down=given.when_down,
+            updated_at=self._now(),
+        )
+        if self._trackers is not None:
+            await self._trackers(settings).close()
+        return settings
+
+    @asynccontextmanager
+    async def _asking(self, principal: Principal) -> AsyncIterator[Tracker]:
+        """What it refuses is nothing that the caller may not do here."""
+        settings = await self._existing(principal)
+        if self._trackers is None:
+            raise Invalid("this server has no client for trackers")
+        tracker = self._trackers(settings)
+        try:
+            yield tracker
+        except (Denied, NotFound) as problem:
+            raise Invalid(problem.message) from None
+        finally:
+            await tracker.close()
+
+    async def _tell(self, principal: Principal, before: TrackerSettings | None, after: TrackerSettings | None) -> None:
+        self._kept.forget()
+        changed(_shown(before), _shown(after))
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(principal.org_id))
+
+
+def _place(where: TrackerFields | TrackerSettings) -> tuple[TrackerKind, str, str]:
+    """Who gets the token: another authority vouches for another server of that name."""
+    return where.kind, where.url, where.authority
+
+
+def _settings_of(stored: Mapping[str, Any]) -> TrackerSettings:
+    typed = {
+        "kind": TrackerKind(stored["kind"]),
+        "when_down": WhenDown(stored["when_down"]),
+        "token": Secret(stored["token"]),
+        "updated_at": datetime.fromisoformat(stored["updated_at"]),
+    }
+    return TrackerSettings(**{**stored, **typed})
+
+
+def _stored(settings: TrackerSettings) -> dict[str, Any]:
+    """As JSON; the store seals it."""
+    assert settings.updated_at is not None
+    typed = {"token": settings.token.reveal(), "updated_at": settings.updated_at.isoformat()}
+    return {spec.name: getattr(settings, spec.name) for spec in fields(settings)} | typed
+
+
+def _shown(settings: TrackerSettings | None) -> dict[str, Any] | None:
+    """For the audit log."""
+    return None if settings is None else {**_stored(settings), "token": "***"}

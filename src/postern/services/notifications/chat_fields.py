@@ -1,0 +1,147 @@
+"""What a chat needs to be told: its address, what else is said of it, and what it is spoken to with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from postern.domain.event import EventKind
+from postern.domain.secret import Secret
+from postern.domain.sink import CHATS, Sink, SinkKind, SinkScope
+from postern.errors import Invalid
+from postern.services.server.server_addresses import MAX_URL, checked_url, is_loopback
+
+SLACK_API = "https://slack.com/api"
+MAIL_SCHEMES = ("smtps", "smtp+starttls", "smtp")
+MAX_RECIPIENTS = 50
+MAX_NAMED = 100  # connections, tags or groups of a scope
+MAX_KEY = 4_000
+APPRISE_HOSTED = frozenset(
+    {"discord", "tgram", "pover", "gchat", "pagerduty", "opsgenie", "wxteams", "webex", "pbul", "flock", "prowl"}
+    | {"signl4", "ilert", "incidentio", "squadcast", "spike"}
+)  # which go to their vendor's own host, whatever the rest of the address says
+APPRISE_DIRECT = frozenset(
+    {"json", "jsons", "form", "forms", "xml", "xmls", "gotify", "gotifys", "mmost", "mmosts"}
+)  # which go to the host that the address names
+
+# (options, keys) of each kind; what is marked True must be there.
+_NEEDS: Mapping[SinkKind, tuple[Mapping[str, bool], Mapping[str, bool]]] = {
+    SinkKind.SLACK: (
+        {"channel": True, "app_id": True, "team_id": True},
+        {"bot_token": True, "signing_secret": True},
+    ),
+    SinkKind.TEAMS: ({}, {"url": True}),
+    SinkKind.EMAIL: ({"from": True, "to": True}, {"username": False, "password": False}),
+    SinkKind.APPRISE: ({}, {"url": True}),
+}
+_PATTERNS = {
+    "channel": re.compile(r"[CGD][A-Z0-9]{2,40}"),
+    "app_id": re.compile(r"A[A-Z0-9]{2,40}"),
+    "team_id": re.compile(r"[TE][A-Z0-9]{2,40}"),
+    "signing_secret": re.compile(r"[0-9A-Za-z]{32,128}"),
+    "bot_token": re.compile(r"xox[a-z]-[0-9A-Za-z-]{10,500}"),
+}
+_MAIL = re.compile(r"[^@\s,;<>()\"\\\[\]:\x00-\x20\x7f-\uffff]{1,64}@[A-Za-z0-9.-]{1,253}")
+
+
+def recipients(text: str) -> tuple[str, ...]:
+    """E-mail addresses, parted by commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def checked_chat(sink: Sink) -> Sink:
+    """A sink of a chat as it may be kept; one that is none has neither options nor keys. Raises Invalid."""
+    options, keys = _NEEDS.get(sink.kind, ({}, {}))
+    _require_names("options", sink.options, options)
+    _require_names("keys", sink.keys, keys)
+    for name, value in (*sink.options.items(), *((name, key.reveal()) for name, key in sink.keys.items())):
+        if not value or len(value) > MAX_KEY or not value.isascii() or not value.isprintable():
+            raise Invalid(f"{name}: must be printable ASCII, of {MAX_KEY} characters at most", field=name)
+        if name in _PATTERNS and not _PATTERNS[name].fullmatch(value):
+            raise Invalid(f"{name}: this is none; see docs/how-to/reviews-in-slack.md", field=name)
+    if sink.kind not in CHATS:
+        return sink
+    if sink.headers:
+        raise Invalid("headers: only requests to webhooks and collectors have some", field="headers")
+    if any(not event.startswith("review.") for event in sink.events):
+        raise Invalid("events: a chat is told of reviews, and of nothing else", field="events")
+    return sink
+
+
+def checked_events(events: tuple[EventKind, ...], kind: SinkKind) -> tuple[EventKind, ...]:
+    """All that a review has to tell, for a chat that names none."""
+    if events or kind not in CHATS:
+        return events
+    return tuple(event for event in EventKind if event.startswith("review."))
+
+
+def address_of(sink: Sink, given: str | None) -> str:
+    """What is kept and shown of it. Raises Invalid."""
+    if sink.kind is SinkKind.SLACK:
+        return checked_url(given or sink.address or SLACK_API, "address", "receiver of messages")
+    if sink.kind is SinkKind.EMAIL:
+        return _checked_mail(sink, given or sink.address)
+    if given:
+        raise Invalid("address: it is a secret here; set keys.url", field="address")
+    url = sink.keys["url"].reveal() if "url" in sink.keys else ""
+    if sink.kind is SinkKind.TEAMS:
+        parts = urlsplit(checked_url(url, "keys.url", "receiver of messages"))
+        return f"{parts.scheme}://{parts.hostname}/…"
+    return f"{_checked_apprise(url)}://…"
+
+
+def checked_scope(scope: SinkScope) -> SinkScope:
+    """Raises Invalid."""
+    names = (*scope.connections, *scope.groups, *scope.connection_tags, *scope.connection_tags.values())
+    if max(len(scope.connections), len(scope.groups), len(scope.connection_tags)) > MAX_NAMED:
+        raise Invalid(f"scope: {MAX_NAMED} of each at most", field="scope")
+    if any(len(name) > 256 or not name.isprintable() for name in names) or not all(scope.connections + scope.groups):
+        raise Invalid("scope: names must be printable, of 1 to 256 characters", field="scope")
+    return scope
+
+
+def _require_names(what: str, given: Mapping[str, object], known: Mapping[str, bool]) -> None:
+    for name in given:
+        if name not in known:
+            possible = ", ".join(known) or "none"
+            raise Invalid(f"{what}: this kind of sink has no {name!r} (it has: {possible})", field=what)
+    for name, is_needed in known.items():
+        if is_needed and name not in given:
+            raise Invalid(f"{what}.{name}: is required for this kind of sink", field=what)
+
+
+def _checked_mail(sink: Sink, given: str) -> str:
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port, parts = "", None, urlsplit("")
+    plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
+    if not plain or parts.scheme not in MAIL_SCHEMES or not host or not port or parts.path or parts.query:
+        raise Invalid("address: must be smtps://HOST:PORT or smtp+starttls://HOST:PORT", field="address")
+    if parts.username is not None or parts.fragment:
+        raise Invalid("address: must be a host's, without user name", field="address")
+    if parts.scheme == "smtp" and not is_loopback(host):
+        raise Invalid("address: without TLS mail goes to loopback only; use smtp+starttls:// or smtps://")
+    to = recipients(sink.options.get("to", ""))
+    if not to or len(to) > MAX_RECIPIENTS:
+        raise Invalid(f"options.to: must name 1 to {MAX_RECIPIENTS} addresses, parted by commas", field="options")
+    if not all(_MAIL.fullmatch(one) for one in (sink.options.get("from", ""), *to)):
+        raise Invalid("options: `from` and `to` must be e-mail addresses, without names", field="options")
+    if ("username" in sink.keys) is not ("password" in sink.keys):
+        raise Invalid("keys: username and password go together", field="keys")
+    return given
+
+
+def _checked_apprise(url: str) -> str:
+    """Its scheme."""
+    scheme = url.partition("://")[0].lower()
+    if "://" not in url or scheme not in APPRISE_HOSTED | APPRISE_DIRECT or any(c in url for c in " ,\\"):
+        possible = ", ".join(sorted(APPRISE_HOSTED | APPRISE_DIRECT))
+        raise Invalid(f"keys.url: must be one address of Apprise that begins with one of: {possible}", field="keys")
+    return scheme
+
+
+def secret_values(given: Mapping[str, str] | None) -> Mapping[str, Secret] | None:
+    return None if given is None else {name: Secret(value) for name, value in given.items()}

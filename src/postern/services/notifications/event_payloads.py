@@ -1,0 +1,195 @@
+"""What sinks are told: what happened as JSON, without secrets; scripts and statements only where a sink is for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+from postern.domain.event import OF_REVIEWS, EventKind
+from postern.domain.rules.violation import Violation
+from postern.domain.runbook import ScheduleRun
+from postern.domain.sessions.session import EndReason
+from postern.domain.sink import NewDelivery, Sink, SinkOutline
+from postern.services.notifications.payloads import (
+    AuditEntryData,
+    GuardrailViolation,
+    ScheduleFailed,
+    SessionClose,
+    SessionOpen,
+    SinkTest,
+)
+from postern.services.notifications.review_events import as_then, review_data
+from postern.store.ports.notification_ports import ENDED, OPENED, Pending
+from postern.store.ports.review_ports import ReviewNews
+from postern.store.ports.server_ports import AuditEntry
+
+MAX_SCRIPT = 10_000  # characters that an event has of a script
+MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one goes without what changed
+_NAMESPACE = UUID("6f4f9f0e-5d59-4a51-9c52-6b7a3f9f7d11")  # of identifiers of events
+KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
+
+
+def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    """In the order in which it happened."""
+    session = one.session
+    found: list[tuple[EventKind, datetime]] = []
+    if one.bits & OPENED:
+        found.append((EventKind.SESSION_OPEN, session.start_date))
+    if one.bits & ENDED:
+        ended = session.end_date or session.start_date
+        found.append((EventKind.SESSION_CLOSE, ended))
+        if one.end_reason in KILLED:
+            found.append((EventKind.SESSION_KILL, ended))
+    for kind, at in found:
+        told = _opened if kind is EventKind.SESSION_OPEN else _closed
+        for sink in _for(sinks, session.org_id, kind, at):
+            data = told(one, with_script=sink.with_script)
+            yield _delivery(sink, uuid5(_NAMESPACE, f"{session.id} {kind}"), kind, at, data)
+
+
+def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    kind = EventKind.GUARDRAIL_VIOLATION
+    for sink in _for(sinks, one.org_id, kind, one.at):
+        yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
+
+
+def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
+    """`tags` are those of its connection."""
+    kind, review = OF_REVIEWS[news.kind], as_then(news)
+    for sink in _for(sinks, review.org_id, kind, news.at):
+        if not sink.scope.covers(review, tags):
+            continue
+        yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
+
+
+def of_failed_run(one: ScheduleRun, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    kind = EventKind.SCHEDULE_FAILED
+    for sink in _for(sinks, one.org_id, kind, one.at):
+        yield _delivery(sink, one.id, kind, one.at, _failed_run(one))
+
+
+def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    kind = EventKind.AUDIT_ENTRY
+    for sink in _for(sinks, entry.org_id, kind, entry.at):
+        data = _entry(entry)
+        if len(json.dumps(data, default=_plain)) > MAX_BODY:
+            data |= {"body": {}, "before": None, "after": None, "truncated": True}
+        yield _delivery(sink, entry.id, kind, entry.at, data)
+
+
+def test_of(sink: Sink, at: datetime) -> NewDelivery:
+    key = uuid4()
+    data: SinkTest = {"sink": sink.name, "message": "an administrator asked for this test"}
+    return NewDelivery(sink.id, sink.org_id, key, EventKind.SINK_TEST, at, _body(key, EventKind.SINK_TEST, at, data))
+
+
+def _for(sinks: Iterable[SinkOutline], org_id: UUID, kind: EventKind, at: datetime) -> Iterator[SinkOutline]:
+    """Those that are told of it. What was before a sink is not for it."""
+    return (one for one in sinks if one.org_id == org_id and kind in one.events and one.created_at <= at)
+
+
+def _delivery(sink: SinkOutline, event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> NewDelivery:
+    return NewDelivery(sink.id, sink.org_id, event_id, kind, at, _body(event_id, kind, at, data))
+
+
+def _body(event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> str:
+    # In ASCII: control characters, and those that some readers take as the end of a line, are escapes.
+    told = {"id": event_id, "type": kind, "timestamp": at, "data": data}
+    return json.dumps(told, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _opened(one: Pending, *, with_script: bool) -> SessionOpen:
+    session = one.session
+    found: SessionOpen = {
+        "session_id": session.id,
+        "user": session.user,
+        "user_id": session.user_id,
+        "user_name": session.user_name,
+        "connection": session.connection,
+        "connection_id": session.connection_id,
+        "connection_type": session.type,
+        "connection_subtype": session.connection_subtype,
+        "connection_tags": dict(session.connection_tags),
+        "verb": session.verb.value,
+        "review_id": session.review_id,
+        "start_date": session.start_date,
+    }
+    if with_script and session.script is not None:
+        found["script"] = session.script[:MAX_SCRIPT]
+        found["script_truncated"] = len(session.script) > MAX_SCRIPT
+    return found
+
+
+def _closed(one: Pending, *, with_script: bool) -> SessionClose:
+    session = one.session
+    return {
+        **_opened(one, with_script=with_script),
+        "end_date": session.end_date,
+        "end_reason": one.end_reason,
+        "end_detail": session.metadata.get("end_detail"),
+        "exit_code": session.exit_code,
+        "metrics": dict(session.metrics),
+    }
+
+
+def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
+    found: GuardrailViolation = {
+        "session_id": one.session_id,
+        "number": one.number,
+        "rule": one.rule,
+        "action": one.action,
+        "message": one.message,
+        "user": one.user,
+        "user_id": one.user_id,
+        "connection": one.connection,
+        "connection_id": one.connection_id,
+        "left_out": one.left_out,
+    }
+    if with_script:
+        found["statement"] = one.statement
+    return found
+
+
+def _failed_run(one: ScheduleRun) -> ScheduleFailed:
+    return {
+        "schedule": one.schedule,
+        "schedule_id": one.schedule_id,
+        "repository": one.repository,
+        "runbook": f"/{one.file}",
+        "connection": one.connection,
+        "connection_id": one.connection_id,
+        "owner": one.owner,
+        "owner_id": one.owner_id,
+        "due_at": one.due_at,
+        "reason": one.error,
+    }
+
+
+def _entry(entry: AuditEntry) -> AuditEntryData:
+    """As `GET /audit/logs/{id}` names it."""
+    return {
+        "id": entry.id,
+        "actor_id": entry.actor_id,
+        "actor_subject": entry.actor_subject,
+        "actor_email": entry.actor_email,
+        "action": entry.action,
+        "resource_type": entry.resource_type,
+        "resource": entry.resource,
+        "outcome": entry.outcome,
+        "http_method": entry.method,
+        "http_path": entry.path,
+        "http_status": entry.status,
+        "client_ip": entry.source,
+        "request_id": entry.request_id,
+        "body": entry.body,
+        "before": entry.before,
+        "after": entry.after,
+        "truncated": False,
+    }

@@ -1,0 +1,236 @@
+"""Sinks: what administrators say about where events go."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from cryptography import x509
+
+from postern.domain.addresses import AllowedNetworks
+from postern.domain.event import CHOSEN, EventKind
+from postern.domain.identity.principal import Principal
+from postern.domain.lists import Page, Stretch
+from postern.domain.resource_names import MAX_NAME
+from postern.domain.secret import Secret
+from postern.domain.sink import (
+    CHATS,
+    Delivery,
+    DeliveryState,
+    SigningSecret,
+    Sink,
+    SinkKind,
+    SinkStatus,
+)
+from postern.errors import Conflict, Invalid, NotFound
+from postern.services.identity.users import require_admin, require_reader
+from postern.services.named_resources import ResourceService
+from postern.services.notifications.chat_fields import address_of as chat_address
+from postern.services.notifications.chat_fields import checked_chat, checked_events, checked_scope
+from postern.services.notifications.event_payloads import test_of
+from postern.services.notifications.receiver_hosts import check_receiver
+from postern.services.server.server_addresses import MAX_URL, checked_url
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.notification_ports import DeliveryStore, SinkStore
+
+MAX_NUMBER = 1 << 63  # of a delivery
+MAX_HEADERS, MAX_HEADER = 10, 4_000
+MAX_AUTHORITY = 20_000
+OVERLAP = timedelta(hours=24)  # that a secret which was replaced signs, too
+SYSLOG_SCHEMES = ("syslog+tls", "syslog+tcp", "syslog+udp")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_OWN_HEADERS = frozenset({"host", "content-length", "content-type", "connection", "transfer-encoding"})
+
+
+class Sinks(ResourceService[Sink]):
+    """Secrets are written and never read, so a replacement that leaves them out keeps them."""
+
+    noun = "sink"
+    kept = frozenset({"secrets", "headers", "keys"})
+
+    def __init__(
+        self, store: SinkStore, deliveries: DeliveryStore, signals: Signals, now: Clock, networks: AllowedNetworks
+    ) -> None:
+        super().__init__(store, signals, now)
+        self._deliveries = deliveries
+        self._networks = networks
+
+    def blank(self, key: UUID, org_id: UUID) -> Sink:
+        return Sink(key, org_id, "", SinkKind.WEBHOOK, "", ())
+
+    def check_name(self, name: str) -> None:
+        if not 1 <= len(name.strip()) <= MAX_NAME or not name.isprintable():
+            raise Invalid(f"name: must have 1 to {MAX_NAME} printable characters", field="name")
+
+    async def resolve(self, current: Sink, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`paused` is the status; keys that are left out stay."""
+        kind = fields.get("kind", current.kind)
+        if current.name and kind is not current.kind:
+            raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
+        own = {name: value for name, value in fields.items() if name != "paused"}
+        if "paused" in fields:
+            own["status"] = SinkStatus.PAUSED if fields["paused"] else SinkStatus.ACTIVE
+        if "keys" in own:
+            own["keys"] = {**current.keys, **own["keys"]}
+        if kind in CHATS:  # `merge` says what of it is shown
+            own.pop("address", None)
+        checks: dict[str, Callable[[Any], Any]] = {
+            "scope": checked_scope,
+            "authority": _checked_authority,
+            "address": lambda address: _checked_address(address, kind),
+            "events": lambda events: _checked_events(checked_events(events, kind)),
+            "headers": lambda headers: _checked_headers(headers, kind),
+        }
+        return {name: checks[name](value) if name in checks else value for name, value in own.items()}
+
+    async def merge(self, current: Sink, base: Sink, fields: Mapping[str, Any]) -> Sink:
+        """Where the sink leads elsewhere, its secrets are needed again, and a webhook gets another signing secret."""
+        sink = await super().merge(current, base, fields)
+        if sink.kind in CHATS:
+            sink = checked_chat(replace(sink, events=checked_events(sink.events, sink.kind)))
+            sink = replace(sink, address=chat_address(sink, fields.get("address") or None))
+        for name in ("address", "events"):
+            if not getattr(sink, name):
+                raise Invalid(f"{name}: is required", field=name)
+        sink = checked_chat(sink)
+        if sink.address != current.address or "keys" in fields:
+            check_receiver(sink, self._networks)
+        _require_secrets_anew(current, sink, fields)
+        if sink.kind is SinkKind.WEBHOOK and sink.address != current.address:
+            secret = _new_secret()
+            sink = replace(sink, secrets=(SigningSecret(secret),), new_secret=secret)
+        return sink
+
+    async def saved(self, before: Sink | None, after: Sink) -> Sink:
+        return replace(await super().saved(before, after), new_secret=after.new_secret)
+
+    async def announce(self, before: Sink | None, after: Sink | None) -> None:
+        """Who sends events reads sinks anew for each round."""
+
+    def audited(self, resource: Sink) -> object:
+        """Return what is set, and of headers and keys only their names."""
+        names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
+        shown = {name: getattr(resource, name) for name in names}
+        return shown | {"header_names": sorted(resource.headers), "set": sorted(resource.keys)}
+
+    async def rotate(self, principal: Principal, name_or_id: str) -> Secret:
+        """The new secret, shown once; the one before it signs, too, for a day. Raises Denied, NotFound, Invalid,
+        Conflict."""
+        self.require_admin(principal)
+        current = await self.existing(principal, name_or_id)
+        if current.kind is not SinkKind.WEBHOOK:
+            raise Invalid("kind: only what webhooks are sent is signed", field="kind")
+        now, secret = self._now(), _new_secret()
+        before = replace(current.secrets[0], until=now + OVERLAP)
+        await self.write(current, replace(current, secrets=(SigningSecret(secret), before), updated_at=now))
+        return secret
+
+    async def test(self, principal: Principal, name_or_id: str) -> int:
+        """Sends an event that only says that it is a test; the number of its delivery, which tells how that went.
+        Raises Denied, NotFound, Conflict."""
+        require_admin(principal, "test sinks")
+        sink = await self.existing(principal, name_or_id)
+        if sink.status is not SinkStatus.ACTIVE:
+            raise Conflict(f"this sink is {sink.status}; set `paused` to false first")
+        number = await self._deliveries.add(test_of(sink, self._now()))
+        changed(None, {"sink": sink.name, "delivery": number})
+        return number
+
+    async def redeliver(self, principal: Principal, name_or_id: str, number: int | None) -> int:
+        """Lets one event, or with None all that were given up, wait anew: before those that came after it, with the
+        same id. How many. Raises Denied, NotFound."""
+        require_admin(principal, "send events of sinks again")
+        if number is not None and not 0 < number < MAX_NUMBER:
+            raise NotFound(f"there is no delivery {number}, or it waits already")
+        sink = await self.existing(principal, name_or_id)
+        count = await self._deliveries.again(sink.id, number)
+        if number is not None and not count:
+            raise NotFound(f"there is no delivery {number}, or it waits already")
+        changed(None, {"sink": sink.name, "delivery": number, "waiting": count})
+        return count
+
+    async def deliveries(
+        self, principal: Principal, name_or_id: str, state: DeliveryState | None, page: Page
+    ) -> Stretch[Delivery]:
+        """Newest first. Raises Denied, NotFound."""
+        require_reader(principal, "sinks")
+        sink = await self.existing(principal, name_or_id)
+        return await self._deliveries.find(sink.id, state, page)
+
+
+def _new_secret() -> Secret:
+    return Secret("whsec_" + base64.b64encode(os.urandom(32)).decode())
+
+
+def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) -> None:
+    """Nobody reads a sink's secrets, and nobody may have them sent to a receiver of their own either. Raises
+    Invalid."""
+    if (sink.address, sink.authority) == (current.address, current.authority):
+        return
+    headers = () if "headers" in fields else current.headers.keys()
+    keys = current.keys.keys() - fields.get("keys", {}).keys()
+    for field, names in (("headers", headers), ("keys", keys)):
+        if names:
+            raise Invalid(
+                f"{field}: this sink would lead elsewhere, and its secrets would go there; give them again: "
+                f"{', '.join(sorted(names))}",
+                field=field,
+            )
+
+
+def _checked_address(given: str, kind: SinkKind) -> str:
+    if kind is not SinkKind.SYSLOG:
+        return checked_url(given, "address", "receiver of events")
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
+    if not plain or parts.scheme not in SYSLOG_SCHEMES or not host or not port or parts.path or parts.query:
+        raise Invalid(
+            f"address: must be {', '.join(f'{one}://' for one in SYSLOG_SCHEMES)} and HOST:PORT", field="address"
+        )
+    if parts.username is not None or parts.fragment:
+        raise Invalid("address: must be a host's, without user name", field="address")
+    return given
+
+
+def _checked_events(given: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
+    if not given or EventKind.SINK_TEST in given:
+        raise Invalid(f"events: must name one at least, of {', '.join(CHOSEN)}", field="events")
+    return tuple(dict.fromkeys(given))
+
+
+def _checked_authority(given: str) -> str:
+    if not given:
+        return ""
+    try:
+        if len(given) > MAX_AUTHORITY:
+            raise ValueError
+        x509.load_pem_x509_certificates(given.encode())
+    except ValueError:
+        raise Invalid("authority: must be the PEM of one certificate or several", field="authority") from None
+    return given
+
+
+def _checked_headers(given: Mapping[str, Secret], kind: SinkKind) -> dict[str, Secret]:
+    if given and kind is SinkKind.SYSLOG:
+        raise Invalid("headers: syslog has none", field="headers")
+    for name, value in given.items():
+        text = value.reveal()
+        if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or name.lower().startswith("webhook-"):
+            raise Invalid(f"headers: {name!r} cannot be set", field="headers")
+        if len(text) > MAX_HEADER or not text.isascii() or not text.isprintable():
+            raise Invalid(f"headers: the value of {name!r} must be printable ASCII", field="headers")
+    if len(given) > MAX_HEADERS:
+        raise Invalid(f"headers: {MAX_HEADERS} at most", field="headers")
+    return dict(given)

@@ -1,0 +1,168 @@
+"""The ledger's writer: what sessions there are and how they ended, and batches of the audit log and of reviews, each
+written once and in order."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from postern.domain.sessions.ledger import Entry, Fact, Facts, Head, Kind, Queued, Record, Recorded, moment
+from postern.domain.sessions.segment import first_link, next_link
+from postern.errors import Malformed, Unavailable
+from postern.proof.canonical import canonical
+from postern.proof.proof_ledger import Writer, digest_of, first_hash
+from postern.proof.proof_sessions import BINDS, opening_of
+from postern.proof.records import content_of, digest_of_batch
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.ledger_ports import LedgerStore
+
+log = logging.getLogger(__name__)
+
+BATCH = 500  # sessions, or records, in one transaction
+ROUND = 40  # batches at a time; the rest is for the next round
+# How long is waited for segments that are not stored: an archivist may be away, and a machine may come back.
+LOST_AFTER = timedelta(days=7)
+DAMAGED_AFTER = timedelta(hours=1)  # where the last one is stored and its end cannot be read
+_TRIES = 20
+
+
+class Ledger:
+    """Any number of writers may try: a number is given once, and who comes second begins anew."""
+
+    def __init__(self, store: LedgerStore, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    async def write(self, *, batch: int = BATCH, batches: int = ROUND) -> int:
+        """Tells what there is to tell, in a bounded number of steps; how many entries that were. Each batch is one
+        transaction: who is stopped anywhere leaves a ledger that is whole."""
+        done = 0
+        for _ in range(batches):
+            told = await self._tell_opened(batch) + await self._tell_closed(batch)
+            sealed = await self._seal_records(batch)
+            done += told + sealed
+            if not told and not sealed:
+                break
+        return done
+
+    async def note(self, org_id: UUID, kind: Kind, session_id: UUID, **content: Fact) -> int:
+        """Adds an entry by itself: `purged` (what, reason), `held` or `released` (by). Answers its number. Call it
+        before what it tells of is done: a session that goes without an entry was removed.
+
+        Raises Unavailable when others were first each time."""
+        return await self.enter(org_id, kind, session_id, content, lambda entry: self._store.append([entry]))
+
+    async def enter(
+        self,
+        org_id: UUID,
+        kind: Kind,
+        session_id: UUID,
+        content: Mapping[str, Fact],
+        append: Callable[[Entry], Awaitable[bool]],
+    ) -> int:
+        """As `note`, where `append` adds the entry with what it tells of in one transaction, and answers False when
+        another writer came first."""
+        for _ in range(_TRIES):
+            writer = Writer(org_id, await self.head(org_id))
+            entry = writer.add(kind, self._now(), session_id, **content)
+            if await append(entry):
+                return entry.number
+        raise Unavailable("the ledger is written by many at once; try again")
+
+    async def head(self, org_id: UUID) -> Head:
+        return await self._store.head(org_id) or Head(0, first_hash(org_id))
+
+    async def _seal_records(self, batch: int) -> int:
+        """Seal what waits, one entry for each organisation; return how many entries."""
+        found: dict[UUID, list[Queued]] = defaultdict(list)
+        for queued in await self._store.queued(batch):
+            found[queued.org_id].append(queued)
+        done = 0
+        for org_id, theirs in found.items():
+            writer = Writer(org_id, await self.head(org_id))
+            first = writer.head.records + 1
+            records = [
+                Record(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
+            ]
+            moments = [one.at for one in theirs]
+            entry = writer.add(
+                Kind.RECORDS,
+                max(self._now(), *moments),
+                None,
+                first=first,
+                count=len(records),
+                digest=digest_of_batch(one.content for one in records),
+                oldest=moment(min(moments)),
+                newest=moment(max(moments)),
+            )
+            done += await self._store.seal(entry, records, [one.number for one in theirs])
+        return done
+
+    async def _tell_opened(self, batch: int) -> int:
+        found: dict[UUID, list[Facts]] = defaultdict(list)
+        for facts in await self._store.unopened(batch):
+            found[facts.org_id].append(facts)
+        done = 0
+        for org_id, theirs in found.items():
+            writer = Writer(org_id, await self.head(org_id))
+            for facts in theirs:
+                # A worker's clock may be ahead of ours: nothing is opened before it began.
+                at, started = max(self._now(), facts.started), moment(facts.started)
+                content: dict[str, Fact] = {"facts": digest_of(opening_of(facts)), "started": started, "binds": BINDS}
+                writer.add(Kind.OPENED, at, facts.session_id, **content)
+            done += await self._append(writer)
+        return done
+
+    async def _tell_closed(self, batch: int) -> int:
+        now = self._now()
+        found: dict[UUID, list[Recorded]] = defaultdict(list)
+        waited = {"damaged_before": now - DAMAGED_AFTER, "lost_before": now - LOST_AFTER}
+        for recorded in await self._store.unclosed(batch, **waited):
+            found[recorded.facts.org_id].append(recorded)
+        done = 0
+        for org_id, theirs in found.items():
+            writer = Writer(org_id, await self.head(org_id))
+            for recorded in theirs:
+                writer.add(Kind.CLOSED, now, recorded.facts.session_id, **_closing(recorded))
+            done += await self._append(writer)
+        return done
+
+    async def _append(self, writer: Writer) -> int:
+        return len(writer.entries) if await self._store.append(writer.entries) else 0
+
+
+def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
+    """Return one of each subject: what is sealed is what it is now, however often it changed since."""
+    return list({one.subject: one for one in theirs}.values())
+
+
+def _content(queued: Queued) -> bytes:
+    """Seal as gone what cannot be read: it is damaged, and verification says so."""
+    try:
+        return canonical(content_of(queued.kind, queued.subject, queued.session_id, queued.facts))
+    except Malformed as error:
+        log.warning("the %s %s cannot be sealed: %s", queued.kind, queued.subject, error.message)
+        return canonical(content_of(queued.kind, queued.subject, queued.session_id, None))
+
+
+def _closing(recorded: Recorded) -> dict[str, Fact]:
+    """The chain is built anew from the digests: what a row says of it proves nothing."""
+    facts, segments = recorded.facts, recorded.segments
+    chain = first_link(facts.org_id, facts.session_id)
+    for segment in segments:
+        chain = next_link(chain, segment.number, segment.size, segment.digest)
+    in_order = all(segment.number == number for number, segment in enumerate(segments, 1))
+    ended = segments[-1].is_last if segments else not recorded.is_recorded
+    closing = facts.closing or {}
+    return {
+        "binds": BINDS,
+        "facts": digest_of(closing),
+        "segments": len(segments),
+        "last": chain.hex(),
+        "size": sum(segment.size for segment in segments),
+        "complete": in_order and ended,
+        "reason": closing.get("end_reason"),
+    }

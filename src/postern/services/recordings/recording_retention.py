@@ -1,0 +1,158 @@
+"""How long recordings and sessions are kept: set by administrators, for the organisation and for connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.retention import (
+    FOR_EVER,
+    GRACE,
+    WHOLE_ORGANISATION,
+    Preview,
+    Retention,
+    RetentionSetting,
+    retentions_at,
+)
+from postern.errors import Denied, NotFound
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.retention_ports import RetentionStore
+from postern.store.ports.target_ports import ConnectionStore, SecretUse
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionView:
+    """A setting and what of it is in force now. `effective_at` is None when nothing waits."""
+
+    setting: RetentionSetting
+    in_force: Retention
+    effective_at: datetime | None
+
+
+class RetentionRules:
+    def __init__(self, store: RetentionStore, connections: ConnectionStore, now: Clock) -> None:
+        self._store = store
+        self._connections = connections
+        self._now = now
+
+    async def organisation(self, principal: Principal) -> RetentionView:
+        """Raises Denied."""
+        require_reader(principal)
+        org_id = principal.org_id
+        settings = await self._store.of(org_id)
+        return self._view(settings, _setting(settings, org_id, WHOLE_ORGANISATION, ""))
+
+    async def connections(self, principal: Principal) -> list[RetentionView]:
+        """Those that have one of their own, or had one until a moment ago, by name. Raises Denied."""
+        require_reader(principal)
+        settings, now = await self._store.of(principal.org_id), self._now()
+        shown = [one for one in settings if one.wanted is not None or one.waits(now)]
+        return [self._view(settings, one) for one in shown if one.connection_id != WHOLE_ORGANISATION]
+
+    async def connection(self, principal: Principal, name_or_id: str) -> RetentionView:
+        """What it says of one, also where that goes by the organisation's. Raises Denied, NotFound."""
+        require_reader(principal)
+        settings = await self._store.of(principal.org_id)
+        known = await self._known(principal.org_id, settings, name_or_id)
+        return self._view(settings, known)
+
+    async def set_organisation(self, principal: Principal, wanted: Retention) -> RetentionView:
+        """Raises Denied, Invalid."""
+        _require_admin(principal)
+        wanted.check()
+        settings = await self._store.of(principal.org_id)
+        return await self._set(settings, _setting(settings, principal.org_id, WHOLE_ORGANISATION, ""), wanted)
+
+    async def set_connection(self, principal: Principal, name_or_id: str, wanted: Retention | None) -> RetentionView:
+        """None: it goes by the organisation's. Raises Denied, NotFound, Invalid."""
+        _require_admin(principal)
+        if wanted is not None:
+            wanted.check()
+        settings = await self._store.of(principal.org_id)
+        known = await self._known(principal.org_id, settings, name_or_id)
+        return await self._set(settings, known, wanted)
+
+    async def preview(self, principal: Principal, wanted: Retention, name_or_id: str | None = None) -> Preview:
+        """What this would purge now, without grace. Raises Denied, NotFound, Invalid."""
+        require_reader(principal)
+        wanted.check()
+        settings = await self._store.of(principal.org_id)
+        if name_or_id is not None:
+            known = await self._known(principal.org_id, settings, name_or_id)
+            return await self._store.preview(principal.org_id, wanted, self._now(), connection_id=known.connection_id)
+        own = [one.connection_id for one in settings if one.connection_id != WHOLE_ORGANISATION and one.wanted]
+        return await self._store.preview(principal.org_id, wanted, self._now(), without=own)
+
+    async def _set(
+        self, settings: list[RetentionSetting], current: RetentionSetting, wanted: Retention | None
+    ) -> RetentionView:
+        """What is shortened is kept as it was for GRACE; what was shortened before and has not taken effect counts for
+        nothing."""
+        now = self._now()
+        before = self._view(settings, current)
+        organisation = retentions_at(settings, now).organisation
+        new = organisation if wanted is None else wanted
+        is_shorter = new.or_longer(before.in_force) != new
+        setting = RetentionSetting(
+            current.org_id,
+            current.connection_id,
+            current.connection,
+            wanted,
+            before.in_force if is_shorter else FOR_EVER,
+            now + GRACE if is_shorter else None,
+        )
+        await self._store.set(setting)
+        kept = [one for one in settings if one.connection_id != setting.connection_id]
+        after = self._view([*kept, setting], setting)
+        changed(_told(before), _told(after))
+        return after
+
+    async def _known(self, org_id: UUID, settings: Sequence[RetentionSetting], name_or_id: str) -> RetentionSetting:
+        """Also of a connection that was removed and had one of its own."""
+        found = await self._connections.get(org_id, name_or_id, SecretUse.NONE)
+        if found is not None:
+            return _setting(settings, org_id, found.id, found.name)
+        for one in settings:
+            if one.connection_id != WHOLE_ORGANISATION and name_or_id in (one.connection, str(one.connection_id)):
+                return one
+        raise NotFound(f"there is no connection {name_or_id!r}")
+
+    def _view(self, settings: list[RetentionSetting], setting: RetentionSetting) -> RetentionView:
+        now = self._now()
+        in_force, key = retentions_at(settings, now), setting.connection_id
+        own = in_force.organisation if key == WHOLE_ORGANISATION else in_force.of(key)
+        return RetentionView(setting, own, setting.effective_at if setting.waits(now) else None)
+
+
+def _setting(settings: Sequence[RetentionSetting], org_id: UUID, key: UUID, name: str) -> RetentionSetting:
+    """The one there is, or none."""
+    found = next((one for one in settings if one.connection_id == key), None)
+    return found or RetentionSetting(org_id, key, name, None)
+
+
+def _told(view: RetentionView) -> dict[str, object]:
+    """For the audit log."""
+    wanted = view.setting.wanted
+    return {
+        "connection": view.setting.connection or None,
+        "recording_days": wanted.recording_days if wanted else None,
+        "session_days": wanted.session_days if wanted else None,
+        "is_own": wanted is not None,
+        "in_force": view.in_force,
+        "effective_at": view.effective_at,
+    }
+
+
+def require_reader(principal: Principal) -> None:
+    """Raises Denied."""
+    if not principal.sees_all:
+        raise Denied("only administrators and auditors may see how long what is kept")
+
+
+def _require_admin(principal: Principal) -> None:
+    if not principal.is_admin:
+        raise Denied("only administrators may change how long recordings and sessions are kept")

@@ -1,0 +1,80 @@
+"""The services that are about recordings once they are written, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.identity.identity_services import IdentityServices
+from postern.services.recordings.checkpoints import Checkpoints
+from postern.services.recordings.download_links import DownloadLinks
+from postern.services.recordings.exports import Exports
+from postern.services.recordings.holds import Holds
+from postern.services.recordings.keeper import Keeper
+from postern.services.recordings.places import Places
+from postern.services.recordings.purges import PurgeRegister, Purges
+from postern.services.recordings.recording_ledger import Ledger
+from postern.services.recordings.recording_retention import RetentionRules
+from postern.services.recordings.texts import SessionTexts
+from postern.services.recordings.verifier import Verifier
+from postern.services.server.machine_facts import Machine
+from postern.services.server.server_services import ServerServices
+from postern.services.sessions import Sessions
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.target_ports import Recordings
+from postern.store.stores import Stores
+
+WATCHES_EACH, WATCHES = 4, 64  # streams of running sessions at once
+
+
+@dataclass(frozen=True)
+class RecordingServices:
+    checkpoints: Checkpoints
+    download_links: DownloadLinks
+    exports: Exports
+    holds: Holds
+    keeper: Keeper
+    ledger: Ledger
+    purge_register: PurgeRegister
+    purges: Purges
+    retention: RetentionRules
+    session_texts: SessionTexts
+    verifier: Verifier
+    watchers: Places
+
+
+def build_recordings(
+    stores: Stores,
+    recordings: Recordings,
+    now: Clock,
+    machine: Machine,
+    server: ServerServices,
+    identity: IdentityServices,
+    sessions: Sessions,
+) -> RecordingServices:
+    ledger = Ledger(stores.ledger, now)
+    checkpoints = Checkpoints(
+        stores.checkpoints, stores.ledger_keys, ledger, machine.anchors, machine.checkpoint_interval, now
+    )
+    register = PurgeRegister(stores.purges, ledger, server.audit, now)
+    return RecordingServices(
+        checkpoints=checkpoints,
+        download_links=DownloadLinks(
+            sessions=sessions,
+            principals=stores.principals,
+            tokens=identity.tokens,
+            logins=identity.logins,
+            api_keys=identity.api_keys,
+            features=server.features,
+            now=now,
+        ),
+        exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
+        holds=Holds(stores.holds, sessions, ledger, now),
+        keeper=Keeper(stores.leases, ledger, checkpoints, now),
+        ledger=ledger,
+        purge_register=register,
+        purges=Purges(stores.purges, stores.holds, sessions, register),
+        retention=RetentionRules(stores.retentions, stores.connections, now),
+        session_texts=SessionTexts(stores.session_texts, recordings, now),
+        verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies, now),
+        watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),
+    )

@@ -1,0 +1,76 @@
+"""Review rules: what admins write about who must agree before somebody is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from postern.domain.reviews.review_demands import MAX_ACCESS
+from postern.domain.reviews.review_rule import AccessType, ReviewRule
+from postern.domain.targets.connection import check_tags
+from postern.errors import Invalid
+from postern.services.named_resources import ResourceService
+from postern.services.rules.rule_fields import printable_groups, with_connection_ids
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore
+
+MAX_APPROVALS = 20
+_REVIEWERS, _REQUIRED, _SKIP = "reviewers_groups", "approval_required_groups", "skip_review_groups"
+# The fields of a rule that are groups, and how requests call them.
+_GROUPS: Mapping[str, str] = {
+    "reviewers_groups": _REVIEWERS,
+    "force_groups": "force_approval_groups",
+    "required_groups": _REQUIRED,
+    "skip_groups": _SKIP,
+}
+_ORDERED = ("reviewers_groups", "force_groups")
+
+
+class ReviewRules(ResourceService[ReviewRule]):
+    """A rule holds at once. What runs ends unless it was agreed to; what was agreed to under another demand holds no
+    longer."""
+
+    noun = "review rule"
+
+    def __init__(
+        self, store: ResourceStore[ReviewRule], connections: ConnectionStore, signals: Signals, now: Clock
+    ) -> None:
+        super().__init__(store, signals, now)
+        self._connections = connections
+
+    def blank(self, key: UUID, org_id: UUID) -> ReviewRule:
+        return ReviewRule(key, org_id, "", AccessType.BOTH, ())
+
+    async def resolve(self, current: ReviewRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = dict(fields)
+        for field, called in _GROUPS.items():
+            if field in found:  # in order, so that the same rule makes the same demand
+                names = tuple(sorted(printable_groups(found[field], called)))
+                found[field] = names if field in _ORDERED else frozenset(names)
+        if found.get("all_groups", current.all_groups) and found.get("min_approvals", current.min_approvals) == 0:
+            found["min_approvals"] = 1
+        return await with_connection_ids(self._connections, current.org_id, found)
+
+    async def check(self, resource: ReviewRule) -> None:
+        _check(resource)
+
+
+def _check(rule: ReviewRule) -> None:
+    check_tags(rule.connection_tags)
+    if not rule.connection_ids and not rule.connection_tags:
+        raise Invalid(
+            "connection_names: must list a connection, or connection_tags a tag; else it is about nothing",
+            field="connection_names",
+        )
+    if not rule.reviewers_groups:
+        raise Invalid(f"{_REVIEWERS}: must be 1 to 100; somebody must be able to agree", field=_REVIEWERS)
+    if rule.skip_groups and rule.required_groups:
+        raise Invalid(
+            f"{_SKIP}: goes with an empty {_REQUIRED} only; who is in none of those is not asked anyway", field=_SKIP
+        )
+    if not 1 <= rule.min_approvals <= MAX_APPROVALS:
+        raise Invalid(f"min_approvals: must be 1 to {MAX_APPROVALS}", field="min_approvals")
+    if rule.max_duration is not None and not 1 <= rule.max_duration <= MAX_ACCESS:
+        raise Invalid(f"access_max_duration: must be 1 to {MAX_ACCESS} seconds", field="access_max_duration")

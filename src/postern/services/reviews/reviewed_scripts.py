@@ -1,0 +1,85 @@
+"""Scripts that were reviewed: each runs once, as it was reviewed, for who asked for it."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.rules.permit import Permit
+from postern.domain.sessions.session import Session
+from postern.errors import Conflict, Denied, Unavailable
+from postern.services.admission import Access
+from postern.services.reviews.news import tell
+from postern.services.reviews.review_words import moment, opens, over
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.review_ports import ReviewStore
+
+log = logging.getLogger(__name__)
+
+
+class ReviewedScripts:
+    def __init__(self, store: ReviewStore, access: Access, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._access = access
+        self._signals = signals
+        self._now = now
+        self._running: set[UUID] = set()  # sessions, in this process
+
+    async def start(self, principal: Principal, session: Session) -> Review:
+        """From now on a worker may claim it, which no second call brings about. Raises Denied for anybody but who
+        asked, outside of its time window, and when they may not use the connection now; Conflict when it is not there
+        to be run."""
+        review = None if session.review_id is None else await self._store.get(session.review_id)
+        if review is None or review.kind is not ReviewKind.ONETIME or review.session_id != session.id:
+            raise Conflict(f"session {session.id} is no script that was reviewed, so there is nothing to run")
+        if review.binding.principal_id != principal.id:
+            raise Denied("only who asked for the review of a script may run it")
+        if review.status is not ReviewStatus.APPROVED:
+            raise Conflict(f"this script cannot be run: its review is {review.status}, {over(review)}")
+        if self._now() >= review.expires_at:
+            raise Conflict(_too_late(review))
+        self._require_window(review)
+        await self._access.admit_reviewed(principal, review, runbook=session.runbook)
+        moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
+        if moved is None:
+            raise Conflict("this script cannot be run any more: somebody was faster, or its review has ended")
+        await tell(self._signals, moved)
+        return moved.review
+
+    async def admit(self, session: Session, principal: Principal) -> Permit:
+        """To run what was started, asked by the worker that claimed it. Raises Denied, NotFound, Unavailable."""
+        review = None if session.review_id is None else await self._store.get(session.review_id)
+        if review is None or review.status is not ReviewStatus.PROCESSING or review.session_id != session.id:
+            raise Denied("its review does not let it run")
+        if self._now() >= review.expires_at:  # no worker had it in time: nobody expects it any more
+            raise Denied(_too_late(review))
+        self._require_window(review)
+        permit = await self._access.admit_reviewed(principal, review, runbook=session.runbook)
+        self._running.add(session.id)
+        return permit
+
+    async def ended(self, session_id: UUID) -> None:
+        """Whichever session has ended: the review of a script that ran here is done with it. Upkeep finds it if the
+        store does not answer now."""
+        if session_id not in self._running:
+            return
+        self._running.discard(session_id)
+        try:
+            await self._store.finish(session_id, self._now())
+        except Unavailable as error:
+            log.warning("the review of session %s is settled later: %s", session_id, error.message)
+
+    def cannot_run(self, session_id: UUID) -> None:
+        """It was started, claimed here and refused: the caller ends it."""
+        self._running.add(session_id)
+
+    def _require_window(self, review: Review) -> None:
+        window, now = review.time_window, self._now()
+        if window is not None and not window.holds(now):
+            raise Denied(f"this script cannot be run now: {opens(window, now)}")
+
+
+def _too_late(review: Review) -> str:
+    return f"this script cannot be run any more: its approval ended at {moment(review.expires_at)}"

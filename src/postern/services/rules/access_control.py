@@ -1,0 +1,60 @@
+"""Access control: which connections a principal may see and use. Everybody who looks for a connection on behalf of
+somebody asks here, so that one that is hidden from them is one that does not exist.
+
+Costs no statement while the organisation's rules are kept here: they are read again when something changed.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from postern.domain.features import Feature
+from postern.domain.identity.principal import Principal
+from postern.domain.rules.access import Decision, Reach, decide, reach
+from postern.domain.rules.access_rule import AccessRule
+from postern.domain.targets.connection import Connection
+from postern.services.rules.kept_rules import KeptRules
+from postern.services.server.server_features import Features
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore, SecretUse
+
+
+class AccessControl:
+    """Needs `signals` to hear which rules changed."""
+
+    def __init__(
+        self,
+        store: ResourceStore[AccessRule],
+        connections: ConnectionStore,
+        features: Features,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
+        self._connections = connections
+        self._features = features
+        self._rules = KeptRules(store, signals, now)
+
+    async def enforced(self, org_id: UUID) -> bool:
+        return await self._features.enabled(org_id, Feature.ACCESS_CONTROL)
+
+    async def decide(self, principal: Principal, connection: Connection) -> Decision:
+        """Raises Unavailable when the rules cannot be read: then nobody is let in."""
+        enforced = await self.enforced(connection.org_id)
+        rules = await self._rules.of(connection.org_id) if enforced else ()
+        return decide(principal, connection, rules, enforced=enforced)
+
+    async def reach(self, principal: Principal) -> Reach | None:
+        """What lists show them; None for everything. Raises Unavailable."""
+        enforced = await self.enforced(principal.org_id)
+        rules = await self._rules.of(principal.org_id) if enforced else ()
+        return reach(principal, rules, enforced=enforced)
+
+    async def find(
+        self, principal: Principal, name_or_id: str, secrets: SecretUse = SecretUse.NONE
+    ) -> Connection | None:
+        """Return the connection; None when there is none, or it is hidden from them. At most one statement."""
+        found = await self._connections.get(principal.org_id, name_or_id, secrets)
+        if found is None or not (await self.decide(principal, found)).visible:
+            return None
+        return found

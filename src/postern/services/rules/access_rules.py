@@ -1,0 +1,122 @@
+"""Access rules: what admins write, and the explanation of what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from postern.domain.identity.names import fold_name
+from postern.domain.identity.principal import Account, Principal, PrincipalKind
+from postern.domain.rules.access import Decision, explain
+from postern.domain.rules.access_rule import AccessRule
+from postern.domain.sessions.session import Verb
+from postern.domain.targets.connection import Connection, check_tags
+from postern.errors import Denied, Invalid, NotFound
+from postern.services.identity.users import checked_groups
+from postern.services.named_resources import ResourceService
+from postern.services.reviews.review_needed import Needed, ReviewNeeded
+from postern.services.rules.access_control import AccessControl
+from postern.services.rules.rule_fields import MAX_GROUPS, with_connection_ids
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.identity_ports import PrincipalStore
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why `account` may or may not use the connection. `others` are rules that would let them, if they were in one of
+    their groups; only for administrators and auditors. `reviews`: who must agree first, for each way in."""
+
+    connection: Connection
+    account: Account
+    decision: Decision
+    allowed: bool
+    reason: str
+    others: tuple[AccessRule, ...]
+    reviews: tuple[Needed, ...]
+
+
+class AccessRules(ResourceService[AccessRule]):
+    """Whose access a change takes away is out at once."""
+
+    noun = "access rule"
+
+    def __init__(
+        self,
+        *,
+        store: ResourceStore[AccessRule],
+        connections: ConnectionStore,
+        principals: PrincipalStore,
+        control: AccessControl,
+        needed: ReviewNeeded,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
+        super().__init__(store, signals, now)
+        self._connections = connections
+        self._principals = principals
+        self._control = control
+        self._needed = needed
+
+    def blank(self, key: UUID, org_id: UUID) -> AccessRule:
+        return AccessRule(key, org_id, "")
+
+    async def resolve(self, current: AccessRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = dict(fields)
+        if "groups" in found:
+            found["groups"] = checked_groups(found["groups"])
+        return await with_connection_ids(self._connections, current.org_id, found)
+
+    async def check(self, resource: AccessRule) -> None:
+        if not 1 <= len(resource.groups) <= MAX_GROUPS:
+            raise Invalid(
+                f"groups: must be 1 to {MAX_GROUPS}; a rule is for the members of any of them", field="groups"
+            )
+        check_tags(resource.connection_tags)
+
+    async def explain(self, principal: Principal, connection: str, whose: str | None) -> Explained:
+        """Why oneself, or `whose` (an identifier, a subject or an e-mail address), may use it or not.
+
+        Raises Denied when somebody else asks for another, and NotFound for a user that is not there, or for a
+        connection that is hidden from who asks: nobody learns here what is hidden from them.
+        """
+        account = await self._account(principal, whose)
+        found = await self._control.find(principal, connection)
+        if found is None:
+            raise NotFound(f"there is no connection {connection!r}")
+        subject = account.principal
+        decision = await self._control.decide(subject, found)
+        allowed, reason = decision.allowed, explain(decision)
+        if not subject.is_active:
+            allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
+        others = decision.would if principal.sees_all else ()
+        reviews = [await self._needed.explained(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
+        return Explained(found, account, decision, allowed, reason, others, tuple(reviews))
+
+    async def _account(self, principal: Principal, whose: str | None) -> Account:
+        own = await self._principals.get(principal.org_id, principal.id)
+        if own is None:
+            raise NotFound("this account was deleted")
+        if whose is None or whose in (principal.subject, str(principal.id)) or fold_name(whose) == principal.email:
+            return own
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may ask what others may use")
+        for kind in (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT):
+            found = await self._principals.by_subject_or_email(principal.org_id, kind, whose)
+            if found is not None:
+                return found
+        key = _uuid(whose)
+        by_id = await self._principals.get(principal.org_id, key) if key else None
+        if by_id is None:
+            raise NotFound(f"there is no user {whose!r}")
+        return by_id
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,294 @@
+"""Guard rails tried: on given text, and on what was asked in the past. Nothing is changed, and nothing is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID, uuid4
+
+from postern.domain.identity.principal import Principal
+from postern.domain.lists import Count, Page
+from postern.domain.rules.guardrail import GuardRail, check_rules
+from postern.domain.rules.guardrail_presets import PRESETS, Preset
+from postern.domain.rules.trial import Answered, Asked, Hit, Lost, Simulation, Step, Trial
+from postern.domain.sessions.session import Session
+from postern.domain.targets.dialect import DIALECTS
+from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
+from postern.services.rules.guardrails import GuardRails
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.target_ports import Recordings, SessionFilter, SessionStore
+
+MAX_TEXT = 1 << 20  # characters that are tried
+MAX_SESSIONS = 10_000
+MAX_STATEMENTS = 1_000_000
+MAX_CONNECTIONS = 100
+MAX_PERIOD = timedelta(days=366)
+LONGEST = 600.0  # seconds
+MOST_AT_ONCE = 2  # simulations in one process
+MAX_ANSWERS = 20_000_000  # texts
+_PIECE = 5_000  # steps that are judged in one go …
+_MOMENT = 0.2  # … or for so many seconds
+_MOST_LOST = 10  # reasons of one session
+_PAGE = 100  # sessions
+
+
+class Judge(Protocol):
+    """Tries guard rails. Each call may take long, and is made in a thread. Raises Invalid for what cannot be judged."""
+
+    def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial: ...
+
+    def try_output(self, rail: GuardRail, text: str) -> Trial: ...
+
+    def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionJudge]:
+        """For many sessions: a judge for each, which keeps what it prepares."""
+
+
+class SessionJudge(Protocol):
+    """Is told all steps of one session in their order, and answers the rule that would decide on each."""
+
+    def asked(self, step: Asked) -> Hit | None: ...
+
+    def answered(self, step: Answered) -> Hit | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Sessions that began in it, at most `most`; on these connections (names or identifiers), or on all."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+    connections: tuple[str, ...] = ()
+    most: int = 1_000
+
+
+class GuardRailTrials:
+    """For administrators and auditors: they see every session anyway."""
+
+    def __init__(
+        self,
+        guardrails: GuardRails,
+        sessions: SessionStore,
+        recordings: Recordings,
+        judge: Judge | None,
+        compiles: Callable[[str], str | None],
+        now: Clock,
+    ) -> None:
+        self._guardrails = guardrails
+        self._sessions = sessions
+        self._recordings = recordings
+        self._judge = judge
+        self._compiles = compiles
+        self._now = now
+        self._running = 0
+
+    def presets(self) -> tuple[Preset, ...]:
+        return PRESETS
+
+    async def rail(self, principal: Principal, name_or_id: str | None, draft: Mapping[str, Any] | None) -> GuardRail:
+        """The saved one, or the draft, or the saved one with the draft's rules. Raises Denied, NotFound, Invalid."""
+        _require_reader(principal)
+        saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
+        if draft is None:
+            if saved is None:
+                raise Invalid("guardrail: give the identifier of a guard rail, or a draft of one", field="guardrail")
+            return saved
+        base = saved or GuardRail(uuid4(), principal.org_id, draft["name"])
+        rail = replace(base, input=draft["input"], output=draft["output"])
+        check_rules(rail.input, "input", self._compiles)
+        check_rules(rail.output, "output", self._compiles)
+        return rail
+
+    async def test(
+        self, principal: Principal, rail: GuardRail, text: str, *, dialect: str, is_output: bool = False
+    ) -> Trial:
+        """What becomes of this text. Raises Denied, Invalid."""
+        _require_reader(principal)
+        if len(text) > MAX_TEXT:
+            raise Invalid(f"text: at most {MAX_TEXT} characters", field="text")
+        if dialect and dialect not in set(DIALECTS.values()):
+            known = ", ".join(sorted(set(DIALECTS.values())))
+            raise Invalid(f"dialect: {dialect!r} is not one of {known}", field="dialect")
+        judge = self._able()
+        if is_output:
+            return await asyncio.to_thread(judge.try_output, rail, text)
+        return await asyncio.to_thread(judge.try_input, rail, text, dialect)
+
+    def _able(self) -> Judge:
+        if self._judge is None:
+            raise Invalid("guard rails cannot be tried by this process")
+        return self._judge
+
+    async def simulate(self, principal: Principal, rail: GuardRail, period: Period) -> AsyncGenerator[Simulation]:
+        """The same object again and again as it grows, at least once for each page of sessions; the last time it
+        `is_done`. Raises Denied, Invalid, TooMany before the first."""
+        _require_reader(principal)
+        period = self._checked(rail, period)
+        with self._place():
+            found = Simulation(caveats=_caveats(rail))
+            run = _Run(self._able(), rail, self._recordings, found)
+            yield found
+            deadline = asyncio.get_running_loop().time() + LONGEST
+            async for session in self._found(principal, period):
+                if found.sessions_read + sum(found.skipped.values()) >= period.most:
+                    found.stopped = f"{period.most} sessions were read"
+                elif asyncio.get_running_loop().time() >= deadline:
+                    found.stopped = f"{LONGEST:g} seconds have passed"
+                if found.stopped:
+                    break
+                async for _ in run.read(session):
+                    yield found
+                    if asyncio.get_running_loop().time() >= deadline:
+                        break
+            found.is_done = True
+            yield found
+
+    def _checked(self, rail: GuardRail, period: Period) -> Period:
+        if not rail.input and not rail.output:
+            raise Invalid("input: this guard rail has no rules", field="input")
+        end = period.end or self._now()
+        start = period.start or end - timedelta(days=7)
+        if not timedelta() < end - start <= MAX_PERIOD:
+            raise Invalid(f"start_date: must be before end_date, by at most {MAX_PERIOD.days} days", field="start_date")
+        if not 1 <= period.most <= MAX_SESSIONS:
+            raise Invalid(f"max_sessions: must be 1 to {MAX_SESSIONS}", field="max_sessions")
+        if len(period.connections) > MAX_CONNECTIONS:
+            raise Invalid(f"connections: at most {MAX_CONNECTIONS}", field="connections")
+        connections = period.connections or tuple(str(one) for one in rail.connection_ids)
+        return replace(period, start=start, end=end, connections=connections)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if self._running >= MOST_AT_ONCE:
+            raise TooMany(f"{MOST_AT_ONCE} simulations run already; try again when one of them has ended")
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    async def _found(self, principal: Principal, period: Period) -> AsyncIterator[Session]:
+        """Newest first, on each connection in turn."""
+        wanted: Sequence[str | None] = period.connections or (None,)
+        for connection in wanted:
+            conditions = SessionFilter(connection=connection, start=period.start, end=period.end)
+            page = Page(limit=_PAGE, count=Count.NONE)
+            while True:
+                found = await self._sessions.find(principal.org_id, conditions, page)
+                for session in found.items:
+                    yield session
+                if found.next is None:
+                    break
+                page = replace(page, after=found.next)
+
+
+class _Run:
+    """One simulation while it goes on."""
+
+    def __init__(self, judge: Judge, rail: GuardRail, recordings: Recordings, found: Simulation) -> None:
+        self._judge = judge
+        self._rail = rail
+        self._recordings = recordings
+        self._found = found
+        self._judges: dict[str, Callable[[], SessionJudge]] = {}
+
+    async def read(self, session: Session) -> AsyncIterator[None]:
+        """A pause between two pieces of a session, which is when it can be left."""
+        try:
+            reading = await asyncio.to_thread(self._opened, session)
+        except NotFound:
+            self._found.skip("it has no recording")
+            return
+        except PosternError as error:
+            self._found.skip(error.message)
+            return
+        self._found.sessions_read += 1
+        try:
+            while not self._found.stopped and not reading.is_done:
+                await asyncio.to_thread(self._piece, reading)
+                yield
+        except PosternError as error:
+            reading.lost.add(error.message)
+        for reason in reading.lost:
+            self._found.skip(f"a part of it: {reason}")
+        if reading.hits:
+            self._found.session_hit(session.id)
+
+    def _opened(self, session: Session) -> _Reading:
+        dialect = DIALECTS.get(self._recordings.protocol(session), "")
+        judge = self._judges.get(dialect)
+        if judge is None:
+            judge = self._judges[dialect] = self._judge.over(self._rail, dialect)
+        return _Reading(session.id, self._recordings.steps(session, answers=bool(self._rail.output)), judge())
+
+    def _piece(self, reading: _Reading) -> None:
+        """In a thread, for a moment at most."""
+        end = time.monotonic() + _MOMENT
+        for count, step in enumerate(reading.steps, 1):
+            reading.take(step, self._found)
+            if count >= _PIECE or time.monotonic() > end:
+                break
+        else:
+            reading.is_done = True
+        found = self._found
+        if found.statements_read >= MAX_STATEMENTS:
+            found.stopped = f"{MAX_STATEMENTS} statements were read"
+        elif found.answers_read >= MAX_ANSWERS:
+            found.stopped = f"{MAX_ANSWERS} texts of answers were read"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far one session has been read. `lost`: parts of it of which nothing can be said."""
+
+    session_id: UUID
+    steps: Iterator[Step]
+    judge: SessionJudge
+    last: Asked | None = None
+    hits: int = 0
+    lost: set[str] = field(default_factory=set)
+    is_done: bool = False
+
+    def take(self, step: Step, found: Simulation) -> None:
+        if isinstance(step, Lost):
+            if len(self.lost) < _MOST_LOST:
+                self.lost.add(step.reason)
+        elif isinstance(step, Asked):
+            self.last = step
+            found.statements_read += not step.prepared
+            found.values_read += len(step.values)
+            self._note(self.judge.asked(step), step.at, found, "input")
+        else:
+            found.answers_read += len(step.texts)
+            self._note(self.judge.answered(step), step.at, found, "output")
+
+    def _note(self, hit: Hit | None, at: float, found: Simulation, direction: str) -> None:
+        if hit is not None:
+            self.hits += 1
+            found.hit(self.session_id, at, self.last, hit, direction)
+
+
+def _caveats(rail: GuardRail) -> list[str]:
+    found = []
+    if rail.judges_statements:
+        found.append(
+            "views and functions of the targets as they were then are not known: statements that use them may count as "
+            "unknown, where a session would know them"
+        )
+    if rail.output:
+        found.append(
+            "answers are judged as they were shown: what masking or a rule of that time has replaced or kept back "
+            "cannot hit a rule, and what went beyond the recording's limit of output was not kept"
+        )
+    if rail.counts_rows:
+        found.append("rows are counted by statement; those that nobody was shown are not counted")
+    return found
+
+
+def _require_reader(principal: Principal) -> None:
+    if not principal.sees_all:
+        raise Denied("only administrators and auditors may try guard rails")

@@ -1,0 +1,64 @@
+"""Guard rails: rules that admins write, checked when they are saved so that each can be enforced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from postern.domain.rules.guardrail import GuardRail, check_rules, unenforceable
+from postern.domain.targets.connection import TEXTUAL, Connection
+from postern.services.targets.connection_rules import ConnectionRules
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore
+
+MAX_DESCRIPTION = 10_000
+_NAMED = 5  # connections that an error names
+
+ADVISORY = (
+    "input rules are advisory on {connections}: what a shell or a program makes of a line cannot be known, and at a "
+    "terminal its keys have arrived before it is judged"
+)
+ADVISORY_OUTPUT = (
+    "output rules on {connections} judge the text that a terminal shows: what a program encodes (base64, compression) "
+    "passes them"
+)
+
+
+class GuardRails(ConnectionRules[GuardRail]):
+    """`compiles(pattern)` answers None, or why the rules' engine does not take it; `parsed` names the protocols that
+    have a parser."""
+
+    noun = "guard rail"
+
+    def __init__(
+        self,
+        store: ResourceStore[GuardRail],
+        connections: ConnectionStore,
+        signals: Signals,
+        now: Clock,
+        *,
+        compiles: Callable[[str], str | None],
+        enforceable: frozenset[str],
+        parsed: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(store, connections, signals, now, enforceable)
+        self._compiles = compiles
+        self._parsed = parsed
+
+    def blank(self, key: UUID, org_id: UUID) -> GuardRail:
+        return GuardRail(key, org_id, "")
+
+    async def check(self, resource: GuardRail) -> None:
+        check_rules(resource.input, "input", self._compiles)
+        check_rules(resource.output, "output", self._compiles)
+        await super().check(resource)
+
+    async def check_connection(self, rule: GuardRail, connection: Connection) -> str | None:
+        return unenforceable(rule, connection.protocol, self._parsed)
+
+    async def advice(self, guardrail: GuardRail) -> list[str]:
+        """Return what whoever writes it should know of where it applies."""
+        shells = [one.name for one in await self.connections_of(guardrail) if one.protocol in TEXTUAL]
+        told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
+        return [text.format(connections=", ".join(shells)) for rules, text in told if shells and rules]

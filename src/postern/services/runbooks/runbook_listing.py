@@ -1,0 +1,113 @@
+"""Who is shown which runbooks: those that they may run on a connection that they see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.errors import NotFound
+from postern.services.rules.access_control import AccessControl
+from postern.services.runbooks.allowed import Allowed, RunbookRights
+from postern.services.runbooks.library import NO_REPOSITORY, Library, Shelf
+from postern.services.runbooks.parsed import Runbook
+from postern.store.ports.target_ports import ConnectionStore
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A runbook and the names of the connections that it may be run on, in order."""
+
+    runbook: Runbook
+    connections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Runbooks that stand side by side, and may be run on the same connections."""
+
+    runbooks: Sequence[Runbook]
+    connections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedShelf:
+    """A repository as somebody sees it, by path; nothing in it where it was never read."""
+
+    shelf: Shelf
+    parts: list[Part]
+
+
+class Listing:
+    def __init__(
+        self, library: Library, connections: ConnectionStore, control: AccessControl, rights: RunbookRights
+    ) -> None:
+        self._library = library
+        self._connections = connections
+        self._control = control
+        self._rights = rights
+
+    async def find(
+        self, principal: Principal, connection: str | None = None, *, with_empty: bool = False
+    ) -> list[ListedShelf]:
+        """By the repositories' names. `connection`, a name or an identifier: only what may be run there, which is
+        nothing where it is hidden from them. `with_empty`: also what they may run nowhere. Raises NotFound where no
+        repository is configured, Unavailable when the store does not answer."""
+        shelves = await self._library.shelves(principal.org_id)
+        if not shelves:
+            raise NotFound(NO_REPOSITORY)
+        places = await self._places(principal, connection)
+        listed = []
+        for shelf in shelves:
+            listed.append(ListedShelf(shelf, list(places.parts(shelf, with_empty=with_empty))))
+            await asyncio.sleep(0)  # others have their turn between two of them
+        return listed
+
+    async def get(self, principal: Principal, repository: str, file: str) -> Entry:
+        """Raises NotFound, also for one that they may run nowhere; Invalid and Unavailable as the library does."""
+        hidden = f"there is no runbook {file!r} that you may run; see which there are: postern runbooks list"
+        try:
+            runbook = await self._library.find(principal.org_id, repository, file)
+        except NotFound as error:
+            raise (error if principal.is_admin else NotFound(hidden)) from None
+        names = (await self._places(principal, None)).of(runbook.repository, runbook.path)
+        if not names and not principal.is_admin:
+            raise NotFound(hidden)
+        return Entry(runbook, names)
+
+    async def _places(self, principal: Principal, connection: str | None) -> _Places:
+        reach = await self._control.reach(principal)
+        there = await self._connections.for_runbooks(principal.org_id, reach, connection)
+        return _Places(there, await self._rights.of(principal))
+
+
+class _Places:
+    """Where somebody may run what: of each set of connections that a rule gives, the names are found once."""
+
+    def __init__(self, there: Mapping[UUID, str], allowed: Allowed) -> None:
+        self._there = there
+        self._allowed = allowed
+        self._everywhere = tuple(there.values())
+        self._known: dict[frozenset[UUID], tuple[str, ...]] = {}
+
+    def of(self, repository: str, file: str) -> tuple[str, ...]:
+        return self._names(self._allowed.where(repository, file))
+
+    def parts(self, shelf: Shelf, *, with_empty: bool) -> Iterator[Part]:
+        if shelf.books is None:
+            return
+        paths, runbooks = list(shelf.books.runbooks), list(shelf.books.runbooks.values())
+        for first, last, given in self._allowed.spans(shelf.outline.name, paths):
+            names = self._names(given)
+            if names or with_empty:
+                yield Part(runbooks[first:last], names)
+
+    def _names(self, given: frozenset[UUID] | None) -> tuple[str, ...]:
+        if given is None:
+            return self._everywhere
+        names = self._known.get(given)
+        if names is None:
+            names = self._known[given] = tuple(name for key, name in self._there.items() if key in given)
+        return names

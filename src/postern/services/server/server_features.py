@@ -1,0 +1,78 @@
+"""Which features an organisation has switched on or off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from postern.domain.features import FEATURES, Feature
+from postern.domain.identity.principal import Principal
+from postern.errors import Denied, NotFound
+from postern.services.server.kept import Kept
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import SettingStore
+
+SETTING = "features"
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureState:
+    name: Feature
+    meaning: str
+    enabled: bool
+
+
+class Features:
+    """Keeps what it read until it is told of a change, so that asking costs nothing on the way of a login."""
+
+    def __init__(self, store: SettingStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+        self._kept = Kept[Mapping[str, object]](signals, SETTING)
+        self._changing = asyncio.Lock()
+
+    async def enabled(self, org_id: UUID, feature: Feature) -> bool:
+        return bool((await self._chosen(org_id)).get(feature, FEATURES[feature].default))
+
+    async def require(self, org_id: UUID, feature: Feature) -> None:
+        """Raises Denied, with what an administrator can do."""
+        if not await self.enabled(org_id, feature):
+            raise Denied(f"{feature} is switched off in this organisation; ask an administrator to switch it on")
+
+    async def all(self, org_id: UUID) -> list[FeatureState]:
+        """By name."""
+        chosen = await self._chosen(org_id)
+        return [
+            FeatureState(name, spec.meaning, bool(chosen.get(name, spec.default)))
+            for name, spec in sorted(FEATURES.items())
+        ]
+
+    async def put(self, principal: Principal, name: str, *, enabled: bool) -> FeatureState:
+        """Holds at once, for what is open too. Raises Denied, NotFound."""
+        if not principal.is_admin:
+            raise Denied("only administrators may switch features")
+        if name not in FEATURES:
+            raise NotFound(f"there is no feature {name!r}; there are {', '.join(sorted(FEATURES))}")
+        feature, org_id = Feature(name), principal.org_id
+        async with self._changing:
+            # What the store has, not what is remembered: two may choose different features at the same time.
+            chosen = dict(await self._store.get(org_id, SETTING) or {})
+            before = bool(chosen.get(feature, FEATURES[feature].default))
+            await self._store.put(org_id, SETTING, {**chosen, feature: enabled}, self._now())
+            self._kept.forget()
+        changed({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
+        await self._signals.publish(
+            Topic.POLICY_CHANGED, org_id=str(org_id)
+        )  # live links ask again whether they may be
+        return FeatureState(feature, FEATURES[feature].meaning, enabled)
+
+    async def _chosen(self, org_id: UUID) -> Mapping[str, object]:
+        return await self._kept.get(org_id, self._read)
+
+    async def _read(self, org_id: UUID) -> Mapping[str, object]:
+        return await self._store.get(org_id, SETTING) or {}

@@ -1,0 +1,1 @@
+"""Connections, agents and what connections belong to."""

@@ -1,0 +1,188 @@
+"""Agents: which there are, who they are when they dial in, and which are alive."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from postern.domain.identity.principal import Principal
+from postern.domain.lists import Listed, Page
+from postern.domain.secret import Secret
+from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode, cleaned_facts
+from postern.errors import Conflict, NotFound, Unauthenticated
+from postern.services.identity.logins.passwords import Throttle
+from postern.services.identity.logins.tries import neighbourhood
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.server_ports import OrganisationStore
+from postern.store.ports.target_ports import AgentFilter, AgentStore
+
+EMBEDDED = "embedded"  # what the gateway's own agent is called
+_REFUSALS, _WINDOW = 50, timedelta(minutes=15)  # of unknown keys, from one address
+_MOST_KNOWN = 10_000
+_AT_ONCE = 1_000  # ids in one statement
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class AgentChange(StrEnum):
+    """What `Topic.AGENT_CHANGED` says of an agent. After RENEWED and DELETED the key that it holds is good no more;
+    after DRAINED its instances of that moment take no new work, and end when what they have is done."""
+
+    CAME = "came"
+    WENT = "went"
+    RENEWED = "renewed"
+    DELETED = "deleted"
+    DRAINED = "drained"
+
+
+class Agents:
+    def __init__(self, store: AgentStore, organisations: OrganisationStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._organisations = organisations
+        self._signals = signals
+        self._now = now
+        self._refused = Throttle(now, failures=_REFUSALS, window=_WINDOW)
+        self._good: OrderedDict[bytes, None] = OrderedDict()
+        self._modes: OrderedDict[UUID, AgentMode] = OrderedDict()
+        signals.subscribe(Topic.AGENT_CHANGED, self._on_changed)
+        signals.subscribe(Topic.RESUMED, lambda _: self._modes.clear())
+
+    async def find(
+        self, principal: Principal, page: Page, *, online: bool | None = None, search: str | None = None
+    ) -> Listed[Agent]:
+        """By name; their facts only for admins and auditors."""
+        limit = self._now() - ALIVE_FOR
+        wanted = AgentFilter(search, limit if online is True else None, limit if online is False else None)
+        found = await self._store.find(principal.org_id, wanted, page)
+        return Listed([_shown_to(principal, agent) for agent in found.items], found.total)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Agent:
+        """Its facts only for admins and auditors. Raises NotFound."""
+        found = await self._store.get(principal.org_id, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no agent {name_or_id!r}")
+        return _shown_to(principal, found)
+
+    async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
+        """Whose secret this is; with a `name`, only if that is the agent's. The look-up is by hash, so how long it
+        takes says nothing about a secret that one could get nearer to.
+
+        An address that came with many keys that are not known is not listened to for a while, save with keys that
+        were good before: one agent with an old key does not shut out those beside it. Raises Unauthenticated, TooMany.
+        """
+        digest, place = digest_of(secret), neighbourhood(address)
+        if digest not in self._good:
+            self._refused.check(place)
+        found = await self._store.by_digest(digest)
+        named = hmac.compare_digest((name or "").encode(), (found.name if found else "").encode())
+        if found is None or not (named or name is None):
+            self._refused.fail(place)
+            raise Unauthenticated(
+                "this agent key is not known here: it was renewed, the agent was deleted, or it is another gateway's; "
+                "ask an administrator for a new one (postern admin agents renew-key NAME)"
+            )
+        _remember(self._good, digest, None)
+        _remember(self._modes, found.id, found.mode)
+        return found
+
+    async def mode_of(self, agent_id: UUID) -> AgentMode:
+        """No statement when it is known. Raises NotFound."""
+        known = self._modes.get(agent_id)
+        if known is not None:
+            return known
+        found = await self._store.by_id(agent_id)
+        if found is None:
+            raise NotFound("this connection's agent was deleted")
+        _remember(self._modes, agent_id, found.mode)
+        return found.mode
+
+    async def beat_for(self, agent_ids: Sequence[UUID]) -> frozenset[UUID]:
+        """Says that these agents live: each holds a tunnel. Answers which of them still exist."""
+        at, there = self._now(), set[UUID]()
+        for start in range(0, len(agent_ids), _AT_ONCE):
+            there |= await self._store.seen(agent_ids[start : start + _AT_ONCE], at)
+        return frozenset(there)
+
+    async def gone(self, agent_id: UUID) -> None:
+        """Says that a worker has lost its last tunnel to this agent: it counts as gone at once, and not only when
+        nobody has heard of it for ALIVE_FOR. Another worker that holds one hears of it, and says otherwise."""
+        await self._store.seen([agent_id], self._now() - ALIVE_FOR)
+
+    async def still_good(self, agents: Sequence[Agent]) -> frozenset[UUID]:
+        """Which of these still have the key that they enrolled with: who may have missed a signal asks it."""
+        good = set[UUID]()
+        for start in range(0, len(agents), _AT_ONCE):
+            some = agents[start : start + _AT_ONCE]
+            digests = await self._store.digests([agent.id for agent in some])
+            good |= {agent.id for agent in some if agent.digest is not None and digests.get(agent.id) == agent.digest}
+        return frozenset(good)
+
+    async def tell(self, agent: Agent, facts: Mapping[str, str]) -> None:
+        """What an agent says of itself is kept, cleaned and cut."""
+        cleaned = cleaned_facts(facts)
+        if cleaned != agent.facts:
+            await self._store.tell(agent.id, cleaned)
+
+    async def announce(self, agent_id: UUID, change: AgentChange) -> None:
+        """Tells every process: workers say so when an agent's first tunnel came or its last one went."""
+        await self._signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=change)
+
+    def listen(self, handler: Callable[[UUID, AgentChange], None]) -> None:
+        """`handler` is called on the event loop for what any process announces, and must return at once."""
+
+        def heard(payload: Mapping[str, str]) -> None:
+            handler(UUID(payload["agent_id"]), AgentChange(payload["change"]))
+
+        self._signals.subscribe(Topic.AGENT_CHANGED, heard)
+
+    async def ensure_embedded(self) -> Agent:
+        """The row of the agent inside the gateway's own processes; made at the first start."""
+        org_id = (await self._organisations.default()).id
+        found = await self._store.get(org_id, EMBEDDED)
+        if found is not None:
+            return found
+        agent = Agent(uuid4(), org_id, EMBEDDED, AgentMode.GATEWAY, None, self._now())
+        try:
+            await self._store.add(agent)
+        except Conflict:
+            return await self.ensure_embedded()  # another process was first
+        return agent
+
+    async def beat(self) -> None:
+        """Says that the embedded agents live, those of all organisations; each worker calls it every 5 seconds
+        (domain.agent.ALIVE_FOR)."""
+        await self._store.touch_all(AgentMode.GATEWAY, self._now())
+
+    async def any_worker_lives(self) -> bool:
+        """The embedded agents live in the relay workers: somebody beat lately."""
+        seen = await self._store.last_seen(AgentMode.GATEWAY)
+        return seen is not None and self._now() - seen < ALIVE_FOR
+
+    def is_online(self, agent: Agent) -> bool:
+        return agent.is_online(self._now())
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        self._modes.pop(UUID(payload["agent_id"]), None)
+
+
+def digest_of(secret: Secret) -> bytes:
+    """What the store has of an agent's secret."""
+    return hashlib.sha256(secret.reveal().encode(errors="replace")).digest()
+
+
+def _shown_to(principal: Principal, agent: Agent) -> Agent:
+    return agent if principal.sees_all else replace(agent, facts={})
+
+
+def _remember(cache: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > _MOST_KNOWN:
+        cache.popitem(last=False)

@@ -1,0 +1,102 @@
+"""Rules that are attached to connections, one by one, and can be from the connection's side, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.named_resource import NamedResource
+from postern.domain.resource_names import as_identifier
+from postern.domain.targets.connection import Connection
+from postern.errors import Conflict, Invalid
+from postern.services.named_resources import ResourceService
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.target_ports import ConnectionStore
+
+_NAMED = 5  # connections that an error names
+
+
+class ConnectionRule(NamedResource, Protocol):
+    @property
+    def connection_ids(self) -> tuple[UUID, ...]: ...
+
+
+R = TypeVar("R", bound=ConnectionRule)
+
+
+class ConnectionRules(ResourceService[R]):
+    """`enforceable` names the protocols on which rules take effect."""
+
+    kept = frozenset({"connection_ids"})
+
+    def __init__(
+        self,
+        store: ResourceStore[R],
+        connections: ConnectionStore,
+        signals: Signals,
+        now: Clock,
+        enforceable: frozenset[str],
+    ) -> None:
+        super().__init__(store, signals, now)
+        self._connections = connections
+        self._enforceable = enforceable
+
+    async def check_connection(self, rule: R, connection: Connection) -> str | None:
+        """Return why the rule could not hold on this connection, None where it can."""
+        raise NotImplementedError
+
+    async def resolve(self, current: R, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "connection_ids" not in fields:
+            return fields
+        return {**fields, "connection_ids": await self._known(current.org_id, fields["connection_ids"])}
+
+    async def check(self, resource: R) -> None:
+        for connection in await self.connections_of(resource):
+            reason = await self.check_connection(resource, connection)
+            if connection.protocol not in self._enforceable:
+                reason = f"rules cannot be enforced yet on subtype {connection.subtype!r}"
+            if reason is not None:
+                raise Invalid(f"connection_ids: connection {connection.name!r}: {reason}", field="connection_ids")
+
+    async def announce(self, before: R | None, after: R | None) -> None:
+        """Of the connections that the rule applied to, and of those that it applies to."""
+        for key in {key for rule in (before, after) if rule is not None for key in rule.connection_ids}:
+            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key))
+
+    async def remove(
+        self, principal: Principal, name_or_id: str, version: int | None = None, *, unused: bool = False
+    ) -> None:
+        """With `unused` only one that applies to no connection. Raises Denied, NotFound, Conflict."""
+        if unused:
+            self.require_admin(principal)
+            rule = await self.existing(principal, name_or_id)
+            _require_unused(f"{self.noun} {rule.name!r}", await self.connections_of(rule))
+        await super().remove(principal, name_or_id, version)
+
+    async def connections_of(self, rule: R) -> list[Connection]:
+        if not rule.connection_ids:
+            return []
+        found = await self._connections.by_ids(rule.org_id, rule.connection_ids)
+        return sorted(found, key=lambda one: one.name)
+
+    async def _known(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
+        keys = [as_identifier(text) for text in given]
+        ids = sorted({key for key in keys if key is not None})
+        there = {one.id for one in await self._connections.by_ids(org_id, ids)} if ids else set()
+        for text, key in zip(given, keys, strict=True):
+            if key not in there:
+                raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
+        return tuple(ids)
+
+
+def _require_unused(what: str, connections: Sequence[Connection]) -> None:
+    if connections:
+        names = ", ".join(one.name for one in connections[:_NAMED])
+        more = f" and {len(connections) - _NAMED} more" if len(connections) > _NAMED else ""
+        raise Conflict(
+            f"{what} applies to {names}{more}: take it off there first, or delete it with force=true; what it kept "
+            "back is then let through"
+        )

@@ -1,0 +1,189 @@
+"""Agents in applications declare the connection that they serve: each has one, which nobody else changes.
+
+An agent is trusted with its own connection and no further: what it says is checked as an administrator's word is, what
+belongs to others is out of its reach, and what changes is in the audit log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import uuid4
+
+from postern.domain.lists import Page
+from postern.domain.secret import Secret
+from postern.domain.targets.agent import ALIVE_FOR, Agent
+from postern.domain.targets.connection import Connection
+from postern.domain.targets.declaration import Declaration
+from postern.errors import Conflict, Unavailable
+from postern.services.identity.logins.passwords import Throttle
+from postern.services.server.audit import Audit
+from postern.services.server.trail import Trail
+from postern.services.targets.connection_fields import ConnectionFields, FieldChecks, fields_of, withdraw
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.target_ports import ConnectionFilter, ConnectionStore
+
+CALL = "/postern.control.v1.Control/Attend"
+TURN = 5.0  # seconds that one change may wait for those before it
+_MOST_CHANGES, _WINDOW = 60, timedelta(minutes=15)  # of one agent: each leaves an entry in the audit log
+_MANAGED_BY = 128  # characters, as the store has it
+_AGAIN = 1  # seconds
+
+
+class Declarations:
+    def __init__(
+        self, connections: ConnectionStore, checks: FieldChecks, audit: Audit, signals: Signals, now: Clock
+    ) -> None:
+        self._connections = connections
+        self._checks = checks
+        self._audit = audit
+        self._signals = signals
+        self._now = now
+        self._changes = Throttle(
+            now, failures=_MOST_CHANGES, window=_WINDOW, what="changes of what this agent declares"
+        )
+        self._turn = asyncio.Lock()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def declare(self, agent: Agent, given: Declaration, *, address: str, beside: bool = False) -> None:
+        """From now on this is the agent's connection; nothing is written when it is so already. `beside`: whether
+        another instance of it attends by another name.
+
+        Who goes away meanwhile does not stop a change half-way. Raises Invalid; Conflict when the name belongs to
+        another connection, and with `retry_after` when another instance of the agent has another name; TooMany,
+        Unavailable.
+        """
+        given.check()
+        if (await self._plan(agent, given)).is_done:
+            return
+        self._changes.check(str(agent.id))
+        change = asyncio.get_running_loop().create_task(self._change(agent, given, address, beside))
+        self._running.add(change)
+        change.add_done_callback(self._ended)
+        await asyncio.shield(change)
+
+    async def _change(self, agent: Agent, given: Declaration, address: str, beside: bool) -> None:
+        try:
+            async with asyncio.timeout(TURN):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Unavailable("too many connections are being declared right now; try again in a few seconds") from None
+        try:
+            plan = await self._plan(agent, given)
+            if plan.is_done:  # another instance was first
+                return
+            if plan.others and (beside or agent.is_online(self._now())):
+                raise _two_names(agent, plan.others[0].name)
+            self._changes.fail(str(agent.id))
+            await self._carry_out(agent, plan, address)
+        finally:
+            self._turn.release()
+
+    async def _carry_out(self, agent: Agent, plan: _Plan, address: str) -> None:
+        after = plan.after
+        try:
+            if plan.before is None:
+                await self._connections.add(after)
+            else:
+                await self._connections.update(after, with_guardrails=False)
+        except Conflict as problem:  # another process was first, or the agent is just being deleted
+            raise Conflict(problem.message, field=problem.field, retry_after=_AGAIN) from None
+        for other in plan.others:
+            await withdraw(self._connections, self._signals, other)
+        await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(after.id))
+        before = plan.before or next(iter(plan.others), None)
+        await self._audit.by_agent(
+            agent,
+            CALL,
+            action="create" if before is None else "update",
+            resource_type="connections",
+            resource=after.name,
+            source=address,
+            trail=Trail(before, after),
+        )
+
+    async def _plan(self, agent: Agent, given: Declaration) -> _Plan:
+        """Raises Conflict, Invalid."""
+        named = await self._connections.get(agent.org_id, given.name)
+        if named is not None and not _is_of(agent, named):
+            raise Conflict(
+                f"name: a connection {given.name!r} exists already, and agent {agent.name!r} did not declare it; "
+                "choose another one with `postern run --name`",
+                field="name",
+            )
+        own = await self._connections.find(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
+        others = tuple(one for one in own.items if one.name != given.name and _is_of(agent, one))
+        at = self._now()
+        base = named or _successor(agent, given, others)
+        merged = await self._checks.merged(base, _declared(base, given))
+        merged = replace(merged, managed_by=_managed_by(agent))
+        if named is None:
+            return _Plan(None, replace(merged, created_at=at, updated_at=at), others)
+        is_same = _comparable(merged) == _comparable(named)
+        return _Plan(named, named if is_same else replace(merged, updated_at=at), others)
+
+    def _ended(self, change: asyncio.Task[None]) -> None:
+        self._running.discard(change)
+        if not change.cancelled():
+            change.exception()  # whoever declared has heard it, or has gone
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """`others` are what the agent declared by other names, and are to go."""
+
+    before: Connection | None
+    after: Connection
+    others: tuple[Connection, ...]
+
+    @property
+    def is_done(self) -> bool:
+        return self.before is self.after and not self.others
+
+
+def _declared(base: Connection, given: Declaration) -> ConnectionFields:
+    """What is not declared stays as it is. The name of the database is no secret: clients are told it."""
+    encoded = base64.b64encode(given.default_database.encode()).decode()
+    return replace(
+        fields_of(base),
+        type=given.type,
+        subtype=given.subtype,
+        command=given.command,
+        reviewers=given.reviewers,
+        redact_enabled=None,
+        redact_types=given.redact_types,
+        connection_tags=dict(given.connection_tags),
+        secret={"envvar:DB": Secret(encoded)} if given.default_database else {},
+        guardrail_rules=None,
+    )
+
+
+def _successor(agent: Agent, given: Declaration, others: tuple[Connection, ...]) -> Connection:
+    """A new connection. Its guard rails are those of the one whose place it takes: another name sheds no rule."""
+    fresh = Connection(uuid4(), agent.org_id, given.name, given.type, "", agent.id)
+    rules = {rule for other in others for rule in other.guardrail_rules}
+    return replace(fresh, guardrail_rules=tuple(sorted(rules)))
+
+
+def _is_of(agent: Agent, connection: Connection) -> bool:
+    return connection.agent_id == agent.id and connection.managed_by is not None
+
+
+def _managed_by(agent: Agent) -> str:
+    """For people to read; whose it is `agent_id` says."""
+    return f"agent:{agent.name}"[:_MANAGED_BY]
+
+
+def _comparable(connection: Connection) -> Connection:
+    return replace(connection, guardrail_rules=(), secret=dict(connection.secret), updated_at=None)
+
+
+def _two_names(agent: Agent, name: str) -> Conflict:
+    return Conflict(
+        f"name: an instance of agent {agent.name!r} serves connection {name!r}; one agent has one connection, so end "
+        "that instance, or make another agent for this one",
+        field="name",
+        retry_after=int(ALIVE_FOR.total_seconds()),
+    )

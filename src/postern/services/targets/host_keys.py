@@ -1,0 +1,79 @@
+"""The keys of SSH targets: what is met first where a connection leads is pinned, and nothing else is let in after."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from postern.domain.identity.principal import Principal
+from postern.domain.identity.ssh_key import PublicKey, public_key
+from postern.domain.targets.connection import Connection
+from postern.domain.targets.host_key import HostKey
+from postern.errors import Conflict, Denied, NotFound
+from postern.services.identity.users import require_admin, require_reader
+from postern.services.rules.access_control import AccessControl
+from postern.services.server.trail import changed
+from postern.store.ports.common_ports import Clock
+from postern.store.ports.ssh_ports import HostKeyStore
+
+
+class HostKeys:
+    def __init__(self, store: HostKeyStore, control: AccessControl, now: Clock) -> None:
+        self._store = store
+        self._control = control
+        self._now = now
+
+    async def known(self, connection: Connection) -> tuple[str, ...]:
+        """In OpenSSH's form; none as long as nobody has been there since the connection leads where it does."""
+        found = await self._pinned(connection)
+        return () if found is None else (found.key.text,)
+
+    async def pin(self, connection: Connection, key: str, session_id: UUID) -> None:
+        """What a session met at the target, in OpenSSH's form. The first one stays, whoever else pins one at the same
+        time.
+
+        Raises Denied when another one is pinned, Conflict when the connection leads elsewhere by now, Invalid.
+        """
+        if connection.place is None:
+            raise Conflict(f"it is not known where connection {connection.name!r} leads; save it again")
+        met = public_key(key, "host_key")
+        wanted = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
+        pinned = await self._pinned(connection) or await self._store.pin(wanted)
+        if pinned.key.text != met.text:
+            raise _changed(connection, pinned, met)
+
+    async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[HostKey]]:
+        """For administrators and auditors. Raises Denied, NotFound."""
+        require_reader(principal, "the host keys of targets")
+        target = await self._connection(principal, connection)
+        found = await self._pinned(target)
+        return target, [] if found is None else [found]
+
+    async def forget(self, principal: Principal, connection: str) -> None:
+        """What is met next is pinned. What runs goes on. Raises Denied, NotFound."""
+        require_admin(principal, "have host keys forgotten")
+        target, found = await self.find(principal, connection)
+        await self._store.forget(target.id)
+        changed({"fingerprints": [_noted(one) for one in found]}, {"fingerprints": []})
+
+    async def _pinned(self, connection: Connection) -> HostKey | None:
+        return None if connection.place is None else await self._store.get(connection.id, connection.place)
+
+    async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
+        found = await self._control.find(principal, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no connection {name_or_id!r}")
+        return found
+
+
+def _changed(connection: Connection, pinned: HostKey, met: PublicKey) -> Denied:
+    since = pinned.pinned_at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Denied(
+        f"the target of connection {connection.name!r} shows another host key than before: somebody may be in between, "
+        f"or it was set up anew. Pinned since {since}: {pinned.key.algorithm} {pinned.key.fingerprint}; met now: "
+        f"{met.algorithm} {met.fingerprint}. An administrator who knows that the new one is right runs: "
+        f"postern connections host-keys {connection.name} --forget"
+    )
+
+
+def _noted(key: HostKey) -> str:
+    return f"{key.key.algorithm} {key.key.fingerprint}"

@@ -1,0 +1,186 @@
+"""Proxy managers: a process of a user's command line that waits for being told, from elsewhere, which connection to
+open a local port for. They attend at this process, and are known here only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from postern.domain.identity.principal import Principal
+from postern.domain.sessions.session import Verb
+from postern.errors import Conflict, Invalid, NotFound, TooMany, Unavailable
+from postern.services.admission import Access, ReviewRequired
+from postern.store.ports.common_ports import Clock
+
+DEFAULT_SECONDS, MAX_SECONDS = 30 * 60, 48 * 3600
+ANSWER = 10.0  # seconds that a proxy manager has to carry an order out
+_MOST = 10_000
+_MOST_ORDERS = 8  # that one has not answered
+T = TypeVar("T")
+
+
+class ProxyStatus(StrEnum):
+    READY = "ready"
+    CONNECTED = "connected"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyState:
+    """`id` is that of the process; the rest from `connection_name` on is there while it is connected."""
+
+    id: UUID
+    status: ProxyStatus = ProxyStatus.READY
+    connection_name: str | None = None
+    connection_type: str | None = None
+    connection_subtype: str | None = None
+    port: int | None = None
+    access_duration_seconds: int | None = None
+    connected_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyOrder:
+    """`connection` is None for the order to disconnect."""
+
+    id: UUID
+    connection: str | None = None
+    port: int = 0
+    seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyAnswer:
+    """`failure` is empty when the order was carried out; `port` is the one that is listened on."""
+
+    failure: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An order that is not answered yet, and what its state is once it is carried out."""
+
+    answer: asyncio.Future[ProxyAnswer]
+    then: ProxyState
+
+
+@dataclass(eq=False, slots=True)
+class Attached:
+    """One that attends. `orders` are to be sent to it; `replaced` is set when a newer one of its user came. What it was
+    `asked` stays until it answers, also when nobody waits any more: it may carry it out yet."""
+
+    principal: Principal
+    state: ProxyState
+    orders: asyncio.Queue[ProxyOrder] = field(default_factory=lambda: asyncio.Queue(_MOST_ORDERS))
+    replaced: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: dict[UUID, _Asked] = field(default_factory=dict)
+
+
+class ProxyManagers:
+    def __init__(self, access: Access, now: Clock) -> None:
+        self._access = access
+        self._now = now
+        self._attached: dict[UUID, Attached] = {}
+
+    def attach(self, principal: Principal, instance: UUID) -> Attached:
+        """From now on it is the one of its user. Raises TooMany."""
+        older = self._attached.get(principal.id)
+        if older is None and len(self._attached) >= _MOST:
+            raise TooMany("too many proxy managers attend at this gateway; try again later")
+        if older is not None:
+            self._end(older)
+        attached = self._attached[principal.id] = Attached(principal, ProxyState(instance))
+        return attached
+
+    def leave(self, attached: Attached) -> None:
+        if self._attached.get(attached.principal.id) is attached:
+            del self._attached[attached.principal.id]
+        self._end(attached)
+
+    def answered(self, attached: Attached, order_id: UUID, answer: ProxyAnswer) -> None:
+        """One to an order that was never given is passed over."""
+        asked = attached.asked.pop(order_id, None)
+        if asked is None:
+            return
+        if not answer.failure:
+            opened = asked.then.status is ProxyStatus.CONNECTED
+            then = replace(asked.then, port=answer.port, connected_at=self._now()) if opened else asked.then
+            attached.state = then
+        if not asked.answer.done():
+            asked.answer.set_result(answer)
+
+    def status(self, principal: Principal) -> ProxyState:
+        """Of one's own. Raises NotFound when none attends."""
+        return self._state(self._of(principal))
+
+    async def connect(
+        self, principal: Principal, connection: str, port: int, seconds: int | None, *, source: str, means: str = ""
+    ) -> ProxyState:
+        """What it had open before is closed. Raises NotFound, Denied, Invalid, Conflict when it could not, and
+        Unavailable when it did not answer."""
+        seconds = DEFAULT_SECONDS if seconds is None else seconds
+        if not 0 <= port <= 65_535:
+            raise Invalid("port: must be 0 to 65535; 0 takes a free one", field="port")
+        if not 1 <= seconds <= MAX_SECONDS:
+            raise Invalid(f"access_duration_seconds: must be 1 to {MAX_SECONDS}", field="access_duration_seconds")
+        # Only asked here so that the person is told at once: each connection to the port is admitted anew, and waits
+        # there for reviewers, if it has to.
+        try:
+            asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source, means=means)
+            target = (await asking).connection
+        except ReviewRequired as required:
+            target = required.wish.connection
+        attached = self._of(principal)
+        instance = attached.state.id
+        then = ProxyState(instance, ProxyStatus.CONNECTED, target.name, target.type, target.subtype)
+        then = replace(then, access_duration_seconds=seconds)
+        return await self._ask(attached, ProxyOrder(uuid4(), target.name, port, seconds), then)
+
+    async def disconnect(self, principal: Principal) -> ProxyState:
+        """Raises NotFound when none attends, Conflict, Unavailable."""
+        attached = self._of(principal)
+        return await self._ask(attached, ProxyOrder(uuid4()), ProxyState(attached.state.id))
+
+    def _of(self, principal: Principal) -> Attached:
+        found = self._attached.get(principal.id)
+        if found is None:
+            raise NotFound("no proxy manager of yours attends; start one: postern proxy-manager")
+        return found
+
+    def _state(self, attached: Attached) -> ProxyState:
+        state = attached.state
+        if state.connected_at is None or state.access_duration_seconds is None:
+            return state
+        ends = state.connected_at + timedelta(seconds=state.access_duration_seconds)
+        return state if self._now() < ends else ProxyState(state.id)
+
+    async def _ask(self, attached: Attached, order: ProxyOrder, then: ProxyState) -> ProxyState:
+        if len(attached.asked) >= _MOST_ORDERS:
+            raise Conflict("your proxy manager has not carried out the orders before this one; try again")
+        asked = _Asked(asyncio.get_running_loop().create_future(), then)
+        attached.asked[order.id] = asked
+        attached.orders.put_nowait(order)
+        answer = await _within(asked.answer)
+        if answer.failure:
+            raise Conflict(f"your proxy manager could not do it: {answer.failure}")
+        return attached.state
+
+    def _end(self, attached: Attached) -> None:
+        attached.replaced.set()
+        for asked in attached.asked.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(Unavailable("your proxy manager went away; start it again"))
+
+
+async def _within(waiting: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(ANSWER):
+            return await waiting
+    except TimeoutError:
+        raise Unavailable(f"your proxy manager did not answer within {ANSWER:.0f} s; look at it") from None

@@ -1,0 +1,44 @@
+"""Which relay workers live: agents hold a tunnel to each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID
+
+from postern.domain.worker import LIVES_FOR, RelayWorker
+from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.target_ports import WorkerStore
+
+_KEPT = timedelta(hours=1)  # of one that died without a word
+
+
+class RelayWorkers:
+    def __init__(self, store: WorkerStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+
+    async def beat(self, worker: RelayWorker) -> None:
+        """Says that it lives, now; each worker calls it every 5 seconds. The first time all are told."""
+        now = self._now()
+        if await self._store.beat(RelayWorker(worker.id, worker.name, worker.started_at, now)):
+            await self._signals.publish(Topic.WORKERS_CHANGED)
+
+    async def stopped(self, worker_id: UUID) -> None:
+        """All are told, so that agents look for it no more."""
+        await self._store.forget(worker_id)
+        await self._signals.publish(Topic.WORKERS_CHANGED)
+
+    async def living(self) -> list[RelayWorker]:
+        """By name. One statement."""
+        return await self._store.living(self._now() - LIVES_FOR)
+
+    def listen(self, handler: Callable[[], None]) -> None:
+        """`handler` is called on the event loop when a worker came or stopped, or when that may have been missed. One
+        that is killed says nothing: ask `living` now and then."""
+        for topic in (Topic.WORKERS_CHANGED, Topic.RESUMED):
+            self._signals.subscribe(topic, lambda _payload: handler())
+
+    async def prune(self) -> None:
+        await self._store.prune(self._now() - _KEPT)

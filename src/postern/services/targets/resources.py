@@ -1,0 +1,42 @@
+"""Resources: what connections belong to. They come with the first connection that names them."""
+
+from __future__ import annotations
+
+from postern.domain.identity.principal import Principal
+from postern.domain.lists import Listed, Page
+from postern.domain.targets.resource import Resource
+from postern.errors import Conflict, NotFound
+from postern.services.identity.users import require_admin
+from postern.services.rules.access_control import AccessControl
+from postern.services.server.trail import changed
+from postern.store.ports.target_ports import ResourceStore
+
+
+class Resources:
+    def __init__(self, store: ResourceStore, control: AccessControl) -> None:
+        self._store = store
+        self._control = control
+
+    async def find(self, principal: Principal, page: Page) -> Listed[Resource]:
+        """By name, with the connections that the principal may see; one where they see none is hidden from them."""
+        return await self._store.find(principal.org_id, await self._control.reach(principal), page)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Resource:
+        """Raises NotFound, also when it is hidden from them."""
+        found = await self._store.get(principal.org_id, name_or_id, await self._control.reach(principal))
+        if found is None:
+            raise NotFound(f"there is no resource {name_or_id!r}")
+        return found
+
+    async def remove(self, principal: Principal, name_or_id: str) -> None:
+        """Raises Denied, NotFound, and Conflict while connections belong to it."""
+        require_admin(principal, "delete resources")
+        found = await self.get(principal, name_or_id)
+        if not await self._store.remove(principal.org_id, found.name):
+            now = await self.get(principal, str(found.id))  # NotFound when somebody else was faster
+            named = ", ".join(list(now.connections.values())[:5]) + (" and more" if now.total > 5 else "")
+            raise Conflict(
+                f"resource {now.name!r} has {now.total} connection{'' if now.total == 1 else 's'}: {named}; "
+                "delete them, or give them another resource_name, before you delete it"
+            )
+        changed({"id": found.id, "name": found.name}, None)

@@ -1,0 +1,1 @@
+"""People and programs, what they log in with, and their organisations, in the store."""

@@ -1,0 +1,136 @@
+"""Logins: who is logged in, from where, until when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, bindparam, delete, insert, or_, select, update
+
+from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided, VoucherPurpose
+from postern.domain.identity.principal import Account
+from postern.domain.secret import Secret
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.prepared import Prepared, Row
+from postern.store.schema.people import logins, orgs, users, vouchers
+from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
+
+MOST_LIVE = 100  # logins of one user; the oldest make room
+_PLAIN = (
+    *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
+    *("method", "client"),
+)
+# Vouchers by which a login is opened without a further question to the person.
+_BECOME_LOGINS = (
+    *(VoucherPurpose.EXCHANGE, VoucherPurpose.DEVICE),
+    *(VoucherPurpose.SSH_LOGIN, VoucherPurpose.SECOND_FACTOR),
+)
+# Every request of the API runs it.
+_STANDING = Prepared(
+    select(
+        *prefixed(logins, "login_"),
+        *prefixed(users, "user_"),
+        groups_column("user_"),
+        *role_groups_columns("user_"),
+    )
+    .select_from(logins)
+    .join(users, users.c.id == logins.c.user_id)
+    .join(orgs, orgs.c.id == users.c.org_id)
+    .where(logins.c.id == bindparam("login_id"))
+)
+
+
+class SqlLogins:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def add(self, login: Login) -> None:
+        values = {name: getattr(login, name) for name in _PLAIN} | await self._provided(
+            login.org_id, login.id, login.provided
+        )
+        others = (
+            select(logins.c.id)
+            .where(*_live(login.user_id, login.created_at), logins.c.id != login.id)
+            .order_by(logins.c.created_at.desc(), logins.c.id)
+            .offset(MOST_LIVE - 1)
+            .limit(MOST_LIVE)
+        )
+        async with self._database.transaction() as transaction:
+            await transaction.execute(insert(logins).values(values))
+            oldest = list((await transaction.execute(others)).scalars())
+            if oldest:
+                ended = update(logins).where(logins.c.id.in_(oldest)).values(ended_at=login.created_at)
+                await transaction.execute(ended)
+
+    async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
+        async with self._database.statement() as connection:
+            rows = await connection.run_sync(lambda connection: _STANDING.rows(connection, {"login_id": login_id}))
+        if not rows:
+            return None
+        return await self._login_of(rows[0], "login_"), account_of(rows[0], "user_")
+
+    async def extend(self, login_id: UUID, expires_at: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(logins).where(logins.c.id == login_id).values(expires_at=expires_at))
+
+    async def renewed(self, login_id: UUID, provided: Provided) -> None:
+        async with self._database.statement() as connection:
+            org_id = (await connection.execute(select(logins.c.org_id).where(logins.c.id == login_id))).scalar()
+        if org_id is None:
+            return
+        values = await self._provided(org_id, login_id, provided)
+        async with self._database.statement() as connection:
+            await connection.execute(update(logins).where(logins.c.id == login_id).values(values))
+
+    async def end(self, login_id: UUID, at: datetime) -> bool:
+        ended = update(logins).where(logins.c.id == login_id, logins.c.ended_at.is_(None)).values(ended_at=at)
+        async with self._database.statement() as connection:
+            return (await connection.execute(ended)).rowcount == 1
+
+    async def end_all(self, user_id: UUID, at: datetime, *, but: UUID | None = None) -> int:
+        ended = update(logins).where(logins.c.user_id == user_id, logins.c.ended_at.is_(None)).values(ended_at=at)
+        if but is not None:
+            ended = ended.where(logins.c.id != but)
+        under_way = delete(vouchers).where(vouchers.c.user_id == user_id, vouchers.c.purpose.in_(_BECOME_LOGINS))
+        async with self._database.transaction() as transaction:
+            await transaction.execute(under_way)
+            return (await transaction.execute(ended)).rowcount
+
+    async def live(self, user_id: UUID, now: datetime) -> list[Login]:
+        wanted = select(*logins.c).where(*_live(user_id, now))
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(logins.c.created_at.desc(), logins.c.id))
+            return [await self._login_of(row) for row in rows.mappings()]
+
+    async def prune(self, before: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(logins).where(or_(logins.c.ended_at < before, logins.c.ends_at < before)))
+
+    async def _provided(self, org_id: UUID, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
+        if provided is None:
+            return {"provider_expires_at": None, "provider_refresh": None}
+        sealed = None
+        if provided.refresh:
+            clear = provided.refresh.reveal().encode()
+            sealed = await self._encryption.seal(clear, row=f"logins/{login_id}", org_id=org_id)
+        return {"provider_expires_at": provided.expires_at, "provider_refresh": sealed}
+
+    async def _login_of(self, row: Row, prefix: str = "") -> Login:
+        plain: dict[str, Any] = {name: row[prefix + name] for name in _PLAIN}
+        plain |= {"method": LoginMethod(plain["method"]), "client": ClientKind(plain["client"])}
+        expires_at, sealed = row[f"{prefix}provider_expires_at"], row[f"{prefix}provider_refresh"]
+        if expires_at is None:
+            return Login(**plain)
+        refresh = None
+        if sealed:
+            clear = await self._encryption.open(sealed, row=f"logins/{plain['id']}", org_id=plain["org_id"])
+            refresh = Secret(clear.decode())
+        return Login(**plain, provided=Provided(expires_at, refresh))
+
+
+def _live(user_id: UUID, now: datetime) -> tuple[ColumnElement[bool], ...]:
+    """As `Login.is_live` has it."""
+    return (logins.c.user_id == user_id, logins.c.ended_at.is_(None), logins.c.expires_at > now, logins.c.ends_at > now)

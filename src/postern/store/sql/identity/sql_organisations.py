@@ -1,0 +1,190 @@
+"""Organisations and their settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select, delete, insert, select, true, update
+from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.identity.organisation import DEFAULT, Organisation
+from postern.domain.identity.principal import GroupSource, RoleGroups
+from postern.domain.lists import Listed, Page
+from postern.errors import Conflict, NotFound
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.server_tables import org_settings
+from postern.store.sql.identity.sql_principals import ensure_groups
+from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.rows import count_of
+from postern.store.threaded import Executor
+
+
+class SqlOrganisations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def default(self) -> Organisation:
+        found = await self.by_name(DEFAULT)
+        if found is None:
+            raise NotFound(f"the organisation {DEFAULT!r} is gone; restore it from a backup")
+        return found
+
+    async def get(self, org_id: UUID) -> Organisation | None:
+        return await self._one(orgs.c.id == org_id, orgs.c.deleting_at.is_(None))
+
+    async def by_name(self, name: str) -> Organisation | None:
+        return await self._one(orgs.c.name == name, orgs.c.deleting_at.is_(None))
+
+    async def _one(self, *conditions: ColumnElement[bool]) -> Organisation | None:
+        async with self._database.statement() as connection:
+            row = (await connection.execute(select(*orgs.c).where(*conditions))).one_or_none()
+        return None if row is None else organisation_of(row)
+
+    async def find(self, page: Page, *, deleting: bool = False) -> Listed[Organisation]:
+        included = true() if deleting else orgs.c.deleting_at.is_(None)
+        wanted = select(*orgs.c).where(included).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).all()
+            total = (await connection.execute(count_of(orgs, included))).scalar_one()
+        return Listed([organisation_of(row) for row in rows], total)
+
+    async def add(self, organisation: Organisation) -> None:
+        try:
+            async with self._database.transaction() as transaction:
+                await add_organisation(transaction, organisation)
+        except IntegrityError:
+            raise organisation_taken(organisation) from None
+
+    async def update(self, organisation: Organisation) -> None:
+        own = orgs.c.id == organisation.id
+        roles = organisation.role_groups
+        try:
+            async with self._database.transaction() as transaction:
+                await one_at_a_time(transaction)
+                former = (await transaction.execute(select(*orgs.c).where(own))).one()
+                await transaction.execute(update(orgs).where(own).values(_changeable(organisation)))
+                for old, new in ((former.admin_group, roles.admin), (former.auditor_group, roles.auditor)):
+                    if old != new:
+                        await _succeed(transaction, organisation.id, old, new, organisation.created_at)
+        except IntegrityError:
+            raise organisation_taken(organisation) from None
+
+
+class SqlSettings:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def get(self, org_id: UUID, name: str) -> Mapping[str, Any] | None:
+        sealed = await self._sealed(org_id, name)
+        return None if sealed is None else await self._opened(org_id, name, sealed)
+
+    async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
+        sealed = await self._seal(org_id, name, value)
+        changed = update(org_settings).where(*_this(org_id, name))
+        async with self._database.transaction() as transaction:
+            await one_at_a_time(transaction)
+            if (await transaction.execute(changed.values(value=sealed, updated_at=at))).rowcount == 0:
+                await transaction.execute(
+                    insert(org_settings).values(org_id=org_id, name=name, value=sealed, updated_at=at)
+                )
+
+    async def add(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> bool:
+        row = {"org_id": org_id, "name": name, "value": await self._seal(org_id, name, value), "updated_at": at}
+        async with self._database.statement() as connection:
+            added = await connection.execute(upsert(org_settings).values(row).on_conflict_do_nothing())
+        return added.rowcount == 1
+
+    async def change(
+        self, org_id: UUID, name: str, read: Mapping[str, Any], value: Mapping[str, Any], at: datetime
+    ) -> bool:
+        """The same settings are sealed in other bytes each time, so that these tell what is there."""
+        sealed = await self._sealed(org_id, name)
+        if sealed is None or await self._opened(org_id, name, sealed) != read:
+            return False
+        same = (*_this(org_id, name), org_settings.c.value == sealed)
+        values = {"value": await self._seal(org_id, name, value), "updated_at": at}
+        async with self._database.statement() as connection:
+            return (await connection.execute(update(org_settings).where(*same).values(values))).rowcount == 1
+
+    async def remove(self, org_id: UUID, name: str) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(org_settings).where(*_this(org_id, name)))
+
+    async def _sealed(self, org_id: UUID, name: str) -> bytes | None:
+        async with self._database.statement() as connection:
+            found = await connection.execute(select(org_settings.c.value).where(*_this(org_id, name)))
+            return found.scalar_one_or_none()
+
+    async def _opened(self, org_id: UUID, name: str, sealed: bytes) -> dict[str, Any]:
+        clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
+        value: dict[str, Any] = json.loads(clear)
+        return value
+
+    async def _seal(self, org_id: UUID, name: str, value: Mapping[str, Any]) -> bytes:
+        clear = json.dumps(dict(value)).encode()
+        return await self._encryption.seal(clear, row=_row(org_id, name), org_id=org_id)
+
+
+async def add_organisation(transaction: Executor, organisation: Organisation) -> None:
+    """With the groups that give its roles. Raises IntegrityError."""
+    values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
+    await transaction.execute(insert(orgs).values(values))
+    roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
+    await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
+
+
+async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: datetime) -> None:
+    """Who is in `old` is in `new` from now on, put there by hand; by hand nobody stays in `old`."""
+    await ensure_groups(transaction, org_id, frozenset({new}), at)
+    own = select(users.c.id).where(users.c.org_id == org_id)
+
+    def members(name: str) -> Select[tuple[UUID]]:
+        named = user_groups.c.name == name
+        return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(own)).distinct()
+
+    by_hand = members(new).where(user_groups.c.source == GroupSource.MANUAL)
+    already = set((await transaction.execute(by_hand)).scalars())
+    present = (await transaction.execute(members(old))).scalars().all()
+    rows = [{"user_id": key, "name": new, "source": GroupSource.MANUAL} for key in present if key not in already]
+    if rows:
+        await transaction.execute(insert(user_groups), rows)
+    await transaction.execute(
+        delete(user_groups).where(
+            user_groups.c.name == old, user_groups.c.source == GroupSource.MANUAL, user_groups.c.user_id.in_(own)
+        )
+    )
+
+
+def _this(org_id: UUID, name: str) -> tuple[ColumnElement[bool], ...]:
+    return org_settings.c.org_id == org_id, org_settings.c.name == name
+
+
+def _row(org_id: UUID, name: str) -> str:
+    return f"org_settings/{org_id}/{name}"
+
+
+def organisation_of(row: Row[Any]) -> Organisation:
+    roles = RoleGroups(row.admin_group, row.auditor_group)
+    return Organisation(row.id, row.name, row.created_at, roles, row.access_help, row.deleting_at)
+
+
+def _changeable(organisation: Organisation) -> dict[str, str]:
+    roles = organisation.role_groups
+    return {
+        "name": organisation.name,
+        "admin_group": roles.admin,
+        "auditor_group": roles.auditor,
+        "access_help": organisation.access_help,
+    }
+
+
+def organisation_taken(organisation: Organisation) -> Conflict:
+    return Conflict(f"name: there is an organisation {organisation.name!r} already", field="name")

@@ -1,0 +1,34 @@
+"""Whose signatures on SSH certificates count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from postern.domain.identity.ssh_certificate import SshAuthority
+from postern.store.prepared import Row
+from postern.store.schema.ssh_tables import ssh_authorities
+from postern.store.sql.identity.sql_ssh_keys import key_values, public_key_of
+from postern.store.sql.resource_table import ResourceTable
+
+_PLAIN = ("id", "org_id", "name", "created_at", "updated_at", "version")
+
+
+class SqlSshAuthorities(ResourceTable[SshAuthority]):
+    table, noun = ssh_authorities, "SSH authority"
+
+    async def by_fingerprint(self, fingerprint: str) -> SshAuthority | None:
+        """Return the authority with this key, of whichever organisation."""
+        found = await self.select(self.table.c.fingerprint == fingerprint)
+        return found[0] if found else None
+
+    async def values(self, resource: SshAuthority) -> dict[str, Any]:
+        return {"name": resource.name, "updated_at": resource.updated_at, **key_values(resource.key)}
+
+    async def read(self, row: Row) -> SshAuthority:
+        return SshAuthority(**{name: row[name] for name in _PLAIN}, key=public_key_of(row))
+
+    def taken(self, resource: SshAuthority) -> str:
+        return (
+            f"name: SSH authority {resource.name!r} exists already, or its key vouches for an organisation already; "
+            "choose another name, or another key for each organisation"
+        )

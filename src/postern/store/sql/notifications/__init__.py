@@ -1,0 +1,1 @@
+"""Sinks, chats and reports, in the store."""

@@ -1,0 +1,106 @@
+"""Reports: sums over what was counted, never over sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, String, func, literal, select
+
+from postern.domain.lists import Listed, Page
+from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.store.database import Database
+from postern.store.ports.notification_ports import BY_CONNECTION, BY_USER
+from postern.store.schema.session_tables import session_counts, session_maskings, sessions
+
+_GROUPS: dict[GroupBy, ColumnElement[str]] = {
+    GroupBy.USER: session_counts.c.user,
+    GroupBy.CONNECTION: session_counts.c.connection,
+    GroupBy.TYPE: session_counts.c.type,
+    GroupBy.SUBTYPE: session_counts.c.subtype,
+    GroupBy.VERB: session_counts.c.verb,
+}
+_SECONDS = {Interval.HOUR: 3600, Interval.DAY: 86_400}
+# PostgreSQL adds up 64-bit numbers to decimals, which are no int in Python.
+_SUMS = [func.coalesce(func.sum(session_counts.c[name]), 0).label(name) for name in COUNTED]
+
+
+class SqlReports:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def masked(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
+    ) -> tuple[list[Masked], Counts]:
+        resource, types = _GROUPS[group], session_counts.c.info_type
+        lines = (
+            select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span, group)).group_by(resource, types)
+        )
+        async with self._database.statement() as connection:
+            rows: Sequence[Any] = (await connection.execute(lines)).all()
+        total = sum((_counts(row[2:]) for row in rows if row[1] == ""), Counts())
+        return [Masked(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
+
+    async def masked_by_session(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, page: Page
+    ) -> tuple[Listed[Masked], int]:
+        table = session_maskings.c
+        conditions, needs_sessions = _by_session(org_id, wanted, span)
+        source: Any = session_maskings
+        if needs_sessions:
+            source = session_maskings.join(sessions, sessions.c.id == table.session_id)
+        counted = select(func.count(), func.coalesce(func.sum(table.masked), 0)).select_from(source).where(*conditions)
+        lines = select(table.session_id, table.info_type, table.masked).select_from(source).where(*conditions)
+        lines = lines.order_by(table.masked.desc(), table.session_id, table.info_type)
+        async with self._database.statement() as connection:
+            rows: Sequence[Any] = (await connection.execute(lines.limit(page.limit).offset(page.offset))).all()
+            sums: Sequence[Any] = (await connection.execute(counted)).one()
+        return Listed([Masked(str(row[0]), row[1], row[2]) for row in rows], sums[0]), int(sums[1])
+
+    async def activity(
+        self,
+        org_id: UUID,
+        wanted: ReportFilter,
+        span: Span,
+        interval: Interval,
+        offset: int,
+        group: GroupBy | None,
+        most: int,
+    ) -> list[tuple[int, str | None, Counts]]:
+        local = session_counts.c.slot * SLOT + offset
+        number = (local // _SECONDS[interval]).label("number")
+        grouped = _GROUPS[group] if group is not None else literal("", String)
+        lines = select(number, grouped.label("grouped"), *_SUMS)
+        lines = lines.where(*_conditions(org_id, wanted, span, group), session_counts.c.info_type == "")
+        lines = lines.group_by("number", *([] if group is None else [grouped])).limit(most)
+        async with self._database.statement() as connection:
+            rows: Sequence[Any] = (await connection.execute(lines)).all()
+        return [(int(row[0]), None if group is None else row[1], _counts(row[2:])) for row in rows]
+
+
+def _counts(row: Sequence[Any]) -> Counts:
+    return Counts(*map(int, row))
+
+
+def _conditions(org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy | None) -> list[ColumnElement[bool]]:
+    """At the coarsest level that will do."""
+    table = session_counts.c
+    level = BY_CONNECTION if wanted.connection is not None or group is GroupBy.CONNECTION else 0
+    level |= BY_USER if wanted.user is not None or group is GroupBy.USER else 0
+    equal = {table.user: wanted.user, table.connection: wanted.connection, table.type: wanted.type}
+    equal[table.verb] = wanted.verb
+    found = [table.org_id == org_id, table.level == level, table.slot >= span.first, table.slot < span.last]
+    return found + [column == value for column, value in equal.items() if value is not None]
+
+
+def _by_session(org_id: UUID, wanted: ReportFilter, span: Span) -> tuple[list[ColumnElement[bool]], bool]:
+    """And whether they ask for what only the session's row says."""
+    table = session_maskings.c
+    found: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
+    if wanted.session_id is not None:
+        found.append(table.session_id == wanted.session_id)
+    equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
+    equal[sessions.c.verb] = wanted.verb
+    more = [column == value for column, value in equal.items() if value is not None]
+    return found + more, bool(more)

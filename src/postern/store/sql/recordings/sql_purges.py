@@ -1,0 +1,218 @@
+"""Purges: begun with their entries of the ledger and the audit log, and taken out of the store when they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Page, Position, Stretch
+from postern.domain.reviews.review import ReviewKind
+from postern.domain.sessions.ledger import Entry, Kind
+from postern.domain.sessions.retention import Kept, Purge, What
+from postern.domain.sessions.segment import Segment
+from postern.domain.sessions.session import SessionStatus
+from postern.store.database import Database
+from postern.store.ports.notification_ports import UNREAD
+from postern.store.ports.retention_ports import Doomed
+from postern.store.ports.server_ports import AuditEntry
+from postern.store.schema.recording_tables import ledger, segments
+from postern.store.schema.retention_tables import KEEPING, purge_rounds, purges
+from postern.store.schema.review_tables import reviews
+from postern.store.schema.runbook_tables import session_hooks
+from postern.store.schema.session_tables import sessions
+from postern.store.sql.locking import lock_sessions
+from postern.store.sql.long_lists import LongList, by_time, find_page
+from postern.store.sql.recordings.sql_ledger import LedgerTaken, append
+from postern.store.sql.sql_audit import add_entry
+
+_FIELDS = [column.name for column in purges.c]
+_ROUND = "purge"
+_PRINTED = session_hooks.c.output != b""  # what hooks printed is kept as long as the recording is
+
+
+class SqlPurges:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[Kept]:
+        wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
+        if after is not None:
+            place = tuple_(sessions.c.start_date, sessions.c.id)
+            types = [sessions.c.start_date.type, sessions.c.id.type]
+            wanted = wanted.where(place > tuple_(after.at, after.id, types=types))
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(sessions.c.start_date, sessions.c.id).limit(most))
+            return [_kept_of(row) for row in rows.all()]
+
+    async def kept(self, org_id: UUID, session_id: UUID) -> Kept | None:
+        wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else _kept_of(row)
+
+    async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
+        async with self._database.statement() as connection:
+            return set((await connection.execute(_free(session_ids))).scalars())
+
+    async def segments(self, session_ids: Sequence[UUID]) -> dict[UUID, int]:
+        wanted = select(segments.c.session_id, func.count().label("count")).group_by(segments.c.session_id)
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.where(segments.c.session_id.in_(session_ids)))
+            return {row.session_id: row._mapping["count"] for row in rows.all()}
+
+    async def begin(self, purges: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> bool:
+        try:
+            await self._database.together(lambda connection: _begin(connection, purges, entries, audit))
+        except (IntegrityError, LedgerTaken, _Kept):
+            return False
+        return True
+
+    async def begun(self, at: datetime, most: int) -> list[Doomed]:
+        wanted = select(*purges.c).where(purges.c.next_at <= at).order_by(purges.c.next_at, purges.c.session_id)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.limit(most))).all()
+        ids = [row.session_id for row in rows]
+        found: dict[UUID, list[Segment]] = {key: [] for key in ids}
+        if ids:
+            theirs = select(*segments.c).where(segments.c.session_id.in_(ids))
+            ordered = theirs.order_by(segments.c.session_id, segments.c.number)
+            async with self._database.statement() as connection:
+                for row in (await connection.execute(ordered)).mappings():
+                    found[row["session_id"]].append(Segment(**row))
+        return [Doomed(_purge_of(row._mapping), found[row.session_id]) for row in rows]
+
+    async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
+        keyset = by_time(purges.c.begun_at, purges.c.session_id, is_descending=False)
+        listed = LongList(list(purges.c), keyset, [purges.c.org_id == org_id])
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find_page(connection, listed, page, _purge_of))
+
+    async def forget(self, session_id: UUID, numbers: Sequence[int]) -> None:
+        gone = (segments.c.session_id == session_id, segments.c.number.in_(numbers))
+        async with self._database.statement() as connection:
+            await connection.execute(delete(segments).where(*gone))
+
+    async def failed(self, session_id: UUID, attempts: int, error: str, next_at: datetime) -> None:
+        values = {"attempts": attempts, "error": error, "next_at": next_at}
+        async with self._database.statement() as connection:
+            await connection.execute(update(purges).where(purges.c.session_id == session_id).values(values))
+
+    async def done(self, purges: Sequence[Purge]) -> None:
+        await self._database.together(lambda connection: _done(connection, purges))
+
+    async def tick(self, at: datetime, longest: float, quiet: float) -> datetime:
+        own = purge_rounds.c.name == _ROUND
+
+        def work(connection: Connection) -> datetime:
+            row = connection.execute(select(*purge_rounds.c).where(own)).one_or_none()
+            # Without a round before, only a store without sessions is known to be new.
+            jumped = _has_sessions(connection) if row is None else abs((at - row.at).total_seconds()) > longest
+            kept: datetime = at if row is None else row.quiet_until
+            until = at + timedelta(seconds=quiet) if jumped else kept
+            if row is None:
+                connection.execute(insert(purge_rounds).values(name=_ROUND, at=at, quiet_until=until))
+            else:
+                connection.execute(update(purge_rounds).where(own).values(at=at, quiet_until=until))
+            return until
+
+        return await self._database.together(work)
+
+
+def _has_sessions(connection: Connection) -> bool:
+    return connection.execute(select(sessions.c.id).limit(1)).first() is not None
+
+
+class _Kept(Exception):
+    """One of them is held, or has no more what is to be purged."""
+
+
+def _begin(connection: Connection, begun: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> None:
+    """The entries first: who sets a hold writes the ledger as well, so one of the two waits for the other and sees what
+    it did."""
+    append(connection, entries)
+    ids = [one.session_id for one in begun]
+    lock_sessions(connection, ids)
+    if len(connection.execute(_free(ids)).all()) != len(ids):
+        raise _Kept
+    unpurged = (sessions.c.id.in_(ids), sessions.c.recording_purged_at.is_(None))
+    marked = connection.execute(update(sessions).where(*unpurged).values(recording_purged_at=begun[0].begun_at))
+    if marked.rowcount < sum(one.what is What.RECORDING for one in begun):
+        raise _Kept
+    connection.execute(insert(purges), [{name: getattr(one, name) for name in _FIELDS} for one in begun])
+    if audit is not None:
+        add_entry(connection, audit)
+
+
+def _done(connection: Connection, done: Sequence[Purge]) -> None:
+    """What refers to the row of a session goes with it."""
+    ids = [one.session_id for one in done]
+    connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
+    quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
+    connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
+    printed = update(session_hooks).where(session_hooks.c.session_id.in_(ids), _PRINTED)
+    connection.execute(printed.values(output=b""))
+    whole = [one.session_id for one in done if one.what is What.SESSION]
+    lock_sessions(connection, whole)
+    connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))
+    connection.execute(delete(purges).where(purges.c.session_id.in_(ids)))
+
+
+def _free(ids: Sequence[UUID]) -> Select[Any]:
+    """Holds are counted in the ledger as well: who deletes their rows by hand frees nothing."""
+    return select(sessions.c.id).where(
+        sessions.c.id.in_(ids),
+        sessions.c.status == SessionStatus.DONE,
+        sessions.c.closed_entry.is_not(None),
+        sessions.c.pending.in_((0, UNREAD)),  # nothing is to be counted or told of it any more
+        sessions.c.holds == 0,
+        ~exists().where(purges.c.session_id == sessions.c.id),
+        _entries(Kind.HELD) <= _entries(Kind.RELEASED),
+    )
+
+
+def _entries(kind: Kind) -> ColumnElement[int]:
+    own = and_(ledger.c.session_id == sessions.c.id, KEEPING, ledger.c.kind == kind.value)
+    return select(func.count()).select_from(ledger).where(own).correlate(sessions).scalar_subquery()
+
+
+def _kept() -> Select[Any]:
+    """Since when: a clock may have been wrong when a session ended, and the ledger's moments never go back."""
+    entry = and_(ledger.c.org_id == sessions.c.org_id, ledger.c.number == sessions.c.closed_entry)
+    has_segments = exists().where(segments.c.session_id == sessions.c.id).correlate(sessions)
+    has_output = exists().where(session_hooks.c.session_id == sessions.c.id, _PRINTED).correlate(sessions)
+    columns = ("id", "org_id", "connection_id", "start_date", "end_date", "recording_purged_at", "event_size")
+    return (
+        select(*(sessions.c[name] for name in columns), ledger.c.at, or_(has_segments, has_output).label("has_content"))
+        .select_from(sessions.join(ledger, entry))
+        .where(sessions.c.status == SessionStatus.DONE, sessions.c.end_date.is_not(None))
+    )
+
+
+def _kept_of(row: Row[Any]) -> Kept:
+    has_recording = row.recording_purged_at is None and bool(row.has_content or row.event_size)
+    since = max(row.end_date, row.at)
+    return Kept(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
+
+
+def _purge_of(row: RowMapping) -> Purge:
+    return Purge(**{**row, "what": What(row["what"])})

@@ -1,0 +1,1 @@
+"""Reviews and their rules, in the store."""

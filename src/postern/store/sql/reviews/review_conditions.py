@@ -1,0 +1,58 @@
+"""Which reviews a list, or who asks for access, means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, exists, or_
+
+from postern.domain.reviews.review import Binding, Demand, ReviewKind, ReviewStatus
+from postern.store.ports.review_ports import ReviewFilter
+from postern.store.schema.review_tables import review_groups, reviews
+from postern.store.sql.reviews.review_rows import asked_by
+from postern.store.sql.rows import as_uuid
+
+NEWEST = (reviews.c.created_at.desc(), reviews.c.id.desc())
+OPEN = reviews.c.ended_at.is_(None)
+PENDING = and_(reviews.c.status == ReviewStatus.PENDING, OPEN)
+
+
+def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
+    """Return those that an index finds, and those that are tried row by row."""
+    lead: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
+    if wanted.session_id is not None:
+        lead.append(reviews.c.session_id == wanted.session_id)
+    if wanted.owner is not None:
+        lead.append(reviews.c.principal_id == wanted.owner)
+    equal = {reviews.c.status: wanted.status, reviews.c.kind: wanted.kind}
+    found: list[ColumnElement[bool]] = []
+    found += [column == value for column, value in equal.items() if value is not None]
+    if wanted.connection is not None:
+        key = as_uuid(wanted.connection)
+        named: ColumnElement[bool] = reviews.c.connection == wanted.connection
+        found.append(named if key is None else or_(named, reviews.c.connection_id == key))
+    if wanted.groups is not None:
+        found.append(_is_for(wanted.groups))
+    if wanted.mine is not None:
+        owner, groups = wanted.mine
+        found.append(or_(reviews.c.principal_id == owner, _is_for(groups)))
+    return lead, found
+
+
+def _is_for(groups: frozenset[str]) -> ColumnElement[bool]:
+    mine = exists().where(review_groups.c.review_id == reviews.c.id, review_groups.c.name.in_(sorted(groups)))
+    return mine.correlate(reviews)
+
+
+def bound_to(binding: Binding, demands: Sequence[Demand]) -> list[ColumnElement[bool]]:
+    """Access that is bound to exactly this, and was asked for by exactly these demands."""
+    return [
+        reviews.c.kind == ReviewKind.JIT,
+        reviews.c.principal_id == binding.principal_id,
+        reviews.c.connection_id == binding.connection_id,
+        reviews.c.place == binding.place,
+        reviews.c.source == binding.source,
+        reviews.c.means == binding.means,
+        reviews.c.asked_by == asked_by(demands),
+    ]

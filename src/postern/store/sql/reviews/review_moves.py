@@ -1,0 +1,215 @@
+"""What becomes of reviews: decided, used, ended, each with its session and what is to be told of it.
+
+Each function is a part of one transaction, which the store begins. Locks are taken in one order: the review's row,
+those of who decides, the session's. What a transaction of SQLite reads nobody changes until it ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection, Select, and_, case, delete, exists, insert, or_, select, update
+
+from postern.domain.event import VOICED
+from postern.domain.identity.principal import PrincipalKind, PrincipalStatus
+from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind, ReviewStatus, after, is_final
+from postern.domain.reviews.review_weighing import Seat, Weighed
+from postern.domain.sessions.ledger import RecordKind
+from postern.domain.sessions.session import EndReason, SessionStatus
+from postern.errors import Conflict, NotFound
+from postern.store.ports.review_ports import Moved, Weigh
+from postern.store.ports.target_ports import Ended
+from postern.store.schema.people import orgs, user_groups, users
+from postern.store.schema.review_tables import review_news, review_voices, reviews
+from postern.store.schema.session_tables import sessions
+from postern.store.schema.target_tables import connections
+from postern.store.sql.recordings.sql_sealed_records import enqueue
+from postern.store.sql.reviews.review_conditions import OPEN
+from postern.store.sql.reviews.review_rows import load, voice_values, window_values
+from postern.store.sql.sessions.sql_sessions import approve_session, withdraw_session
+
+_MOST_LAPSING = 500  # reviews that one round ends; the next one ends more
+_ENDINGS = {
+    ReviewEvent.REJECTED: EndReason.REJECTED,
+    ReviewEvent.REVOKED: EndReason.REVOKED,
+    ReviewEvent.EXPIRED: EndReason.EXPIRED,
+    ReviewEvent.WITHDRAWN: EndReason.WITHDRAWN,
+}
+_WHY = {
+    ReviewEvent.EXPIRED: "nobody decided on its review, or nobody used it, in time",
+    ReviewEvent.WITHDRAWN: "its review was withdrawn",
+}
+_CONNECTION_IS_GONE = ~exists().where(connections.c.id == reviews.c.connection_id)
+_SESSION_IS_DONE = exists().where(sessions.c.id == reviews.c.session_id, sessions.c.status == SessionStatus.DONE)
+
+
+def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
+    """Raises NotFound, Conflict, and what `weigh` does."""
+    review = _locked(connection, review_id)
+    if review is None:
+        raise NotFound(f"there is no review {review_id}")
+    said: Weighed = weigh(_as_asked_now(connection, review), _seats(connection, review, reviewer_id))
+    _speak(connection, review, said)
+    if said.event is None:
+        values = {"time_window": window_values(said.time_window)}
+        connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
+        tell(connection, review.id, VOICED, at)
+        return Moved(_one(connection, review.id))
+    if said.event is ReviewEvent.APPROVED:
+        return _approve(connection, review, said, at)
+    to = after(review.kind, review.status, said.event)
+    if to is None:
+        raise Conflict(f"this review cannot be {said.event} any more: it is {review.status}")
+    comment = f": {said.voice.comment}" if said.voice.comment else ""
+    return _end(connection, review, said.event, to, at, f"{said.event} by {said.voice.reviewer.email}{comment}")
+
+
+def _as_asked_now(connection: Connection, review: Review) -> Review:
+    """A grant counts only while the same people would be asked, so who decides on one may be whoever it named. What is
+    decided on a statement happens at once: who has been taken out of its connection's reviewers decides no more."""
+    if review.kind is not ReviewKind.STATEMENT:
+        return review
+    wanted = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
+    row = connection.execute(wanted.where(connections.c.id == review.binding.connection_id)).first()
+    asked = frozenset() if row is None else frozenset((row.admin_group, *row.reviewers))
+    demands = [replace(one, groups=tuple(name for name in one.groups if name in asked)) for one in review.demands]
+    return replace(review, demands=tuple(demands))
+
+
+def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
+    """Raises Conflict when nobody waits for it any more."""
+    given = review.approved(at, said.time_window)
+    if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
+        raise Conflict("the session of this review has ended, so there is nothing to approve any more")
+    values = {
+        "status": given.status,
+        "decided_at": given.decided_at,
+        "revoke_at": given.revoke_at,
+        "expires_at": given.expires_at,
+        "time_window": window_values(given.time_window),
+        "ended_at": at if is_final(given.kind, given.status) else None,
+    }
+    connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
+    tell(connection, review.id, ReviewEvent.APPROVED, at)
+    return Moved(_one(connection, review.id))
+
+
+def _goes_on(connection: Connection, kind: ReviewKind, session_id: UUID) -> bool:
+    """Whether the session that waits for it is there, which is ready from now on where it had not begun."""
+    if kind is not ReviewKind.STATEMENT:
+        return approve_session(connection, session_id)
+    runs = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.status != SessionStatus.DONE)
+    return connection.execute(runs).first() is not None
+
+
+def move(connection: Connection, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
+    """None when that cannot happen to it, or not at this moment."""
+    review = _locked(connection, review_id)
+    to = None if review is None else after(review.kind, review.status, event)
+    if review is None or to is None:
+        return None
+    if event is ReviewEvent.STARTED and not (review.is_usable(at) and _is_ready(connection, review)):
+        return None
+    # Who lets a review expire did not know that it was approved just now: that stands.
+    if event is ReviewEvent.EXPIRED and review.status is not ReviewStatus.PENDING and not review.has_lapsed(at):
+        return None
+    return _end(connection, review, event, to, at, _WHY.get(event))
+
+
+def _is_ready(connection: Connection, review: Review) -> bool:
+    ready = select(sessions.c.id).where(sessions.c.id == review.session_id, sessions.c.status == SessionStatus.READY)
+    return connection.execute(ready).first() is not None
+
+
+def _end(
+    connection: Connection, review: Review, event: ReviewEvent, to: ReviewStatus, at: datetime, why: str | None
+) -> Moved:
+    """Or the next step, of a script that runs. What ends it ends the session that waits for it."""
+    values: dict[str, Any] = {"status": to, "ended_at": at if is_final(review.kind, to) else None}
+    if review.status is ReviewStatus.PENDING:
+        values["decided_at"] = at
+    connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
+    tell(connection, review.id, event, at)
+    ended = False
+    if event in _ENDINGS and review.session_id is not None and review.kind is not ReviewKind.STATEMENT:
+        ended = withdraw_session(connection, review.session_id, Ended(at, _ENDINGS[event], detail=why))
+    return Moved(_one(connection, review.id), ended)
+
+
+def tell(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
+    """Queue what happened for those who are notified, and for the ledger."""
+    connection.execute(insert(review_news).values(id=uuid4(), review_id=review_id, kind=kind, at=at))
+    own = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)
+    row = connection.execute(own).one()
+    enqueue(connection, RecordKind.REVIEW, row.org_id, review_id, row.session_id, at)
+
+
+def _locked(connection: Connection, review_id: UUID) -> Review | None:
+    """Nobody else changes it before this transaction ends; rows that refer to it may be added."""
+    wanted = select(*reviews.c).where(reviews.c.id == review_id).with_for_update(key_share=True)
+    found = load(connection, wanted)
+    return found[0] if found else None
+
+
+def _one(connection: Connection, review_id: UUID) -> Review:
+    return load(connection, select(*reviews.c).where(reviews.c.id == review_id))[0]
+
+
+def _speak(connection: Connection, review: Review, said: Weighed) -> None:
+    """In the place of the same choice of the same person, by whichever account; what they take back stays beside it."""
+    voice, table = said.voice, review_voices.c
+    same = {one.reviewer.principal_id for one in review.voices if one.reviewer.is_same(voice.reviewer)}
+    mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
+    connection.execute(delete(review_voices).where(*mine))
+    connection.execute(insert(review_voices).values(voice_values(review.id, voice)))
+
+
+def _seats(connection: Connection, review: Review, reviewer_id: UUID) -> dict[UUID, Seat]:
+    """Of who decides, and of all who have spoken. Whoever takes the reviewer's groups or account away waits for this
+    transaction, or is waited for here: only these rows, so that it is never in a circle with who changes several
+    people's."""
+    own = select(users.c.id).where(users.c.id == reviewer_id).with_for_update(read=True)
+    connection.execute(own)
+    theirs = select(user_groups.c.name).where(user_groups.c.user_id == reviewer_id)
+    connection.execute(theirs.order_by(user_groups.c.name, user_groups.c.source).with_for_update(read=True))
+    who = {reviewer_id, *(one.reviewer.principal_id for one in review.voices if one.reviewer.principal_id is not None)}
+    people = select(users.c.id, users.c.status, users.c.kind, orgs.c.admin_group).join(
+        orgs, orgs.c.id == users.c.org_id
+    )
+    rows = connection.execute(people.where(users.c.org_id == review.org_id, users.c.id.in_(who))).all()
+    members = select(user_groups.c.user_id, user_groups.c.name).where(user_groups.c.user_id.in_(who))
+    groups: dict[UUID, set[str]] = {}
+    for row in connection.execute(members):
+        groups.setdefault(row.user_id, set()).add(row.name)
+    return {
+        row.id: Seat(
+            is_active=row.status == PrincipalStatus.ACTIVE,
+            is_person=row.kind == PrincipalKind.USER,
+            groups=frozenset(groups.get(row.id, ())),
+            is_admin=row.admin_group in groups.get(row.id, ()),
+        )
+        for row in rows
+    }
+
+
+def over_at(now: datetime) -> Select[Any]:
+    """(id, event) of all that is over; those whose session has ended first, since then nobody is late."""
+    pending, approved = reviews.c.status == ReviewStatus.PENDING, reviews.c.status == ReviewStatus.APPROVED
+    is_script = reviews.c.kind == ReviewKind.ONETIME
+    late = or_(
+        and_(or_(pending, and_(approved, is_script)), reviews.c.expires_at <= now),
+        and_(approved, reviews.c.kind == ReviewKind.JIT, reviews.c.revoke_at <= now),
+    )
+    has_run = and_(reviews.c.status == ReviewStatus.PROCESSING, _SESSION_IS_DONE)
+    left = and_(or_(pending, and_(approved, is_script)), _SESSION_IS_DONE)
+    gone = and_(or_(pending, approved), _CONNECTION_IS_GONE)
+    event = case(
+        (has_run, ReviewEvent.FINISHED.value),
+        (or_(left, gone), ReviewEvent.WITHDRAWN.value),
+        else_=ReviewEvent.EXPIRED.value,
+    )
+    wanted = select(reviews.c.id, event.label("event")).where(OPEN, or_(late, has_run, left, gone))
+    return wanted.order_by(reviews.c.created_at, reviews.c.id).limit(_MOST_LAPSING)

@@ -1,0 +1,133 @@
+"""Between the rows of reviews and the domain's nouns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, select
+
+from postern.domain.reviews.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
+from postern.store.prepared import Row
+from postern.store.schema.review_tables import review_voices
+
+_BINDING = ("principal_id", "connection_id", "place", "source", "means")
+_PLAIN = (
+    *("id", "org_id", "session_id", "connection", "reason", "input", "estimate", "access_duration"),
+    *("created_at", "expires_at", "decided_at", "revoke_at"),
+)
+
+
+def review_values(review: Review) -> dict[str, Any]:
+    """All columns of its row; what was said about it is in rows of its own."""
+    values: dict[str, Any] = {name: getattr(review, name) for name in _PLAIN}
+    values |= {name: getattr(review.binding, name) for name in _BINDING}
+    estimate = None if review.estimate is None else dict(review.estimate)
+    return values | {
+        "kind": review.kind,
+        "status": review.status,
+        "owner": person_values(review.owner),
+        "makers": [person_values(one) for one in review.makers],
+        "demands": [_demand_values(demand) for demand in review.demands],
+        "asked_by": asked_by(review.demands),
+        "estimate": estimate,
+        "time_window": window_values(review.time_window),
+    }
+
+
+def review_of(row: Row, voices: Iterable[Voice] = ()) -> Review:
+    window = row["time_window"]
+    return Review(
+        **{name: row[name] for name in _PLAIN},
+        kind=ReviewKind(row["kind"]),
+        status=ReviewStatus(row["status"]),
+        owner=_person_of(row["owner"]),
+        binding=Binding(**{name: row[name] for name in _BINDING}),
+        makers=tuple(_person_of(one) for one in row["makers"]),
+        demands=tuple(_demand_of(one) for one in row["demands"]),
+        time_window=None if window is None else time_window(TIME_RANGE, window),
+        voices=tuple(voices),
+    )
+
+
+def load(connection: Connection, which: Select[Any]) -> list[Review]:
+    """Reviews with what was said about them, in the order in which they are selected."""
+    rows = connection.execute(which).mappings().all()
+    if not rows:
+        return []
+    ids = {row["id"] for row in rows}
+    wanted = select(*review_voices.c).where(review_voices.c.review_id.in_(ids))
+    ordered = wanted.order_by(review_voices.c.at, review_voices.c.principal_id)
+    voices: dict[UUID, list[Voice]] = {}
+    for row in connection.execute(ordered).mappings():
+        voices.setdefault(row["review_id"], []).append(voice_of(row))
+    return [review_of(row, voices.get(row["id"], ())) for row in rows]
+
+
+def voice_values(review_id: UUID, voice: Voice) -> dict[str, Any]:
+    return {
+        "review_id": review_id,
+        "principal_id": voice.reviewer.principal_id,
+        "reviewer": person_values(voice.reviewer),
+        "choice": voice.choice,
+        "groups": sorted(voice.groups),
+        "at": voice.at,
+        "forced": voice.forced,
+        "own": voice.own,
+        "comment": voice.comment,
+    }
+
+
+def voice_of(row: Row, prefix: str = "") -> Voice:
+    return Voice(
+        reviewer=_person_of(row[prefix + "reviewer"]),
+        choice=Choice(row[prefix + "choice"]),
+        groups=frozenset(row[prefix + "groups"]),
+        at=row[prefix + "at"],
+        forced=row[prefix + "forced"],
+        own=row[prefix + "own"],
+        comment=row[prefix + "comment"],
+    )
+
+
+def asked_by(demands: Sequence[Demand]) -> str:
+    """A digest of the demands, the same for the same ones."""
+    written = json.dumps([_demand_values(demand.ordered) for demand in demands], sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def window_values(window: TimeWindow | None) -> dict[str, str] | None:
+    return None if window is None else configuration(window)
+
+
+def person_values(person: Person) -> dict[str, Any]:
+    return {
+        "principal_id": None if person.principal_id is None else str(person.principal_id),
+        "subject": person.subject,
+        "email": person.email,
+        "name": person.name,
+        "chat_id": person.chat_id,
+    }
+
+
+def _person_of(kept: Mapping[str, Any]) -> Person:
+    key = kept["principal_id"]
+    return Person(**{**kept, "principal_id": None if key is None else UUID(key)})
+
+
+def _demand_values(demand: Demand) -> dict[str, Any]:
+    return {
+        "rule": demand.rule,
+        "groups": list(demand.groups),
+        "min_approvals": demand.min_approvals,
+        "all_groups": demand.all_groups,
+        "force_groups": list(demand.force_groups),
+    }
+
+
+def _demand_of(kept: Mapping[str, Any]) -> Demand:
+    return Demand(**{**kept, "groups": tuple(kept["groups"]), "force_groups": tuple(kept["force_groups"])})

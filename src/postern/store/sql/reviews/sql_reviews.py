@@ -1,0 +1,243 @@
+"""Reviews: asked for, decided, and ended, each with its session and what is to be told of it in one transaction.
+
+Locks are taken in one order: the organisation's row, to count what waits, before those of `review_moves`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, literal, or_, select, update
+
+from postern.domain.event import CREATED
+from postern.domain.lists import Page, Stretch
+from postern.domain.reviews.review import (
+    LATELY,
+    Binding,
+    Crowd,
+    Demand,
+    Person,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+)
+from postern.domain.sessions.session import Session
+from postern.domain.targets.command import NOTHING_ADDED, Invocation
+from postern.errors import TooMany
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports.review_ports import Moved, ReviewFilter, ReviewNews, Weigh
+from postern.store.prepared import Row
+from postern.store.schema.people import api_keys, orgs, users
+from postern.store.schema.review_tables import review_groups, review_news, review_voices, reviews
+from postern.store.schema.session_tables import sessions
+from postern.store.schema.target_tables import credentials
+from postern.store.sql.reviews.review_conditions import NEWEST, OPEN, PENDING, bound_to
+from postern.store.sql.reviews.review_list import find
+from postern.store.sql.reviews.review_moves import decide, move, over_at, tell
+from postern.store.sql.reviews.review_rows import load, review_of, review_values, voice_of
+from postern.store.sql.rows import prefixed
+from postern.store.sql.sessions.sql_sessions import add_session, seal_invocation, session_values
+
+_MOST_PRUNED = 1_000
+_CHUNK = 300  # identifiers in one statement
+_MOST_GRANTS = 20  # of one binding that are looked at
+
+
+class SqlReviews:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def add(
+        self, review: Review, session: Session | None, *, source: str, invocation: Invocation = NOTHING_ADDED
+    ) -> Review:
+        values, sealed = None, None
+        if session is not None:
+            values = session_values(session, review.binding.principal_id, source)
+            sealed = await seal_invocation(self._encryption, session.id, invocation)
+
+        def work(connection: Connection) -> Review:
+            # The organisation's row is the lock: of those that come at once each counts the ones before it.
+            own = select(orgs.c.id).where(orgs.c.id == review.org_id)
+            connection.execute(own.with_for_update(key_share=True))
+            there = _already(connection, review) if review.kind is ReviewKind.JIT else None
+            if there is not None:
+                return there
+            full = _crowd(connection, review).full()
+            if full is not None:
+                raise TooMany(full)
+            if values is not None:
+                add_session(connection, values, sealed)
+            _insert(connection, review)
+            return review
+
+        return await self._database.together(work)
+
+    async def get(self, review_id: UUID) -> Review | None:
+        found = await self._some(select(*reviews.c).where(reviews.c.id == review_id))
+        return found[0] if found else None
+
+    async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
+        mine = select(reviews.c.id).where(reviews.c.id.in_(review_ids), PENDING, reviews.c.expires_at > now)
+        async with self._database.statement() as statement:
+            return set((await statement.execute(mine)).scalars())
+
+    async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
+        pairs = select(sessions.c.id, sessions.c.review_id).where(
+            sessions.c.org_id == org_id, sessions.c.id.in_(session_ids), sessions.c.review_id.is_not(None)
+        )
+
+        def work(connection: Connection) -> dict[UUID, Review]:
+            under = {row.id: row.review_id for row in connection.execute(pairs)}
+            wanted = select(*reviews.c).where(reviews.c.org_id == org_id, reviews.c.id.in_(set(under.values())))
+            found = {review.id: review for review in load(connection, wanted)} if under else {}
+            return {key: found[review_id] for key, review_id in under.items() if review_id in found}
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(work)
+
+    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+        async with self._database.planned() as statement:
+            return await statement.run_sync(lambda connection: find(connection, org_id, wanted, page))
+
+    async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:
+        given = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
+        waits = and_(reviews.c.status == ReviewStatus.PENDING, reviews.c.expires_at > now)
+        mine = select(reviews.c.id).where(*bound_to(binding, demands), OPEN, or_(given, waits))
+        mine = mine.order_by(*NEWEST).limit(_MOST_GRANTS)
+        wanted = (
+            select(*reviews.c, *prefixed(review_voices, "voice_"))
+            .outerjoin(review_voices, review_voices.c.review_id == reviews.c.id)
+            .where(reviews.c.id.in_(mine))
+            .order_by(*NEWEST, review_voices.c.at, review_voices.c.principal_id)
+        )
+        async with self._database.statement() as statement:
+            rows = (await statement.execute(wanted)).mappings().all()
+        by_id: dict[UUID, list[Row]] = {}
+        for row in rows:
+            by_id.setdefault(row["id"], []).append(row)
+        found = [
+            review_of(own[0], [voice_of(row, "voice_") for row in own if row["voice_review_id"] is not None])
+            for own in by_id.values()
+        ]
+        # One whose window is closed lets nobody in now, so any other goes before it.
+        return max(found, key=lambda one: (one.is_usable(now), one.status is ReviewStatus.APPROVED), default=None)
+
+    async def decide(self, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
+        return await self._database.together(lambda connection: decide(connection, review_id, reviewer_id, weigh, at))
+
+    async def move(self, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
+        return await self._database.together(lambda connection: move(connection, review_id, event, at))
+
+    async def finish(self, session_id: UUID, at: datetime) -> None:
+        own = select(reviews.c.id).where(reviews.c.session_id == session_id, reviews.c.kind == ReviewKind.ONETIME, OPEN)
+
+        def work(connection: Connection) -> None:
+            for review_id in connection.execute(own).scalars().all():
+                move(connection, review_id, ReviewEvent.FINISHED, at)
+
+        await self._database.together(work)
+
+    async def lapse(self, now: datetime) -> list[Moved]:
+        async with self._database.statement() as statement:
+            over = [(row.id, row.event) for row in (await statement.execute(over_at(now))).all()]
+        # Each by itself: whoever decides waits for one of them only.
+        moved = [await self.move(review_id, ReviewEvent(event), now) for review_id, event in over]
+        return [one for one in moved if one is not None]
+
+    async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
+        waits = update(reviews).where(reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
+        async with self._database.statement() as statement:
+            done = await statement.execute(waits.values(estimate=dict(estimate)))
+        return done.rowcount == 1
+
+    async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:
+        keys = select(api_keys.c.maker_id, api_keys.c.created_by.label("named"))
+        pairs: list[Select[Any]] = [keys.where(api_keys.c.principal_id == principal_id)]
+        if credential_id is not None:
+            issued = select(credentials.c.maker_id, literal("").label("named"))
+            pairs.append(issued.where(credentials.c.id == credential_id, credentials.c.maker_id.is_not(None)))
+
+        def work(connection: Connection) -> tuple[Person, ...]:
+            made = {(row.maker_id, row.named) for pair in pairs for row in connection.execute(pair)}
+            people = select(users.c.id, users.c.subject, users.c.email, users.c.name)
+            people = people.where(users.c.id.in_({maker for maker, _ in made if maker is not None}))
+            known = {row.id: Person(row.id, row.subject, row.email, row.name) for row in connection.execute(people)}
+            found = {known.get(maker) or Person(maker, "", named) for maker, named in made if maker != principal_id}
+            return tuple(sorted(found, key=lambda person: (person.email, str(person.principal_id))))
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(work)
+
+    async def news(self, most: int) -> list[ReviewNews]:
+        wanted = select(*review_news.c).order_by(review_news.c.at, review_news.c.id).limit(most)
+
+        def work(connection: Connection) -> list[ReviewNews]:
+            rows = connection.execute(wanted).all()
+            keys = sorted({row.review_id for row in rows})
+            found: dict[UUID, Review] = {}
+            for at in range(0, len(keys), _CHUNK):
+                some = select(*reviews.c).where(reviews.c.id.in_(keys[at : at + _CHUNK]))
+                found |= {review.id: review for review in load(connection, some)}
+            return [
+                ReviewNews(row.id, found[row.review_id], row.kind, row.at) for row in rows if row.review_id in found
+            ]
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(work)
+
+    async def prune(self, before: datetime) -> None:
+        old = select(reviews.c.id).where(reviews.c.ended_at < before).order_by(reviews.c.ended_at).limit(_MOST_PRUNED)
+        async with self._database.statement() as statement:
+            await statement.execute(delete(reviews).where(reviews.c.id.in_(old)))
+
+    async def _some(self, wanted: Select[Any]) -> list[Review]:
+        async with self._database.statement() as statement:
+            return await statement.run_sync(lambda connection: load(connection, wanted))
+
+
+def _already(connection: Connection, review: Review) -> Review | None:
+    """One that waits, or that `grant` finds from now on: it was agreed to since who asks was told to ask."""
+    same, now = bound_to(review.binding, review.demands), review.created_at
+    waits = select(*reviews.c).where(*same, PENDING, reviews.c.expires_at > now)
+    waiting = load(connection, waits.order_by(*NEWEST).limit(1))
+    if waiting:
+        return waiting[0]
+    given = select(*reviews.c).where(*same, reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
+    usable = [one for one in load(connection, given.order_by(*NEWEST).limit(_MOST_GRANTS)) if one.is_usable(now)]
+    return usable[0] if usable and usable[0].access_duration <= review.access_duration else None
+
+
+def _crowd(connection: Connection, review: Review) -> Crowd:
+    """Those that wait are few, and those of a session are found by an index."""
+    waits = (reviews.c.org_id == review.org_id, PENDING, reviews.c.expires_at > review.created_at)
+    of_session = 0
+    if review.kind is ReviewKind.STATEMENT:
+        of_session = _count(
+            connection, [reviews.c.session_id == review.session_id, reviews.c.kind == ReviewKind.STATEMENT]
+        )
+    own = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
+    row = connection.execute(select(own, func.count()).select_from(reviews).where(*waits)).one()
+    lately = [
+        reviews.c.org_id == review.org_id,
+        reviews.c.principal_id == review.binding.principal_id,
+        reviews.c.created_at > review.created_at - LATELY,
+    ]
+    return Crowd(of_session, *row, _count(connection, lately))
+
+
+def _insert(connection: Connection, review: Review) -> None:
+    connection.execute(insert(reviews).values(review_values(review)))
+    names = dict.fromkeys((*review.groups, *review.force_groups))
+    if names:
+        connection.execute(insert(review_groups), [{"review_id": review.id, "name": name} for name in names])
+    tell(connection, review.id, CREATED, review.created_at)
+
+
+def _count(connection: Connection, conditions: list[ColumnElement[bool]]) -> int:
+    return int(connection.execute(select(func.count()).select_from(reviews).where(*conditions)).scalar_one())

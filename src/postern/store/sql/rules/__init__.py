@@ -1,0 +1,1 @@
+"""Rules about access, statements and answers, in the store."""

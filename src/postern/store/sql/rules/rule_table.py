@@ -1,0 +1,100 @@
+"""Rules that name groups: what their stores do in the same way when a group is renamed or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Label, Table, delete, func, select, update
+
+from postern.domain.identity.principal import Group
+from postern.domain.named_resource import NamedResource
+from postern.errors import Conflict
+from postern.store.prepared import Row
+from postern.store.sql.identity.sql_principals import hold_groups
+from postern.store.sql.resource_table import ResourceTable, replace_rows
+from postern.store.sql.rows import SEPARATOR, split
+from postern.store.threaded import Executor
+
+R = TypeVar("R", bound=NamedResource)
+
+
+@dataclass(frozen=True)
+class GroupLinks:
+    """The groups that a rule names. `fields` has the field of the rule for each part of `pairs`; a table of one part
+    has no such column, and the part is ""."""
+
+    pairs: Table
+    fields: Mapping[str, str]
+
+    def columns(self, table: Table) -> Sequence[Label[str]]:
+        text: ColumnElement[str] = self.pairs.c.name
+        if "part" in self.pairs.c:
+            text = self.pairs.c.part + ":" + text
+        joined = select(func.aggregate_strings(text, SEPARATOR)).where(self.pairs.c.rule_id == table.c.id)
+        return [joined.correlate(table).scalar_subquery().label("groups")]
+
+    def names(self, row: Row) -> dict[str, tuple[str, ...]]:
+        """Return the groups of each field, in order, so that the same rule makes the same demand."""
+        found: dict[str, list[str]] = {field: [] for field in self.fields.values()}
+        for text in sorted(split(row["groups"])):
+            part, _, name = text.partition(":") if "part" in self.pairs.c else ("", "", text)
+            found[self.fields[part]].append(name)
+        return {field: tuple(names) for field, names in found.items()}
+
+    async def hold(self, transaction: Executor, resource: Any) -> None:
+        names = frozenset(name for field in self.fields.values() for name in getattr(resource, field))
+        await hold_groups(transaction, resource.org_id, names)
+
+    async def replace(self, transaction: Executor, resource: Any) -> None:
+        rows = [
+            {"name": name} | ({"part": part} if part else {})
+            for part, field in self.fields.items()
+            for name in sorted(getattr(resource, field))
+        ]
+        await replace_rows(transaction, self.pairs.c.rule_id, resource.id, rows)
+
+
+class RuleTable(ResourceTable[R]):
+    groups: GroupLinks
+    most = 500  # each is looked at for every decision
+
+    def needs(self, rule: R, group: str) -> str | None:
+        """Return why the rule would let more through without this group, None where it would not."""
+        return None
+
+    async def rename_group(self, transaction: Executor, group: Group, name: str) -> None:
+        """A part of a rule that names both, the old name and the new one, names the new one once."""
+        pairs = self.groups.pairs
+        other = pairs.alias()
+        same = [other.c.rule_id == pairs.c.rule_id, other.c.name == name]
+        if "part" in pairs.c:
+            same.append(other.c.part == pairs.c.part)
+        both = select(other.c.rule_id).where(*same).correlate(pairs).exists()
+        await self._bump(transaction, group)
+        await transaction.execute(delete(pairs).where(*self._of(group), both))
+        await transaction.execute(update(pairs).where(*self._of(group)).values(name=name))
+
+    async def remove_group(self, transaction: Executor, group: Group) -> None:
+        """The group's row must be locked. Locks the rules, since another of their groups may be going at the same time.
+        Raises Conflict, naming the first rule that needs the group."""
+        own = self.table.c.org_id == group.org_id
+        await transaction.execute(select(self.table.c.id).where(own).order_by(self.table.c.id).with_for_update())
+        for row in (await transaction.execute(self._all.where(own))).mappings():
+            rule = await self.read(row)
+            reason = self.needs(rule, group.name)
+            if reason is not None:
+                raise Conflict(f"{self.noun} {rule.name!r} needs the group {group.name!r}: {reason}; change it first")
+        await self._bump(transaction, group)
+        await transaction.execute(delete(self.groups.pairs).where(*self._of(group)))
+
+    async def _bump(self, transaction: Executor, group: Group) -> None:
+        """Who has read a rule of the group before cannot write it any more: the old group would come back."""
+        rules = self.table.c.id.in_(select(self.groups.pairs.c.rule_id).where(*self._of(group)))
+        await transaction.execute(update(self.table).where(rules).values(version=self.table.c.version + 1))
+
+    def _of(self, group: Group) -> list[ColumnElement[bool]]:
+        """Return where rules name this group; another organisation may have one of the same name."""
+        own = select(self.table.c.id).where(self.table.c.org_id == group.org_id)
+        return [self.groups.pairs.c.name == group.name, self.groups.pairs.c.rule_id.in_(own)]

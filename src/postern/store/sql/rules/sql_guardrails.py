@@ -1,0 +1,23 @@
+"""Guard rails, with the connections that they apply to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from postern.domain.rules.guardrail import GuardRail
+from postern.store.prepared import Row
+from postern.store.schema.target_tables import connection_guardrails, guardrails
+from postern.store.sql.resource_table import ConnectionLinks, ResourceTable, listed_ids
+from postern.store.sql.rows import guardrail_of, guardrail_values
+
+
+class SqlGuardRails(ResourceTable[GuardRail]):
+    table, noun = guardrails, "guard rail"
+    connections = ConnectionLinks(connection_guardrails, "guardrail_id")
+    links = (connections,)
+
+    async def values(self, resource: GuardRail) -> dict[str, Any]:
+        return guardrail_values(resource)
+
+    async def read(self, row: Row) -> GuardRail:
+        return guardrail_of(row, sorted(listed_ids(row)))

@@ -1,0 +1,29 @@
+"""What rules refused, warned of and held, until it is told (store/sql/sessions/sql_follow_up.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.domain.rules.violation import Violation
+from postern.store.database import Database
+from postern.store.schema.server_tables import violations
+
+
+class SqlViolations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, found: Sequence[Violation]) -> None:
+        rows = [asdict(one) for one in found]
+        made: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(violations)
+        once = made.on_conflict_do_nothing(index_elements=["id"])
+
+        def work(connection: Connection) -> None:
+            connection.execute(once, rows)
+
+        await self._database.together(work)

@@ -1,0 +1,194 @@
+"""Schedules of runbooks; the values of parameters and of the fields of issues sealed."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import RowMapping, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Listed, Page
+from postern.domain.runbook import Schedule, ScheduleRun
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Misconfigured, TooMany
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports.runbook_ports import NamedSchedule
+from postern.store.schema.people import users
+from postern.store.schema.runbook_tables import runbook_schedule_runs, runbook_schedules
+from postern.store.schema.target_tables import connections
+from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.resource_table import one_of
+from postern.store.sql.rows import count_of
+
+log = logging.getLogger(__name__)
+
+_SHUT = "what it is run with does not open with the keys of this server"
+BEGINS: Final = "the gateway was stopped while this run began; what came of it is said here within a few minutes"
+
+_FIXED = ("id", "org_id", "owner_id", "created_at")
+_CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabled", "next_at", "updated_at")
+_SEALED = ("parameters", "tracker_fields")
+_KEPT = ("org_id", "owner_id", "owner", "connection_id", "connection", "repository", "file")  # of a run
+_TOLD = ("last_at", "last_session_id", "last_error")
+_SHOWN = (*_FIXED, *_CHOSEN, *_TOLD)  # all but what is sealed
+_NAMED = (
+    select(
+        *runbook_schedules.c,
+        connections.c.name.label("connection"),
+        func.coalesce(users.c.email, "").label("owner"),
+    )
+    .select_from(runbook_schedules)
+    .join(connections, connections.c.id == runbook_schedules.c.connection_id)
+    .outerjoin(users, users.c.id == runbook_schedules.c.owner_id)
+)
+
+
+class SqlRunbookSchedules:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
+        own = [runbook_schedules.c.org_id == org_id]
+        if owner_id is not None:
+            own.append(runbook_schedules.c.owner_id == owner_id)
+        wanted = _NAMED.where(*own).order_by(runbook_schedules.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+            total = (await connection.execute(count_of(runbook_schedules, *own))).scalar_one()
+        return Listed([await self._named(row) for row in rows], total)
+
+    async def get(self, org_id: UUID, name_or_id: str) -> NamedSchedule | None:
+        async with self._database.statement() as connection:
+            wanted = one_of(runbook_schedules, _NAMED, org_id, name_or_id)
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else await self._named(row)
+
+    async def add(self, schedule: Schedule, most: int) -> None:
+        values = _values(schedule, _SHOWN) | await self._sealed(schedule)
+        own = runbook_schedules.c.org_id == schedule.org_id
+        try:
+            async with self._database.transaction() as transaction:
+                await one_at_a_time(transaction)
+                if (await transaction.execute(count_of(runbook_schedules, own))).scalar_one() >= most:
+                    raise TooMany(f"an organisation may have {most} schedules; delete one first")
+                await transaction.execute(insert(runbook_schedules).values(values))
+        except IntegrityError:
+            raise _taken(schedule) from None
+
+    async def update(self, schedule: Schedule, read: Schedule) -> None:
+        same = (runbook_schedules.c.id == schedule.id, runbook_schedules.c.updated_at == read.updated_at)
+        changed = update(runbook_schedules).where(*same)
+        values = _values(schedule, _CHOSEN)
+        if any(getattr(schedule, kind) != getattr(read, kind) for kind in _SEALED):  # else it may not even be open
+            values |= await self._sealed(schedule)
+        try:
+            async with self._database.statement() as connection:
+                done = await connection.execute(changed.values(values))
+        except IntegrityError:
+            raise _taken(schedule) from None
+        if done.rowcount != 1:
+            raise Conflict(f"schedule {schedule.name!r} was changed or deleted meanwhile; look at it, and try again")
+
+    async def remove(self, schedule_id: UUID) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(runbook_schedules).where(runbook_schedules.c.id == schedule_id))
+
+    async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
+        columns = runbook_schedules.c
+        # What is sealed is opened for each run by itself: one that cannot be must not hold up the others.
+        turn = func.row_number().over(partition_by=columns.org_id, order_by=(columns.next_at, columns.id)).label("turn")
+        mine = (columns.enabled, columns.next_at <= now)
+        ranked = select(*(columns[name] for name in _SHOWN), turn).where(*mine).subquery().c
+        wanted = select(*(ranked[name] for name in _SHOWN)).where(ranked.turn <= most_each)
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(ranked.turn, ranked.next_at).limit(most))
+            return [Schedule(**row) for row in rows.mappings()]
+
+    async def take(
+        self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
+    ) -> bool:
+        mine = (
+            runbook_schedules.c.id == schedule_id,
+            runbook_schedules.c.next_at == due_at,
+            runbook_schedules.c.enabled,
+        )
+        changed = update(runbook_schedules).where(*mine).values(next_at=next_at, last_at=at, last_error=BEGINS)
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(changed)).rowcount != 1:
+                return False
+            wanted = _NAMED.where(runbook_schedules.c.id == schedule_id)
+            row = (await transaction.execute(wanted)).mappings().one()
+            kept = {name: row[name] for name in _KEPT}
+            run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
+            await transaction.execute(insert(runbook_schedule_runs).values(asdict(run)))
+            return True
+
+    async def settle(self, run_id: UUID, error: str) -> bool:
+        runs = runbook_schedule_runs
+        mine = (runs.c.id == run_id, runs.c.error == "")
+        settled = update(runs).where(*mine).values(error=error) if error else delete(runs).where(*mine)
+        async with self._database.transaction() as transaction:
+            run = (await transaction.execute(settled.returning(runs.c.schedule_id, runs.c.at))).one_or_none()
+            if run is None:
+                return False
+            changed = update(runbook_schedules).where(runbook_schedules.c.id == run.schedule_id)
+            if not error:
+                await transaction.execute(changed.values(last_session_id=run_id))
+            await transaction.execute(changed.where(runbook_schedules.c.last_at == run.at).values(last_error=error))
+            return True
+
+    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+        runs = runbook_schedule_runs.c
+        wanted = select(*runs).where(runs.error == "", runs.at < before).order_by(runs.at, runs.id).limit(most)
+        if schedule_id is not None:
+            wanted = wanted.where(runs.schedule_id == schedule_id)
+        async with self._database.statement() as connection:
+            return [ScheduleRun(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
+        changed = update(runbook_schedules).where(runbook_schedules.c.id == schedule_id)
+        async with self._database.statement() as connection:
+            await connection.execute(changed.values(last_session_id=session_id, last_error=""))
+
+    async def _sealed(self, schedule: Schedule) -> dict[str, Any]:
+        given = {kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED}
+        sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
+        return {"given": sealed}
+
+    async def _given(self, row: RowMapping) -> dict[str, Any]:
+        """Raises Misconfigured."""
+        opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
+        return {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}
+
+    async def _named(self, row: RowMapping) -> NamedSchedule:
+        given, problem = {}, ""
+        try:
+            given = await self._given(row)
+        except Misconfigured as error:
+            log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
+            problem = _SHUT
+        schedule = Schedule(**{name: row[name] for name in _SHOWN}, **given)
+        return NamedSchedule(schedule, row["connection"], row["owner"], problem)
+
+
+def _values(schedule: Schedule, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(schedule, name) for name in names}
+
+
+def _row(schedule_id: UUID) -> str:
+    return f"runbook_schedules/{schedule_id}"
+
+
+def _taken(schedule: Schedule) -> Conflict:
+    """Services check the connection first, so only a change at the same moment leads to the second."""
+    return Conflict(
+        f"name: a schedule {schedule.name!r} exists already, or its connection was just removed", field="name"
+    )

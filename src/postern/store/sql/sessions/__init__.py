@@ -1,0 +1,1 @@
+"""Sessions: their rows, lists, search, and what is still to be done about them."""

@@ -1,0 +1,37 @@
+"""Sessions about which something is yet to be done (ports/telling.py), found by small ranges of one index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Select, literal_column, select, union_all
+
+from postern.store.ports.notification_ports import ALL
+from postern.store.schema.session_tables import sessions
+
+# In these words: they are the condition of the index.
+_ANY = sessions.c.pending != literal_column("0", Integer)
+_ORDER = (sessions.c.end_date, sessions.c.id)
+
+
+def waiting(
+    columns: Sequence[ColumnElement[Any]], bits: int, most: int, *conditions: ColumnElement[bool]
+) -> Select[Any]:
+    """The first `most` that wait for any of `bits`, in the order of their ends. `conditions` are on end and identifier.
+
+    An index knows values, not bits: each value that has one of them is a range of its own, of which no more than `most`
+    entries are read. However many sessions wait for something else, they are never looked at.
+    """
+    ranges = [
+        select(*_ORDER)
+        .where(_ANY, sessions.c.pending == literal_column(str(value), Integer), *conditions)
+        .order_by(*_ORDER)
+        .limit(most)
+        .subquery()
+        for value in range(1, ALL + 1)
+        if value & bits
+    ]
+    found = union_all(*(select(*one.c) for one in ranges)).subquery()
+    wanted = select(*columns).join(found, found.c.id == sessions.c.id)
+    return wanted.order_by(found.c.end_date, found.c.id).limit(most)

@@ -1,0 +1,213 @@
+"""What the filters of the list of sessions mean, and which of them leads.
+
+One filter *leads*: it has an index in which the rows stand in the list's order (see schema.py), so that a page of the
+newest is read from one place. The others *sieve* what it gives. SQLite knows nothing of how rare a value is, so the
+order in which filters lead is ours; the columns of the others are hidden from its choice of an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    String,
+    column,
+    exists,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from postern.domain.sessions.session import SessionStatus
+from postern.store.ports.target_ports import SessionFilter
+from postern.store.schema.review_tables import reviews
+from postern.store.schema.session_tables import sessions
+from postern.store.sql.rows import as_uuid
+from postern.store.sql.targets.connection_conditions import tag_fits
+
+_Equal = tuple[Column[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`lead` and `sieves` are conditions; `equal` are the columns that must have a value, whichever of them leads.
+    `hidden` are all conditions as sieves, for rows that are found by their keys."""
+
+    lead: list[ColumnElement[bool]]
+    sieves: list[ColumnElement[bool]]
+    equal: list[_Equal]
+    hidden: list[ColumnElement[bool]]
+
+    @property
+    def all(self) -> list[ColumnElement[bool]]:
+        return [*self.lead, *self.sieves]
+
+
+def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | None:
+    """None when nothing can fit."""
+    equal, either = _plain(wanted), []
+    for columns in _names(wanted):
+        known = _known(connection, org_id, columns)
+        if not known:
+            return None
+        if len(known) == 1:
+            equal += known
+        else:
+            either.append(or_(*(_Hidden(name) == value for name, value in known)))
+    tests: list[tuple[Column[Any] | None, ColumnElement[bool], ColumnElement[bool]]] = [
+        (name, has_status(value) if name is sessions.c.status else name == value, _Hidden(name) == value)
+        for name, value in equal
+    ]
+    for name, is_there in (
+        (sessions.c.refused, wanted.refused),
+        (sessions.c.masked, wanted.masked),
+        (sessions.c.holds, wanted.held),
+    ):
+        if is_there is not None:
+            tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
+    others = [*either, *_in_json(wanted, connection), *_durations(wanted), *_reviewed(wanted)]
+    hidden = [_Hidden(sessions.c.org_id) == org_id, *(test for _, _, test in tests), *others]
+    first = _leading([name for name, _, _ in tests], wanted.status)
+    lead = [sessions.c.org_id == org_id]
+    if first is not None:
+        lead.append(tests.pop(first)[1])
+    return Plan(lead, [*(test for _, _, test in tests), *others], equal, hidden)
+
+
+def _plain(wanted: SessionFilter) -> list[_Equal]:
+    """Equality, never LIKE: a name with `%` in it is only a name."""
+    equal = {
+        sessions.c.correlation_id: wanted.correlation_id,
+        sessions.c.issue_key: wanted.issue,
+        sessions.c.user_id: wanted.owner,
+        sessions.c.end_reason: wanted.end_reason,
+        sessions.c.connection_subtype: wanted.subtype,
+        sessions.c.type: wanted.type,
+        sessions.c.verb: wanted.verb,
+        sessions.c.status: wanted.status,
+    }
+    return [(name, value) for name, value in equal.items() if value is not None]
+
+
+def _names(wanted: SessionFilter) -> list[list[_Equal]]:
+    """The columns that may be meant by a text: which of them is known only when one has looked."""
+    found: list[list[_Equal]] = []
+    if wanted.user is not None:
+        found.append([(sessions.c.user_id, wanted.user), (sessions.c.user, wanted.user)])
+    if wanted.connection is not None:
+        key = as_uuid(wanted.connection)
+        named: list[_Equal] = [(sessions.c.connection, wanted.connection)]
+        found.append(named if key is None else [*named, (sessions.c.connection_id, key)])
+    return found
+
+
+def _known(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[_Equal]:
+    """Those in which the value occurs; each is one look into an index."""
+    if len(columns) == 1:
+        return columns
+    looks = [exists().where(sessions.c.org_id == org_id, name == value) for name, value in columns]
+    found = connection.execute(select(*looks)).one()
+    return [one for one, is_there in zip(columns, found, strict=True) if is_there]
+
+
+def has_status(status: SessionStatus) -> ColumnElement[bool]:
+    """So that an index leads to those that are not done."""
+    is_it: ColumnElement[bool] = sessions.c.status == status
+    return is_it if status is SessionStatus.DONE else is_it & (sessions.c.status != literal_column("'done'"))
+
+
+def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) -> int | None:
+    """Which of these comes first in the order of those that have few rows for each value. A column may be there twice,
+    as that of the user of the sessions of who is only shown their own: then one leads and the other sieves. That it is
+    done leads to nothing: nearly every session is."""
+    order = ["holds", "correlation_id", "issue_key", "user_id", "user", "connection_id", "connection"]
+    order += ["refused", "masked"]
+    order += ["end_reason", *([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
+    found = [(name.name, at) for at, name in enumerate(names) if name is not None]
+    known = [(order.index(name), at) for name, at in found if name in order]
+    return min(known)[1] if known else None
+
+
+def _in_json(wanted: SessionFilter, connection: Connection) -> list[ColumnElement[bool]]:
+    is_sqlite = connection.dialect.name == "sqlite"
+    pairs = [(sessions.c.labels, wanted.labels), (sessions.c.metadata, wanted.metadata)]
+    found = [_has_pair(name, *pair, is_sqlite) for name, wants in pairs for pair in wants]
+    return found + [tag_fits(sessions.c.connection_tags, *tag) for tag in wanted.tags]
+
+
+def _has_pair(held: Column[Any], key: str, value: str, is_sqlite: bool) -> ColumnElement[bool]:
+    """Any text may be a key; none of them is part of a path."""
+    taken_apart = func.json_each if is_sqlite else func.json_each_text
+    one = taken_apart(held).table_valued(column("key", String), column("value", String), name="pair")
+    found: ColumnElement[bool] = exists(
+        select(one.c.key).where(one.c.key == key, one.c.value == value).correlate(sessions)
+    )
+    return found
+
+
+def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    """Without an end there is none, and the comparison is not true."""
+    lasted = _Seconds(sessions.c.start_date, sessions.c.end_date)
+    found: list[ColumnElement[bool]] = []
+    if wanted.min_duration is not None:
+        found.append(lasted >= wanted.min_duration)
+    if wanted.max_duration is not None:
+        found.append(lasted <= wanted.max_duration)
+    return found
+
+
+def _reviewed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    if wanted.review is None:
+        return []
+    is_so = exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == wanted.review)
+    return [sessions.c.review_id.is_not(None), is_so.correlate(sessions)]
+
+
+class _Hidden(FunctionElement[Any]):
+    """A column, but for the choice of an index (https://sqlite.org/optoverview.html, "Unary + operator")."""
+
+    inherit_cache = True
+    name = "hidden"
+
+    def __init__(self, hidden: Column[Any]) -> None:
+        super().__init__(hidden)
+        self.type = hidden.type
+
+
+@compiles(_Hidden)
+def _plainly(element: _Hidden, compiler: Any, **options: Any) -> str:
+    return str(compiler.process(element.clauses, **options))
+
+
+@compiles(_Hidden, "sqlite")
+def _hidden(element: _Hidden, compiler: Any, **options: Any) -> str:
+    return f"+{compiler.process(element.clauses, **options)}"
+
+
+class _Seconds(FunctionElement[float]):
+    """Between two moments."""
+
+    inherit_cache = True
+    name = "seconds"
+
+
+@compiles(_Seconds)
+def _seconds(element: _Seconds, compiler: Any, **options: Any) -> str:
+    start, end = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"extract(epoch from {end} - {start})"
+
+
+@compiles(_Seconds, "sqlite")
+def _seconds_of_sqlite(element: _Seconds, compiler: Any, **options: Any) -> str:
+    start, end = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"round((julianday({end}) - julianday({start})) * 86400, 3)"

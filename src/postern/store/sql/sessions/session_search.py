@@ -1,0 +1,264 @@
+"""Sessions whose texts fit a search, newest first and never more than are asked for, however common the words are.
+
+Both engines keep for each word the list of texts that have it. *Keys* are words of a second column that say whose text
+it is: organisation, user, connection and whatever else sessions are filtered by; they are looked up like words, so who
+sees few sessions reads few entries.
+
+SQLite: FTS5 keeps its lists in the order of `place`, so the newest are read first and reading ends with the last one
+that is wanted. PostgreSQL: GIN gives all that fit in no order; therefore a key says the week, and weeks are asked for
+from the newest on, each time twice as many, until there are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Boolean, Column, Connection, TextualSelect, literal_column, select, text
+
+from postern.domain.lists import Position
+from postern.domain.sessions.session import Session
+from postern.domain.sessions.words import Search, Term
+from postern.store.ports.target_ports import SessionFilter
+from postern.store.schema.session_tables import session_texts
+
+CANDIDATES = 2_000  # texts that filters which are no keys are tried on in one call
+_WEEK = 7 * 24 * 3600 * 1000  # milliseconds
+_LEVELS = 6
+_ID_BITS = 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_KEYED = (
+    *("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb", "end_reason"),
+    "correlation_id",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    place: int
+    session_id: UUID
+
+    @property
+    def position(self) -> Position:
+        return Position(_EPOCH + timedelta(milliseconds=self.place >> _ID_BITS), self.session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Newest first. `last` is up to where texts were looked at; None when that is all of them."""
+
+    found: list[Candidate]
+    last: Candidate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """`equal` are columns of sessions and the values that they must have."""
+
+    org_id: UUID
+    wanted: SessionFilter
+    equal: tuple[tuple[Column[Any], Any], ...]
+    after: Position | None
+
+    @property
+    def keys(self) -> list[str]:
+        found = [_org(self.org_id)]
+        found += [_key(name.name, value) for name, value in self.equal if name.name in _KEYED]
+        found += [_key("label", pair) for pair in self.wanted.labels]
+        found += [_key("metadata", pair) for pair in self.wanted.metadata]
+        found += [_key("tag", (key, value)) for key, value, equal in self.wanted.tags if equal and value is not None]
+        found += [_key(name, True) for name in ("refused", "masked") if getattr(self.wanted, name)]
+        return found
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the keys say all that is wanted, so that hardly any candidate is left out."""
+        wanted = self.wanted
+        names = [name for name in (wanted.user, wanted.connection) if name is not None]
+        known = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
+        return (
+            len(known) == len(names) + (wanted.owner is not None)
+            and wanted.min_duration is None
+            and wanted.max_duration is None
+            and wanted.refused is not False
+            and wanted.masked is not False
+            and wanted.held is None
+            and wanted.issue is None
+            and all(equal and value is not None for _, value, equal in wanted.tags)
+        )
+
+    @property
+    def search(self) -> Search:
+        assert self.wanted.search is not None
+        return self.wanted.search
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Places: the first that may be, and the first that may not be any more."""
+        low, high = 0, 2**63 - 1
+        if self.wanted.start is not None:
+            low = _milliseconds(self.wanted.start) << _ID_BITS
+        if self.wanted.end is not None:
+            high = (_milliseconds(self.wanted.end) + 1) << _ID_BITS
+        if self.after is not None:
+            high = min(high, place_of(self.after.at, self.after.id))
+        return max(low, 0), max(high, 0)
+
+
+def place_of(at: datetime, session_id: UUID) -> int:
+    """Milliseconds since 1970, then bits of the identifier, so that sessions of one moment have places of their own."""
+    return _milliseconds(at) << _ID_BITS | session_id.int & ((1 << _ID_BITS) - 1)
+
+
+def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
+    """What says whose text it is. Of a session that runs they say less than when it has ended."""
+    values: dict[str, Any] = {name: getattr(session, name, None) for name in _KEYED}
+    values["end_reason"] = session.metadata.get("end_reason")
+    week = _milliseconds(session.start_date) // _WEEK
+    found = [_org(session.org_id), *(_week(week, level) for level in range(_LEVELS))]
+    found += [_key(name, value) for name, value in values.items() if value is not None]
+    found += [_key("label", pair) for pair in session.labels.items()]
+    found += [_key("metadata", pair) for pair in session.metadata.items()]
+    found += [_key("tag", pair) for pair in session.connection_tags.items()]
+    found += [_key(name, True) for name, count in (("refused", refused), ("masked", masked)) if count]
+    return found
+
+
+def candidates(connection: Connection, sought: Sought, most: int) -> Looked:
+    """The first `most` whose texts fit; fewer where as many texts were looked at as one call may."""
+    find = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
+    return find(connection, sought, most)
+
+
+def _milliseconds(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _org(org_id: UUID) -> str:
+    return f"o{org_id.hex}"
+
+
+def _week(number: int, level: int = 0) -> str:
+    """Of the block of 4 ** level weeks that the week is in."""
+    return f"w{level}x{number >> 2 * level}"
+
+
+def _key(name: str, value: object) -> str:
+    """Letters and digits only: a word, whatever the value is."""
+    shown = "=".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"k{blake2b(f'{name}={shown}'.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+_SQLITE = text(
+    """select texts.place, texts.session_id
+    from (select rowid as place from session_words
+          where session_words match :query and rowid >= :low and rowid < :high
+          order by rowid desc limit :most) as found
+    cross join session_texts as texts on texts.place = found.place
+    order by texts.place desc"""
+).columns(session_texts.c.place, session_texts.c.session_id)
+
+
+def _in_sqlite(connection: Connection, sought: Sought, most: int) -> Looked:
+    low, high = sought.bounds
+    values = {"query": fts_query(sought.search, sought.keys), "low": low, "high": high, "most": most}
+    found = [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
+    return Looked(found, found[-1] if len(found) == most else None)
+
+
+def fts_query(search: Search, keys: Sequence[str]) -> str:
+    """All words stand in quotes and are letters and digits, so nothing in them is syntax."""
+    wanted = [f'keys : "{key}"' for key in keys] + [_fts_term(term) for term in search.wanted]
+    query = " AND ".join(f"({one})" for one in wanted)
+    unwanted = " OR ".join(f"({_fts_term(term)})" for term in search.unwanted)
+    return f"({query}) NOT ({unwanted})" if unwanted else query
+
+
+def _fts_term(term: Term) -> str:
+    return f'folded : "{" ".join(term.words)}"{" *" if term.is_prefix else ""}'
+
+
+def _in_postgres(connection: Connection, sought: Sought, most: int) -> Looked:
+    low, high = sought.bounds
+    oldest, newest = _ends(connection, low, high)
+    statement, values = _statement(sought)
+    looked_at: list[Candidate] = []
+    found: list[Candidate] = []
+    has_phrases = any(len(term.words) > 1 for term in sought.search.terms)
+    enough = CANDIDATES if has_phrases else most
+    for weeks in _windows(oldest, newest):
+        asked = {**values, "weeks": weeks, "low": low, "high": high, "most": enough - len(looked_at)}
+        for row in connection.execute(statement, asked):
+            looked_at.append(Candidate(row.place, row.session_id))
+            if row.fits:
+                found.append(looked_at[-1])
+        if len(looked_at) >= enough or len(found) >= most:
+            break
+    else:
+        return Looked(found, None) if len(found) < most else Looked(found[:most], found[most - 1])
+    return Looked(found[:most], found[most - 1]) if len(found) >= most else Looked(found, looked_at[-1])
+
+
+def _statement(sought: Sought) -> tuple[TextualSelect, dict[str, Any]]:
+    """The index knows words; that they follow each other is looked up in the text, of as many texts as may be.
+
+    `+ 0` keeps the order of places from being read from their own index, one text after the other: what a prepared
+    statement is planned for is not how rare its words are.
+    """
+    query = [f"'{word}'{_star(term, at)}" for term in sought.search.wanted for at, word in enumerate(term.words)]
+    query += [f"!'{term.words[0]}'{_star(term, 0)}" for term in sought.search.unwanted if len(term.words) == 1]
+    values: dict[str, Any] = {"keys": sought.keys, "query": " & ".join(query)}
+    fits = ["true"]
+    for number, term in enumerate(term for term in sought.search.terms if len(term.words) > 1):
+        fits.append(f"folded {'' if term.is_wanted else 'not '}like :phrase{number}")
+        values[f"phrase{number}"] = f"% {' '.join(term.words)}{'' if term.is_prefix else ' '}%"
+    statement = text(
+        f"""select place, session_id, {" and ".join(fits)} as fits from (
+            select place, session_id, folded from session_texts
+            where words @@ cast(:query as tsquery) and keys @> cast(:keys as text[])
+            and keys && cast(:weeks as text[]) and place + 0 >= :low and place + 0 < :high
+            order by place + 0 desc limit :most
+        ) as newest order by place desc"""  # noqa: S608 - texts of this module, values are parameters
+    )
+    fit = literal_column("fits", Boolean)
+    return statement.columns(session_texts.c.place, session_texts.c.session_id, fit), values
+
+
+def _star(term: Term, at: int) -> str:
+    return ":*" if term.is_prefix and at == len(term.words) - 1 else ""
+
+
+def _ends(connection: Connection, low: int, high: int) -> tuple[int, int]:
+    """The weeks of the oldest and the newest text in these bounds; (0, -1) where there is none."""
+    place = session_texts.c.place
+    within = select(place).where(place >= low, place < high).limit(1)
+    first = connection.execute(within.order_by(place)).scalar_one_or_none()
+    last = connection.execute(within.order_by(place.desc())).scalar_one_or_none()
+    if first is None or last is None:
+        return 0, -1
+    return (first >> _ID_BITS) // _WEEK, (last >> _ID_BITS) // _WEEK
+
+
+def _windows(oldest: int, newest: int) -> Iterator[list[str]]:
+    """Weeks, newest first, each time twice as many."""
+    width = 1
+    while newest >= oldest:
+        begin = max(newest - width + 1, oldest)
+        yield _blocks(begin, newest)
+        newest, width = begin - 1, width * 2
+
+
+def _blocks(begin: int, end: int) -> list[str]:
+    """The fewest blocks that are exactly the weeks from `begin` to `end`, both included."""
+    found = []
+    while begin <= end:
+        level = 0
+        while level + 1 < _LEVELS and begin % 4 ** (level + 1) == 0 and begin + 4 ** (level + 1) - 1 <= end:
+            level += 1
+        found.append(_week(begin, level))
+        begin += 4**level
+    return found

@@ -1,0 +1,249 @@
+"""Issues of sessions: what is to be done in a tracker, their fields sealed.
+
+A row goes from state to state under its own lock, and whoever changes a session as well locks the issue first.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, delete, exists, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.domain.issue import Issue, IssueState, NewIssue, SessionIssue, in_session
+from postern.domain.lists import Page, Stretch
+from postern.domain.sessions.session import SessionStatus
+from postern.errors import Misconfigured
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.prepared import Row
+from postern.store.schema.issue_tables import session_issues
+from postern.store.schema.session_tables import sessions
+from postern.store.sql.long_lists import LongList, by_time, find_page
+
+log = logging.getLogger(__name__)
+
+_MAX_ERROR = 1_000  # characters
+_AT_ONCE = 500  # rows in one step of `follow`
+_MADE: Mapping[str, Any] = {"new": b"", "attempts": 0, "error": ""}
+_DONE: Mapping[str, Any] = {"next_at": None, "error": ""}
+_TO_BE_MADE = (IssueState.WANTED, IssueState.WITHDRAWN)
+_UNDONE = (*_TO_BE_MADE, IssueState.CLOSING)
+_columns = session_issues.c
+_SHOWN = [column for column in _columns if column.name not in ("new", "updated_at", "told")]
+# In these words: they are the condition of the index.
+_FOLLOWED: ColumnElement[bool] = literal_column("NOT (ended AND told)", Boolean)
+_KEYSET = by_time(_columns.created_at, _columns.session_id)
+_SESSION = sessions.c.id == _columns.session_id
+
+
+class SqlSessionIssues:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+        self._unreadable: set[UUID] = set()  # of which this was said already
+
+    async def add(self, wanted: SessionIssue) -> None:
+        values = {
+            **{name: getattr(wanted, name) for name in ("session_id", "org_id", "state", "transition", "ended")},
+            **{name: getattr(wanted, name) for name in ("attempts", "next_at", "error", "created_at")},
+            "new": b"" if wanted.new is None else await self._seal(wanted, wanted.new),
+            "told": False,
+            "updated_at": wanted.created_at,
+        }
+
+        def work(connection: Connection) -> None:
+            made: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(session_issues)
+            connection.execute(made.values(values).on_conflict_do_nothing(index_elements=["session_id"]))
+
+        await self._database.together(work)
+
+    async def get(self, session_id: UUID) -> SessionIssue | None:
+        wanted = select(*_columns).where(_columns.session_id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else await self._read(row)
+
+    async def find(self, org_id: UUID, state: IssueState | None, page: Page) -> Stretch[SessionIssue]:
+        sieves = [] if state is None else [_columns.state == state]
+        listed = LongList(_SHOWN, _KEYSET, [_columns.org_id == org_id], sieves)
+        async with self._database.planned() as statement:
+            return await statement.run_sync(
+                lambda connection: find_page(connection, listed, page, lambda row: _issue_of(row, None))
+            )
+
+    async def organisations(self, now: datetime) -> list[UUID]:
+        wanted = select(_columns.org_id).where(_columns.next_at <= now).distinct()
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted)).scalars())
+
+    async def due(self, org_id: UUID, now: datetime, most: int) -> list[SessionIssue]:
+        wanted = select(*_columns).where(_columns.org_id == org_id, _columns.next_at <= now)
+        wanted = wanted.order_by(_columns.attempts > 0, _columns.next_at, _columns.session_id).limit(most)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        found = []
+        for row in rows:
+            try:
+                found.append(await self._read(row))
+            except Misconfigured as error:
+                if row["session_id"] not in self._unreadable:
+                    self._unreadable.add(row["session_id"])
+                    log.warning("the issue of session %s waits: %s", row["session_id"], error)
+        return found
+
+    async def trying(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
+        due = (_columns.session_id == read.session_id, _columns.state.in_(_UNDONE), _columns.next_at <= now)
+        same = (_columns.state == read.state, _columns.attempts == read.attempts)
+        tried = {"attempts": _columns.attempts + 1, "next_at": next_at, "updated_at": now}
+        async with self._database.statement() as connection:
+            return (await connection.execute(update(session_issues).where(*due, *same).values(tried))).rowcount == 1
+
+    async def made(self, session_id: UUID, issue: Issue, at: datetime) -> None:
+        def change(connection: Connection, row: Row) -> dict[str, Any] | None:
+            if row["key"] is not None:
+                return None
+            values = {"key": issue.key, "url": issue.url, **_MADE, "told": _tell(connection, session_id, issue)}
+            return values | (_closing(row, at) if row["ended"] else {"state": IssueState.MADE, "next_at": None})
+
+        await self._change(session_id, at, change)
+
+    async def follow(self, at: datetime, unopened: datetime) -> int:
+        is_there = exists().where(_SESSION)
+        is_done = exists().where(_SESSION, sessions.c.status == SessionStatus.DONE)
+        over = await self._followed(_columns.ended.is_(False), is_done)
+        for session_id in over:
+            await self._change(session_id, at, functools.partial(_end, at))
+        untold = await self._followed(_columns.told.is_(False), _columns.key.is_not(None), is_there)
+        for session_id in untold:
+            await self._change(session_id, at, _tell_late)
+        alone = await self._followed(_columns.ended.is_(False), _columns.created_at < unopened, ~is_there)
+        for session_id in alone:
+            await self.withdraw(session_id, at)
+        return len(over) + len(untold) + len(alone)
+
+    async def _followed(self, *conditions: ColumnElement[bool]) -> list[UUID]:
+        wanted = select(_columns.session_id).where(_FOLLOWED, *conditions).limit(_AT_ONCE)
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted)).scalars())
+
+    async def closed(self, session_id: UUID, at: datetime) -> None:
+        await self._change(
+            session_id,
+            at,
+            lambda _, row: {"state": IssueState.CLOSED, **_DONE} if row["state"] == IssueState.CLOSING else None,
+        )
+
+    async def failed(self, session_id: UUID, error: str, next_at: datetime | None, at: datetime) -> None:
+        def change(_: Connection, row: Row) -> dict[str, Any] | None:
+            if row["state"] not in _UNDONE:
+                return None
+            values = {"error": error[:_MAX_ERROR], "next_at": next_at}
+            return values if next_at is not None else values | {"state": IssueState.GIVEN_UP}
+
+        await self._change(session_id, at, change)
+
+    async def withdraw(self, session_id: UUID, at: datetime) -> None:
+        def change(connection: Connection, row: Row) -> dict[str, Any] | None:
+            if row["state"] == IssueState.MADE:
+                return {"ended": True, **_closing(row, at)}
+            if row["state"] == IssueState.WANTED and row["attempts"]:
+                return {"ended": True, "state": IssueState.WITHDRAWN}
+            if row["state"] == IssueState.GIVEN_UP and row["attempts"] > 1:  # it may be there: whoever tries anew looks
+                return {"ended": True}
+            if row["key"] is None and row["state"] != IssueState.WITHDRAWN:
+                connection.execute(delete(session_issues).where(_columns.session_id == session_id))
+            return None
+
+        await self._change(session_id, at, change)
+
+    async def forget(self, session_id: UUID) -> None:
+        own = (_columns.session_id == session_id, _columns.state == IssueState.WITHDRAWN)
+        async with self._database.statement() as connection:
+            await connection.execute(delete(session_issues).where(*own))
+
+    async def again(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
+        own = [_columns.org_id == org_id, _columns.state == IssueState.GIVEN_UP]
+        if session_id is not None:
+            own.append(_columns.session_id == session_id)
+        state = case(
+            (_columns.key.is_not(None), IssueState.CLOSING.value),
+            (and_(_columns.ended, ~exists().where(_SESSION)), IssueState.WITHDRAWN.value),
+            else_=IssueState.WANTED.value,
+        )
+        anew = {"state": state, "next_at": at, "error": "", "updated_at": at}
+        async with self._database.statement() as connection:
+            return int((await connection.execute(update(session_issues).where(*own).values(anew))).rowcount)
+
+    async def prune(self, closed_before: datetime) -> None:
+        old = (_columns.state == IssueState.CLOSED, _columns.updated_at < closed_before)
+        async with self._database.statement() as connection:
+            await connection.execute(delete(session_issues).where(*old))
+
+    async def _change(
+        self, session_id: UUID, at: datetime, change: Callable[[Connection, Row], dict[str, Any] | None]
+    ) -> None:
+        """What `change` says becomes of the row as it is now; None for nothing."""
+
+        def work(connection: Connection) -> None:
+            own = _columns.session_id == session_id
+            found = connection.execute(select(*_columns).where(own).with_for_update()).mappings().one_or_none()
+            values = None if found is None else change(connection, found)
+            if values is not None:
+                connection.execute(update(session_issues).where(own).values({**values, "updated_at": at}))
+
+        await self._database.together(work)
+
+    async def _seal(self, wanted: SessionIssue, new: NewIssue) -> bytes:
+        content = json.dumps(asdict(new)).encode()
+        return await self._encryption.seal(content, row=_sealed_row(wanted.session_id), org_id=wanted.org_id)
+
+    async def _read(self, row: Row) -> SessionIssue:
+        if not row["new"]:
+            return _issue_of(row, None)
+        sealed_row = _sealed_row(row["session_id"])
+        found = json.loads(await self._encryption.open(row["new"], row=sealed_row, org_id=row["org_id"]))
+        objects = {name: (kind, value) for name, (kind, value) in found["objects"].items()}
+        return _issue_of(row, NewIssue(**found | {"objects": objects}))
+
+
+def _end(at: datetime, _: Connection, row: Row) -> dict[str, Any]:
+    return {"ended": True, **(_closing(row, at) if row["state"] == IssueState.MADE else {})}
+
+
+def _tell_late(connection: Connection, row: Row) -> dict[str, Any]:
+    return {"told": _tell(connection, row["session_id"], Issue(row["key"], row["url"]))}
+
+
+def _tell(connection: Connection, session_id: UUID, issue: Issue) -> bool:
+    """False when there is no such session yet."""
+    said = {"integrations_metadata": in_session(issue), "issue_key": issue.key}
+    told = update(sessions).where(sessions.c.id == session_id).values(said)
+    return connection.execute(told).rowcount == 1
+
+
+def _closing(row: Row, at: datetime) -> dict[str, Any]:
+    if not row["transition"]:
+        return {"state": IssueState.CLOSED, **_DONE}
+    return {"state": IssueState.CLOSING, "next_at": at}
+
+
+def _sealed_row(session_id: UUID) -> str:
+    return f"session_issues/{session_id}"
+
+
+def _issue_of(row: Row, new: NewIssue | None) -> SessionIssue:
+    plain = ("session_id", "org_id", "transition", "ended", "attempts", "next_at", "error", "created_at")
+    return SessionIssue(
+        **{name: row[name] for name in plain},
+        state=IssueState(row["state"]),
+        new=new,
+        issue=None if row["key"] is None else Issue(row["key"], row["url"]),
+    )

@@ -1,0 +1,257 @@
+"""Sessions: rows that are opened, claimed and ended by workers, and listed by people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
+
+from postern.domain.issue import ISSUE_KEY
+from postern.domain.lists import Page, Stretch
+from postern.domain.reviews.review import ReviewKind, ReviewStatus
+from postern.domain.secret import Secret
+from postern.domain.sessions.session import CHANGES, Session, SessionEvent, SessionStatus, Verb, sources, target
+from postern.domain.targets.command import NOTHING_ADDED, Invocation
+from postern.store.batch import Batch
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports.notification_ports import ALL, AT_THE_END, OPENED
+from postern.store.ports.target_ports import Ended, SessionFilter
+from postern.store.prepared import Prepared
+from postern.store.schema.review_tables import reviews
+from postern.store.schema.session_tables import session_starts, sessions
+from postern.store.sql.rows import session_of
+from postern.store.sql.sessions.session_conditions import has_status
+from postern.store.sql.sessions.session_list import find
+
+# Statements of every session are built once: building one costs more than SQLite takes to run it.
+_ADD = Prepared(insert(sessions))
+# What nobody ran is told as opened and ended together, at its end.
+_NEVER_RAN = "worker is null and (status = 'ready' or review_id is not null)"
+_SET = update(sessions).where(sessions.c.id == bindparam("session"))
+_SET = _SET.values(
+    {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in sorted(CHANGES[SessionEvent.ENDED])}
+    | {"pending": literal_column(f"case when {_NEVER_RAN} then {ALL} else pending | {AT_THE_END} end", Integer)}
+)
+
+
+def _can(event: SessionEvent) -> ColumnElement[bool]:
+    """That the row is in a state in which this can happen."""
+    return or_(*(sessions.c.status == state for state in sources(event)))
+
+
+_END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
+_WAITS = and_(sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None), sessions.c.review_id.is_not(None))
+_WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN), or_(sessions.c.status == SessionStatus.READY, _WAITS))
+_APPROVE = update(sessions).where(sessions.c.id == bindparam("session"), _can(SessionEvent.APPROVED), _WAITS)
+_APPROVE = _APPROVE.values(status=target(SessionEvent.APPROVED))
+_MAY_RUN = or_(  # a script: its review, if it needs one, was started
+    sessions.c.review_id.is_(None),
+    exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == ReviewStatus.PROCESSING),
+)
+_MAY_OPEN = exists().where(
+    reviews.c.id == sessions.c.review_id,
+    reviews.c.kind == ReviewKind.JIT,
+    reviews.c.status == ReviewStatus.APPROVED,
+)
+_TAKEN = {column.name for column in sessions.c} - (
+    {
+        "principal_id",
+        "source",
+        "issue_key",
+        "end_reason",
+        "end_detail",
+        "refused",
+        "masked",
+        "pending",
+        "holds",
+        "opened_entry",
+        "closed_entry",
+    }
+)
+_MOST = 2**31 - 1
+_MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
+
+
+class SqlSessions:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+        self._ends: Batch[dict[str, Any], bool] = Batch(self._write_ends)
+
+    async def add(
+        self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
+    ) -> None:
+        values = session_values(session, principal_id, source)
+        if not invocation:
+            async with self._database.statement() as connection:
+                await connection.run_sync(lambda connection: _ADD.count(connection, values))
+            return
+        sealed = await seal_invocation(self._encryption, session.id, invocation)
+        await self._database.together(lambda connection: add_session(connection, values, sealed))
+
+    async def take_invocation(self, session_id: UUID) -> Invocation:
+        statement = delete(session_starts).where(session_starts.c.session_id == session_id)
+        async with self._database.statement() as connection:
+            sealed = (await connection.execute(statement.returning(session_starts.c.content))).scalar_one_or_none()
+        if sealed is None:
+            return NOTHING_ADDED
+        return _read(await self._encryption.open(sealed, row=_sealed_row(session_id), org_id=None))
+
+    async def end(self, session_id: UUID, ended: Ended) -> bool:
+        return await self._ends.add(_end_values(session_id, ended))
+
+    async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
+        order = sorted(range(len(ends)), key=lambda at: ends[at]["session"])  # see locking.py
+
+        def write(connection: Connection) -> list[bool]:
+            ended = {at: _END.count(connection, ends[at]) == 1 for at in order}
+            return [ended[at] for at in range(len(ends))]
+
+        return await self._database.together(write)
+
+    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+        return await self._database.together(lambda connection: withdraw_session(connection, session_id, ended))
+
+    async def claim(
+        self,
+        session_id: UUID,
+        worker: str,
+        at: datetime,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        credential_id: UUID | None = None,
+        verb: Verb | None = None,
+    ) -> tuple[Session, UUID, str] | None:
+        """The condition on the status makes the UPDATE the lock: only one of many finds the row ready. What becomes of
+        its review changes the row as well, so that who comes later sees it."""
+        values = {"status": target(SessionEvent.CLAIMED), "worker": worker, "start_date": at, "pending": OPENED}
+        if metadata is not None:
+            values["metadata"] = dict(metadata)
+        if credential_id is not None:
+            values["credential_id"] = credential_id
+        its_verb = sessions.c.verb == verb if verb is not None else true()
+        statement = (
+            update(sessions)
+            .where(sessions.c.id == session_id, its_verb, _can(SessionEvent.CLAIMED), or_(_MAY_RUN, _MAY_OPEN))
+            .values(values)
+            .returning(*sessions.c)
+        )
+        async with self._database.statement() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else (session_of(row), row["principal_id"], row["source"])
+
+    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
+        wanted = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
+        if worker is not None:
+            wanted = wanted.where(sessions.c.worker == worker)
+        elif status is SessionStatus.READY:
+            wanted = wanted.where(_MAY_RUN)
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted)).scalars())
+
+    async def get(self, org_id: UUID, session_id: UUID) -> Session | None:
+        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else session_of(row)
+
+    async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
+        wanted = select(sessions.c.id).where(sessions.c.org_id == org_id, sessions.c.id.between(first, last))
+        if owner is not None:
+            wanted = wanted.where(sessions.c.user_id == owner)
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted.order_by(sessions.c.id).limit(limit))).scalars())
+
+    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+        async with self._database.planned() as connection:
+            return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
+
+
+def session_values(session: Session, principal_id: UUID, source: str) -> dict[str, Any]:
+    """The columns of a new one's row."""
+    values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
+    for name in _MAPS:
+        values[name] = dict(values[name])
+    values["runbook"] = None if session.runbook is None else asdict(session.runbook)
+    waits = session.worker is None and session.review_id is not None
+    pending = 0 if waits or session.status is SessionStatus.READY else OPENED
+    issue_key = session.integrations_metadata.get(ISSUE_KEY)
+    return values | {"principal_id": principal_id, "source": source, "pending": pending, "issue_key": issue_key}
+
+
+async def seal_invocation(encryption: Encryption, session_id: UUID, invocation: Invocation) -> bytes | None:
+    """None for one that says nothing. Not inside a transaction."""
+    if not invocation:
+        return None
+    return await encryption.seal(_written(invocation), row=_sealed_row(session_id), org_id=None)
+
+
+def add_session(connection: Connection, values: dict[str, Any], sealed: bytes | None) -> None:
+    connection.execute(insert(sessions).values(values))
+    if sealed is not None:
+        connection.execute(insert(session_starts).values(session_id=values["id"], content=sealed))
+
+
+def approve_session(connection: Connection, session_id: UUID) -> bool:
+    """It waits for its review no longer. False when it did not wait."""
+    return connection.execute(_APPROVE, {"session": session_id}).rowcount == 1
+
+
+def withdraw_session(connection: Connection, session_id: UUID, ended: Ended) -> bool:
+    """Ends it before anybody has run it, with what it would have been started with. False when somebody has, or it is
+    done."""
+    if connection.execute(_WITHDRAW, _end_values(session_id, ended)).rowcount != 1:
+        return False
+    connection.execute(delete(session_starts).where(session_starts.c.session_id == session_id))
+    return True
+
+
+def _sealed_row(session_id: UUID) -> str:
+    return f"session_starts/{session_id}"
+
+
+def _written(invocation: Invocation) -> bytes:
+    environment = {name: value.reveal() for name, value in invocation.environment.items()}
+    return json.dumps({"arguments": invocation.arguments, "environment": environment}).encode()
+
+
+def _read(content: bytes) -> Invocation:
+    found = json.loads(content)
+    return Invocation(tuple(found["arguments"]), {name: Secret(value) for name, value in found["environment"].items()})
+
+
+def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:
+    metrics = dict(ended.metrics or {})
+    masking = metrics.get("data_masking") or {}
+    return {
+        "session": session_id,
+        "new_status": target(SessionEvent.ENDED),
+        "new_end_date": ended.at,
+        "new_end_reason": ended.reason,
+        "new_end_detail": ended.detail,
+        "new_exit_code": ended.exit_code,
+        "new_metrics": metrics | {"event_size": ended.event_size},
+        "new_event_size": ended.event_size,
+        "new_refused": min(int(metrics.get("refused") or 0), _MOST),
+        "new_masked": min(int(masking.get("total_redact_count") or 0), _MOST),
+    }

@@ -1,0 +1,1 @@
+"""Connections, agents and what is known of targets, in the store."""

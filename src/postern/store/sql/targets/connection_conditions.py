@@ -1,0 +1,105 @@
+"""Which connections a list shows: filters, and what who asks may see, as conditions of a statement."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    String,
+    TableValuedAlias,
+    and_,
+    column,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
+
+from postern.domain.rules.access import Reach
+from postern.domain.targets.connection import ConnectionStatus, is_tag_key
+from postern.store.ports.target_ports import ConnectionFilter
+from postern.store.schema.target_tables import access_rule_connections, agents, connections
+
+
+def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnElement[bool]]:
+    """Both engines take JSON apart, by functions of different names: therefore `is_sqlite`."""
+    equal = {
+        connections.c.name: wanted.name,
+        connections.c.type: wanted.type,
+        connections.c.subtype: wanted.subtype,
+        connections.c.agent_id: wanted.agent_id,
+        connections.c.managed_by: wanted.managed_by,
+        connections.c.resource_name: wanted.resource_name,
+    }
+    conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.ids is not None:
+        conditions.append(connections.c.id.in_(wanted.ids))
+    if wanted.search is not None:
+        conditions.append(_searched(wanted.search.lower(), wanted.alive_after))
+    if wanted.online is not None:
+        conditions.append(_online(wanted.online, wanted.alive_after))
+    conditions += [tag_fits(connections.c.connection_tags, *tag) for tag in wanted.tags]
+    conditions += [_has_label(label, is_sqlite) for label in wanted.labels]
+    return [*conditions, *within(wanted.reach)]
+
+
+def within(reach: Reach | None) -> list[ColumnElement[bool]]:
+    """The same answer as `domain.access.decide` gives for each connection by itself. Nothing for everything."""
+    if reach is None:
+        return []
+    ways = [
+        and_(*(tag_fits(connections.c.connection_tags, key, value, True) for key, value in tags.items()))
+        for tags in reach.tags
+        if tags
+    ]
+    if reach.rules:
+        listed = select(access_rule_connections.c.connection_id)
+        ways.append(connections.c.id.in_(listed.where(access_rule_connections.c.rule_id.in_(reach.rules))))
+    return [or_(false(), *ways)]
+
+
+def each_tag(is_sqlite: bool) -> TableValuedAlias:
+    """A row of `key` and `value` for each tag of a connection, to be joined to it."""
+    taken_apart = func.json_each if is_sqlite else func.json_each_text
+    tags = taken_apart(connections.c.connection_tags)
+    return tags.table_valued(column("key", String), column("value", String), name="tag", joins_implicitly=True)
+
+
+def _searched(text: str, alive_after: datetime | None) -> ColumnElement[bool]:
+    """A status is meant by the whole word only: else a part of it would find half of all connections."""
+    columns = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
+    ways = [func.lower(column).contains(text, autoescape=True) for column in columns]
+    if text in list(ConnectionStatus):
+        ways.append(_online(text == ConnectionStatus.ONLINE, alive_after))
+    return or_(*ways)
+
+
+def _online(online: bool, alive_after: datetime | None) -> ColumnElement[bool]:
+    if alive_after is None:
+        return false() if online else true()
+    living = select(agents.c.id).where(agents.c.last_seen > alive_after)
+    is_living: ColumnElement[bool] = connections.c.agent_id.in_(living)
+    return is_living if online else ~is_living
+
+
+def _has_label(label: str, is_sqlite: bool) -> ColumnElement[bool]:
+    taken_apart = func.json_each if is_sqlite else func.json_array_elements_text
+    one = taken_apart(connections.c.tags).table_valued(column("value", String), name="label")
+    found: ColumnElement[bool] = exists(select(one.c.value).where(one.c.value == label).correlate(connections))
+    return found
+
+
+def tag_fits(tags: Column[Any], key: str, value: str | None, equal: bool) -> ColumnElement[bool]:
+    """Whether the tag in that JSON column has that value, or is there at all; one that is not there has none."""
+    if not is_tag_key(key):  # no connection has it, and it might not be what the engine takes for a path
+        return false() if equal else true()
+    tag = tags[key].as_string()
+    there: ColumnElement[bool] = tag.is_not(None)
+    if value is None:
+        return there if equal else ~there
+    return tag == value if equal else or_(tag.is_(None), tag != value)

@@ -1,0 +1,48 @@
+"""The groups that connections name themselves: their own reviewers, and who may force an approval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, String, cast, or_, select, update
+
+from postern.domain.identity.principal import Group
+from postern.errors import Conflict
+from postern.store.schema.target_tables import connections
+from postern.store.threaded import Executor
+
+_LISTS = (connections.c.reviewers, connections.c.force_approve_groups)
+
+
+async def rename_in_connections(transaction: Executor, group: Group, name: str) -> None:
+    """A connection that has both, the old name and the new one, has the new one once."""
+    for row in await _with_groups(transaction, group):
+        changed = {
+            column.name: list(dict.fromkeys(name if one == group.name else one for one in row._mapping[column.name]))
+            for column in _LISTS
+            if group.name in row._mapping[column.name]
+        }
+        if changed:
+            await transaction.execute(update(connections).where(connections.c.id == row.id).values(changed))
+
+
+async def remove_from_connections(transaction: Executor, group: Group) -> None:
+    """Raises Conflict, naming the connection, where members of the group must agree: each of its reviewers must, so one
+    less would open it, or leave less to be agreed to. Who may force an approval only becomes fewer."""
+    rows = await _with_groups(transaction, group)
+    for row in rows:
+        if group.name in row.reviewers:
+            raise Conflict(f"connection {row.name!r} has the group {group.name!r} as its reviewers; change it first")
+    for row in rows:
+        if group.name in row.force_approve_groups:
+            left = [one for one in row.force_approve_groups if one != group.name]
+            where = connections.c.id == row.id
+            await transaction.execute(update(connections).where(where).values(force_approve_groups=left))
+
+
+async def _with_groups(transaction: Executor, group: Group) -> Sequence[Row[Any]]:
+    """The organisation's connections that name any group, locked, by name."""
+    named = or_(*(cast(column, String) != "[]" for column in _LISTS))
+    wanted = select(connections.c.id, connections.c.name, *_LISTS).where(connections.c.org_id == group.org_id, named)
+    return (await transaction.execute(wanted.order_by(connections.c.name).with_for_update())).all()

@@ -1,0 +1,134 @@
+"""Agents: who dials in, what they said of themselves, and when each was last heard of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Listed, Page
+from postern.domain.targets.agent import Agent, AgentMode
+from postern.errors import Conflict
+from postern.store.database import Database
+from postern.store.ports.target_ports import AgentFilter
+from postern.store.prepared import Prepared, Row
+from postern.store.schema.target_tables import agents
+from postern.store.sql.rows import as_uuid, count_of
+from postern.store.threaded import Executor
+
+# Every list of connections asks it.
+_ALL = Prepared(select(*agents.c).where(agents.c.org_id == bindparam("org")).order_by(agents.c.name))
+
+# Built once: every agent that dials in asks it, once for each relay worker.
+_BY_DIGEST = select(*agents.c).where(agents.c.digest == bindparam("digest"))
+_BY_ID = select(*agents.c).where(agents.c.id == bindparam("id"))
+
+
+class SqlAgents:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
+        key = as_uuid(name_or_id)
+        named = agents.c.name == name_or_id
+        wanted = select(*agents.c).where(
+            agents.c.org_id == org_id, named if key is None else or_(named, agents.c.id == key)
+        )
+        async with self._database.statement() as connection:
+            found = await connection.execute(wanted.order_by(case((named, 0), else_=1)).limit(1))
+            row = found.mappings().one_or_none()
+        return None if row is None else _agent_of(row)
+
+    async def by_digest(self, digest: bytes) -> Agent | None:
+        async with self._database.statement() as connection:
+            row = (await connection.execute(_BY_DIGEST, {"digest": digest})).mappings().one_or_none()
+        return None if row is None else _agent_of(row)
+
+    async def by_id(self, agent_id: UUID) -> Agent | None:
+        async with self._database.statement() as connection:
+            row = (await connection.execute(_BY_ID, {"id": agent_id})).mappings().one_or_none()
+        return None if row is None else _agent_of(row)
+
+    async def all(self, org_id: UUID) -> list[Agent]:
+        async with self._database.statement() as connection:
+            rows = await connection.run_sync(lambda connection: _ALL.rows(connection, {"org": org_id}))
+        return [_agent_of(row) for row in rows]
+
+    async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
+        conditions = [agents.c.org_id == org_id, *_conditions(wanted)]
+        rows = select(*agents.c).where(*conditions).order_by(agents.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            found = (await connection.execute(rows)).mappings().all()
+            total = (await connection.execute(count_of(agents, *conditions))).scalar_one()
+        return Listed([_agent_of(row) for row in found], total)
+
+    async def add(self, agent: Agent) -> None:
+        try:
+            async with self._database.statement() as connection:
+                await add_agent(connection, agent)
+        except IntegrityError:
+            raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
+
+    async def renew(self, agent_id: UUID, digest: bytes) -> bool:
+        async with self._database.statement() as connection:
+            changed = update(agents).where(agents.c.id == agent_id).values(digest=digest)
+            return (await connection.execute(changed)).rowcount == 1
+
+    async def remove(self, agent_id: UUID) -> None:
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(delete(agents).where(agents.c.id == agent_id))
+        except IntegrityError:
+            raise Conflict("connections name this agent") from None
+
+    async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(agents).where(agents.c.id == agent_id).values(facts=dict(facts)))
+
+    async def seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
+        if not ids:
+            return frozenset()
+        touched = update(agents).where(agents.c.id.in_(ids)).values(last_seen=at).returning(agents.c.id)
+        async with self._database.statement() as connection:
+            return frozenset((await connection.execute(touched)).scalars())
+
+    async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
+        if not ids:
+            return {}
+        wanted = select(agents.c.id, agents.c.digest).where(agents.c.id.in_(ids))
+        async with self._database.statement() as connection:
+            return {row.id: row.digest for row in await connection.execute(wanted)}
+
+    async def touch_all(self, mode: str, at: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(agents).where(agents.c.mode == mode).values(last_seen=at))
+
+    async def last_seen(self, mode: str) -> datetime | None:
+        wanted = select(func.max(agents.c.last_seen)).where(agents.c.mode == mode)
+        async with self._database.statement() as connection:
+            found: datetime | None = (await connection.execute(wanted)).scalar_one()
+        return found
+
+
+def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.search is not None:
+        conditions.append(func.lower(agents.c.name).contains(wanted.search.lower(), autoescape=True))
+    if wanted.seen_after is not None:
+        conditions.append(agents.c.last_seen > wanted.seen_after)
+    if wanted.not_seen_after is not None:
+        conditions.append(or_(agents.c.last_seen.is_(None), agents.c.last_seen <= wanted.not_seen_after))
+    return conditions
+
+
+async def add_agent(connection: Executor, agent: Agent) -> None:
+    """Raises IntegrityError."""
+    values = {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
+    await connection.execute(insert(agents).values(values))
+
+
+def _agent_of(row: Row) -> Agent:
+    return Agent(**{**row, "mode": AgentMode(row["mode"])})

@@ -1,0 +1,90 @@
+"""Resources: made when a connection names one first, removed when none does any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, case, delete, exists, func, or_, select
+from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
+
+from postern.domain.lists import Listed, Page
+from postern.domain.rules.access import Reach
+from postern.domain.targets.resource import MOST_NAMED, Resource
+from postern.store.database import Database
+from postern.store.prepared import Row
+from postern.store.schema.target_tables import connections, resources
+from postern.store.sql.rows import as_uuid, count_of
+from postern.store.sql.targets.connection_conditions import within
+from postern.store.threaded import Executor
+
+
+class SqlResources:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[Resource]:
+        conditions = [resources.c.org_id == org_id, *_reached(reach)]
+        wanted = select(*resources.c).where(*conditions).order_by(resources.c.name)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.limit(page.limit).offset(page.offset))).mappings().all()
+            total = (await connection.execute(count_of(resources, *conditions))).scalar_one()
+            return Listed(await _filled(connection, org_id, rows, reach), total)
+
+    async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
+        key = as_uuid(name_or_id)
+        named: ColumnElement[bool] = resources.c.name == name_or_id
+        meant = named if key is None else or_(named, resources.c.id == key)
+        wanted = select(*resources.c).where(resources.c.org_id == org_id, meant, *_reached(reach))
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.order_by(case((named, 0), else_=1)).limit(1))).mappings().all()
+            found = await _filled(connection, org_id, rows, reach)
+        return found[0] if found else None
+
+    async def remove(self, org_id: UUID, name: str) -> bool:
+        own = (resources.c.org_id == org_id, resources.c.name == name)
+        async with self._database.transaction() as transaction:
+            # Whoever gives it a connection at this moment holds this row, and its connection is seen afterwards.
+            await transaction.execute(select(resources.c.id).where(*own).with_for_update())
+            removed = await transaction.execute(delete(resources).where(*own, ~_has_connections()))
+            return removed.rowcount == 1
+
+
+async def ensure_resource(transaction: Executor, org_id: UUID, name: str) -> None:
+    """It has a row, which nobody removes before the transaction ends."""
+    row = {"id": uuid4(), "org_id": org_id, "name": name, "created_at": datetime.now(UTC)}
+    made = upsert(resources).values(row)
+    kept = made.on_conflict_do_update(index_elements=["org_id", "name"], set_={"name": made.excluded.name})
+    await transaction.execute(kept)
+
+
+def _has_connections(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    belongs = (connections.c.org_id == resources.c.org_id, connections.c.resource_name == resources.c.name)
+    return exists(select(connections.c.id).where(*belongs, *conditions).correlate(resources))
+
+
+def _reached(reach: Reach | None) -> list[ColumnElement[bool]]:
+    return [] if reach is None else [_has_connections(*within(reach))]
+
+
+async def _filled(connection: Executor, org_id: UUID, rows: Sequence[Row], reach: Reach | None) -> list[Resource]:
+    """With the first connections of each, in one statement."""
+    name = connections.c.resource_name
+    own = (connections.c.org_id == org_id, name.in_([row["name"] for row in rows]), *within(reach))
+    place = func.row_number().over(partition_by=name, order_by=connections.c.name).label("place")
+    total = func.count().over(partition_by=name).label("total")
+    ranked = select(connections.c.id, connections.c.name, name.label("resource"), place, total).where(*own).subquery()
+    wanted = select(ranked).where(ranked.c.place <= MOST_NAMED).order_by(ranked.c.name)
+    held: dict[str, dict[UUID, str]] = {}
+    totals: dict[str, int] = {}
+    for one in (await connection.execute(wanted)).mappings() if rows else ():
+        held.setdefault(one["resource"], {})[one["id"]] = one["name"]
+        totals[one["resource"]] = one["total"]
+    return [_resource_of(row, held.get(row["name"], {}), totals.get(row["name"], 0)) for row in rows]
+
+
+def _resource_of(row: Row, held: dict[UUID, str], total: int) -> Resource:
+    values: dict[str, Any] = dict(row)
+    return Resource(**values, connections=held, total=total)

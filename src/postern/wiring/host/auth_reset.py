@@ -1,0 +1,51 @@
+"""`postern auth reset`: back to local login, by who commands this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from postern.domain.identity.login import LoginMethod
+from postern.services.server.trail import follow
+from postern.settings import Settings
+from postern.store.signals import SocketSignals
+from postern.wiring import paths
+from postern.wiring.app import open_app
+from postern.wiring.host.host_folder import require_own_gateway
+
+_HUB_WAIT = 1.0  # seconds for the running gateway, if there is one
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    was: LoginMethod
+    admin_with_password: bool
+
+
+def run(settings: Settings) -> Reset:
+    """Raises NotFound, Denied, Misconfigured, Unavailable."""
+    return asyncio.run(_reset(settings))
+
+
+async def _reset(settings: Settings) -> Reset:
+    require_own_gateway(settings)
+    signals = SocketSignals(paths.signals_socket(settings))
+    await signals.start()
+    try:
+        await _reach(signals)
+        async with open_app(settings, signals) as app:
+            with follow() as trail:
+                before, admin_with_password = await app.services.auth_settings.reset()
+            await app.services.audit.on_host(
+                "postern auth reset", action="reset", resource_type="serverconfig/auth", trail=trail
+            )
+    finally:
+        await signals.stop()
+    return Reset(before.method, admin_with_password)
+
+
+async def _reach(signals: SocketSignals) -> None:
+    """A gateway that is not running reads what is stored when it starts."""
+    end = asyncio.get_running_loop().time() + _HUB_WAIT
+    while not signals.connected and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - once, at most a second
+        await asyncio.sleep(0.02)

@@ -1,0 +1,148 @@
+"""What `postern doctor` asks of the rooms behind: nothing here makes or changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from cryptography import x509
+from sqlalchemy import or_, select
+
+from postern.agent import agent_policy
+from postern.client.client_control import attend
+from postern.domain.targets.agent import ALIVE_FOR, AgentKey
+from postern.domain.targets.control import Welcome
+from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.metrics.told import gather
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.schema.target_tables import agents, connections
+from postern.wiring import masters_wiring, paths
+from postern.wiring.blobs import open_blobs
+from postern.wiring.processes.agent_process import facts
+
+
+def read_policy(file: str) -> None:
+    """Raises Misconfigured."""
+    agent_policy.read(Path(file))
+
+
+def attended(key: AgentKey, patience: float) -> str:
+    """The tunnel's URL. Raises Unauthenticated when the key is refused, Malformed when it is good and has to declare
+    its connection, Unavailable when nobody answers in time."""
+
+    async def first() -> str:
+        orders = attend(key, facts(), uuid4())
+        try:
+            async with asyncio.timeout(patience):
+                async for order in orders:
+                    if isinstance(order, Welcome):
+                        return order.tunnel_url
+        except TimeoutError:
+            pass
+        finally:
+            await orders.aclose()  # type: ignore[attr-defined]
+        raise Unavailable(f"the control service of {key.host}:{key.port} does not answer")
+
+    return asyncio.run(first())
+
+
+def is_running(settings: Settings) -> bool:
+    """Whether a gateway holds the data folder."""
+    try:
+        descriptor = os.open(paths.lock(settings), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def open_files(settings: Settings) -> dict[str, tuple[int, int]]:
+    """Return how many files each process of the running gateway has open, and its limit."""
+    names = ("process_open_fds", "process_max_fds")
+    answers = asyncio.run(gather(settings.home / "run"))
+    return {
+        process: (int(told[names[0]][0][1]), int(told[names[1]][0][1]))
+        for process, told in answers.items()
+        if told is not None and all(name in told for name in names)
+    }
+
+
+def offline_agents(settings: Settings) -> list[tuple[str, str, list[str]]]:
+    """Return name, mode and connections of each agent that is offline. Raises Unavailable when the store does not
+    answer."""
+
+    async def ask() -> list[tuple[str, str, list[str]]]:
+        database = Database(settings.url)
+        try:
+            return await find_offline_agents(database, datetime.now(UTC))
+        finally:
+            await database.close()
+
+    return asyncio.run(ask())
+
+
+async def find_offline_agents(database: Database, now: datetime) -> list[tuple[str, str, list[str]]]:
+    """Return name, mode and connections of the agents of all organisations that the gateway did not hear of lately."""
+    silent = or_(agents.c.last_seen.is_(None), agents.c.last_seen <= now - ALIVE_FOR)
+    served = select(connections.c.agent_id, connections.c.name).order_by(connections.c.name)
+    async with database.statement() as connection:
+        rows = (await connection.execute(select(agents).where(silent).order_by(agents.c.name))).all()
+        own = served.where(connections.c.agent_id.in_([one.id for one in rows]))
+        named = (await connection.execute(own)).all()
+    return [(one.name, one.mode, [each.name for each in named if each.agent_id == one.id]) for one in rows]
+
+
+def is_migrated(settings: Settings) -> bool:
+    """Raises Unavailable when the store does not answer, or is not there."""
+    if not settings.database_url:
+        # Not made by looking at it, and not by another user than the gateway's.
+        try:
+            with closing(sqlite3.connect(f"{paths.store(settings).as_uri()}?mode=ro", uri=True, timeout=2)) as trial:
+                trial.execute("select 1 from sqlite_master limit 1").fetchall()
+        except sqlite3.Error as error:
+            raise Unavailable(f"the store {paths.store(settings)} cannot be read: {error}") from None
+
+    async def ask() -> bool:
+        database = Database(settings.url)
+        try:
+            return await database.is_current()
+        finally:
+            await database.close()
+
+    return asyncio.run(ask())
+
+
+def check_master(settings: Settings) -> str:
+    """Which one it is. Raises Misconfigured when it cannot be had."""
+    if not settings.master_key and not paths.encryption_key(settings).exists():
+        raise Misconfigured(f"there is no {paths.encryption_key(settings)}")
+    return masters_wiring.master(settings).id
+
+
+def certificate_end(settings: Settings) -> datetime | None:
+    """Of the one that this gateway shows; None when it has made none yet. Raises OSError, ValueError."""
+    own = paths.certificates_folder(settings) / "server.crt"
+    file = Path(settings.tls_cert) if settings.tls_cert else own
+    if not settings.tls_cert and not file.exists():
+        return None
+    return x509.load_pem_x509_certificates(file.read_bytes())[0].not_valid_after_utc
+
+
+def ask_blob_store(settings: Settings) -> str:
+    """Its name. Raises Misconfigured, Unavailable."""
+    blobs = open_blobs(settings)
+    with suppress(NotFound):
+        blobs.size("is-anybody-there")
+    return blobs.name

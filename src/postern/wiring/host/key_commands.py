@@ -1,0 +1,213 @@
+"""The keys of this host's store: which there are, under which master key, and changing either.
+
+Works on the store itself and needs no login: whoever may read the master key may do this. The gateway may run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from postern.domain.lists import Page
+from postern.errors import Misconfigured, NotFound
+from postern.services.server.audit import Audit
+from postern.services.server.trail import changed, follow
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.encryption import make_file_key
+from postern.store.ports.common_ports import Topic
+from postern.store.ports.keys import DataKey, MasterKey
+from postern.store.signals import SocketSignals
+from postern.store.sql.identity.sql_organisations import SqlOrganisations
+from postern.store.sql.recordings.sql_segments import SqlSegments
+from postern.store.sql.resealing import count_by_key, reseal
+from postern.store.sql.sql_audit import SqlAudit
+from postern.store.sql.sql_data_keys import SqlDataKeys
+from postern.wiring import masters_wiring, paths
+
+GROUP = 50  # data keys that are wrapped anew in one transaction
+_TOLD = 1.0  # seconds that a running gateway is given to hear of new keys
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStatus:
+    """One data key; `organisation` is None for the server's. `values` is how many it sealed, `segments` how many of
+    recordings are encrypted by it."""
+
+    id: UUID
+    organisation: str | None
+    master: str
+    is_readable: bool
+    created_at: datetime
+    retired_at: datetime | None
+    values: int
+    segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`master` is the key in force by the settings."""
+
+    master: str
+    keys: tuple[KeyStatus, ...]
+
+    @property
+    def is_rotated(self) -> bool:
+        return all(key.master == self.master for key in self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    organisation: str | None
+    values: int
+
+
+def status(settings: Settings) -> Status:
+    """Raises Misconfigured, Unavailable."""
+    return asyncio.run(_status(settings))
+
+
+def rotate(settings: Settings, to: str, tell: Callable[[int], None] = lambda _: None) -> tuple[str, int]:
+    """Wraps all data keys by the master key at `to`; answers its id, and how many were wrapped by another one.
+
+    Cut off in the middle it is started again with the same `to`: what is done stays done. Raises Misconfigured
+    when a data key opens with neither the master key in force nor the new one, Unavailable. `tell` is given how many
+    more are wrapped.
+    """
+    if to.startswith("file:"):
+        make_file_key(Path(to.removeprefix("file:")).expanduser())
+    return asyncio.run(_rotate(settings, to, tell))
+
+
+def renew(settings: Settings, organisation: str | None, tell: Callable[[int], None] = lambda _: None) -> list[Renewed]:
+    """New data keys, of all organisations and the server or of the one named, and every value sealed anew by them.
+
+    Cut off in the middle it is started again: it makes another data key and seals all that is left. `tell` is given
+    how many more are sealed. Raises NotFound, Misconfigured, Unavailable.
+    """
+    return asyncio.run(_renew(settings, organisation, tell))
+
+
+async def _status(settings: Settings) -> Status:
+    async with _database(settings) as database:
+        readable = {one.id for one in _readable(settings)}
+        names = {key: name for name, key in await _organisations(database)}
+        counts, stored = await count_by_key(database), await SqlSegments(database).count_by_key()
+        keys = [
+            KeyStatus(
+                id=key.id,
+                organisation=names.get(key.org_id) if key.org_id else None,
+                master=key.master,
+                is_readable=key.master in readable,
+                created_at=key.created_at,
+                retired_at=key.retired_at,
+                values=counts.get(key.id, 0),
+                segments=stored.get(key.id, 0),
+            )
+            for key in await SqlDataKeys(database).all()
+        ]
+        return Status(masters_wiring.master(settings).id, tuple(keys))
+
+
+async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> tuple[str, int]:
+    new = masters_wiring.master_of(to, "master_key")
+    async with _database(settings) as database:
+        store = SqlDataKeys(database)
+        known = {one.id: one for one in (*_readable(settings), new)}
+        done = 0
+        # Until none is left: a gateway that runs may have made one under the old master key meanwhile.
+        while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
+            wrapped = await asyncio.to_thread(_wrapped, left, known, new)
+            rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
+            tell(rewrapped)
+            done += rewrapped
+        with follow() as trail:
+            changed(None, {"master": new.id, "wrapped": done})
+        await _audit(database).on_host("postern keys rotate", action="rotate", resource_type="keys", trail=trail)
+    return new.id, done
+
+
+def _wrapped(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
+    """Each is opened again before its old wrapping is given up."""
+    found = []
+    for key in keys:
+        if key.master not in known:
+            raise Misconfigured(
+                f"the data key {key.id} is wrapped by {key.master}, which is neither the master key in force nor the "
+                "new one; give it in POSTERN_MASTER_KEY_OLD"
+            )
+        material = known[key.master].unwrap(key.wrapped, key.context)
+        wrapped = new.wrap(material, key.context)
+        if new.unwrap(wrapped, key.context) != material:
+            raise Misconfigured(f"the new master key {new.id} does not open what it wrapped; nothing was changed")
+        found.append(replace(key, wrapped=wrapped, master=new.id))
+    return found
+
+
+async def _renew(settings: Settings, organisation: str | None, tell: Callable[[int], None]) -> list[Renewed]:
+    async with _database(settings) as database:
+        owners: list[tuple[str | None, UUID | None]] = [*await _organisations(database)]
+        if organisation is None:
+            owners.append((None, None))
+        else:
+            owners = [owner for owner in owners if owner[0] == organisation]
+        if not owners:
+            raise NotFound(f"there is no organisation {organisation!r}")
+        encryption = masters_wiring.open_encryption(settings, database)
+        await encryption.load()
+        for _, org_id in owners:
+            await encryption.renew(org_id)
+        await _tell(settings)
+        done = [Renewed(name, await reseal(database, encryption, org_id, tell)) for name, org_id in owners]
+        with follow() as trail:
+            changed(None, {one.organisation or "server": one.values for one in done})
+        await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", trail=trail)
+        return done
+
+
+def _audit(database: Database) -> Audit:
+    return Audit(SqlAudit(database), SqlOrganisations(database), lambda: datetime.now(UTC))
+
+
+async def _tell(settings: Settings) -> None:
+    """A gateway that runs, so that it seals by the new keys before the old values are looked for."""
+    path = paths.signals_socket(settings)
+    if not path.exists():
+        return
+    signals = SocketSignals(path)
+    await signals.publish(Topic.DATA_KEYS_CHANGED)
+    await signals.start()
+    await asyncio.sleep(_TOLD)
+    await signals.stop()
+
+
+def _readable(settings: Settings) -> list[MasterKey]:
+    found = [masters_wiring.master(settings)]
+    if settings.master_key_old:
+        found.append(masters_wiring.master_of(settings.master_key_old, "master_key_old"))
+    return found
+
+
+async def _organisations(database: Database) -> list[tuple[str, UUID]]:
+    store, found = SqlOrganisations(database), list[tuple[str, UUID]]()
+    while True:
+        listed = await store.find(Page(offset=len(found)))
+        found += [(one.name, one.id) for one in listed.items]
+        if not listed.items or len(found) >= listed.total:
+            return found
+
+
+@asynccontextmanager
+async def _database(settings: Settings) -> AsyncIterator[Database]:
+    if not settings.database_url and not paths.store(settings).exists():
+        raise NotFound(f"there is no store in {settings.home} yet; start the gateway once, or give --home")
+    database = Database(settings.url)
+    try:
+        yield database
+    finally:
+        await database.close()

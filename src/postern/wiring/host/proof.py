@@ -1,0 +1,67 @@
+"""Verification of this host's store and recordings; no login is needed. The gateway may run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from postern.domain.lists import Page
+from postern.errors import NotFound
+from postern.proof.proof_findings import Report
+from postern.recording.recording_copies import StoredCopies
+from postern.services.recordings.verifier import Verifier
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.sql.identity.sql_organisations import SqlOrganisations
+from postern.store.sql.recordings.sql_checkpoints import SqlLedgerKeys
+from postern.store.sql.recordings.sql_ledger import SqlLedger
+from postern.wiring import masters_wiring, paths
+from postern.wiring.blobs import KeysForThreads, open_blobs
+
+
+def verify(
+    settings: Settings,
+    organisation: str | None,
+    *,
+    keys: Sequence[bytes],
+    anchors: Sequence[bytes],
+    with_segments: bool,
+    progress: Callable[[int], None],
+) -> Mapping[str, Report]:
+    """By the names of the organisations, all or one. `keys` and `anchors` as `Verifier.verify` has them.
+
+    Raises NotFound, Misconfigured, Unavailable."""
+    return asyncio.run(_verify(settings, organisation, keys, anchors, with_segments, progress))
+
+
+async def _verify(
+    settings: Settings,
+    organisation: str | None,
+    keys: Sequence[bytes],
+    anchors: Sequence[bytes],
+    with_segments: bool,
+    progress: Callable[[int], None],
+) -> dict[str, Report]:
+    if not settings.database_url and not paths.store(settings).exists():
+        raise NotFound(f"there is no store in {settings.home} yet; start the gateway once, or give --home")
+    database = Database(settings.url)
+    try:
+        encryption = masters_wiring.open_encryption(settings, database)
+        copies = StoredCopies(open_blobs(settings), KeysForThreads(encryption, asyncio.get_running_loop()))
+        verifier = Verifier(SqlLedger(database), SqlLedgerKeys(database, encryption), copies, lambda: datetime.now(UTC))
+        found = {}
+        store, offset = SqlOrganisations(database), 0
+        while (listed := await store.find(Page(offset=offset))).items:
+            offset += len(listed.items)
+            for one in listed.items:
+                if organisation is None or one.name == organisation:
+                    given = {"keys": keys, "anchors": anchors}
+                    found[one.name] = await verifier.verify(
+                        one.id, **given, with_segments=with_segments, progress=progress
+                    )
+        if not found:
+            raise NotFound(f"there is no organisation {organisation!r}")
+        return found
+    finally:
+        await database.close()

@@ -1,0 +1,70 @@
+"""Masking as sessions have it, and as samples are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import cast
+from uuid import uuid4
+
+from postern.domain.rules.masking import MaskingRule
+from postern.domain.rules.policy import Policy
+from postern.domain.secret import Secret
+from postern.domain.targets.target_schema import TargetSchema
+from postern.errors import Denied
+from postern.inspection.masking.masking_interceptor import Masking
+from postern.inspection.masking.origins import SessionOrigins
+from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
+from postern.interception.events import Operation
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import Refuse
+from postern.protocols.registry import PROTOCOLS
+from postern.services.rules.masking_rules import Masked, Samples
+
+_KEPT = "lineage"
+
+
+@lru_cache
+def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins] | None:
+    """One for each process, as it caches what it has read."""
+    spec = PROTOCOLS.get(protocol)
+    if spec is None or spec.dialect is None or spec.dialect.lineage is None:
+        return None
+    return spec.dialect.lineage()
+
+
+def masking(policy: Policy, view: SessionView) -> Masking:
+    """The interceptor of a session, under this policy from here on."""
+    key = bytes.fromhex(policy.masking_key.reveal())
+    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help)
+
+
+def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
+    """One that stays as long as policies need it: it must hear of every statement."""
+    asks = any(rule.columns for rule in policy.masking)
+    make = _lineage_of(view.connection_subtype) if asks else None
+    if make is None:
+        view.kept.pop(_KEPT, None)
+        return None
+    kept = view.kept.get(_KEPT)
+    if kept is not None:
+        return cast("SessionOrigins", kept)
+    found = view.kept[_KEPT] = make(lambda: view.schema)
+    if view.metrics.operations:
+        found.missed()
+    return found
+
+
+def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
+    """What a rule makes of samples, by the interceptor of sessions. Raises Denied where it would refuse them."""
+    interceptor = Masking(frozenset(), (rule,), bytes.fromhex(key.reveal()), NamedOrigins())
+    view = SessionView(uuid4(), "", frozenset(), "", "", "", {})
+    texts = SampleTexts([text.encode("utf-8", "surrogatepass") for text in samples.texts])
+    rows = SampleRows(samples.columns, samples.rows)
+    for event in (Operation(0, ""), texts, rows):
+        verdict = interceptor.see(event, view)
+        if isinstance(verdict, Refuse):
+            raise Denied(verdict.message)
+    return Masked(
+        tuple(text.decode("utf-8", "replace") for text in texts.held), rows.shown(), dict(view.metrics.info_types)
+    )

@@ -1,0 +1,78 @@
+"""Which master key this gateway has: a file, an environment variable, or a key in AWS KMS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from postern.errors import Misconfigured
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
+from postern.store.ports.keys import MasterKey
+from postern.store.sql.sql_data_keys import SqlDataKeys
+from postern.wiring import paths
+
+_MAX_ID = 255  # characters; the column that says which master wrapped a data key
+
+
+def open_encryption(settings: Settings, database: Database) -> Encryption:
+    """Raises Misconfigured."""
+    known = [master_of(settings.master_key_old, "master_key_old")] if settings.master_key_old else []
+    return Encryption(SqlDataKeys(database), master(settings), old=known, direct=direct_key(settings))
+
+
+def master(settings: Settings) -> MasterKey:
+    """The one in force. The file in the data folder is made at the first start; all others are somebody's own."""
+    if settings.master_key:
+        return master_of(settings.master_key)
+    path = paths.encryption_key(settings)
+    make_file_key(path)
+    return LocalMaster(file_key(path))
+
+
+def variables(settings: Settings) -> frozenset[str]:
+    """The environment variables that hold a master key: for the processes that open the store, and no others."""
+    places = (settings.master_key, settings.master_key_old)
+    return frozenset(place.removeprefix("env:") for place in places if place.startswith("env:"))
+
+
+def direct_key(settings: Settings) -> bytes | None:
+    """What sealed values themselves in earlier versions; None when there is no such file."""
+    path = paths.encryption_key(settings)
+    return file_key(path) if path.exists() else None
+
+
+def master_of(place: str, field: str = "master_key") -> MasterKey:
+    """`file:PATH`, `env:NAME` or `aws-kms:KEY_ARN`. Raises Misconfigured, without repeating what may be a key."""
+    kind, _, where = place.partition(":")
+    make = _KINDS.get(kind)
+    if make is None or not where or len(place) > _MAX_ID:
+        raise Misconfigured(
+            f"POSTERN_{field.upper()} says where the master key is: file:PATH, env:NAME or aws-kms:KEY_ARN", field=field
+        )
+    return make(where)
+
+
+def _file(where: str) -> MasterKey:
+    return LocalMaster(file_key(Path(where).expanduser()))
+
+
+def _environment(where: str) -> MasterKey:
+    # Several places of one process may ask; the variable itself is gone after the first.
+    if where not in _taken:
+        _taken[where] = environment_key(os.environ, where)
+    return LocalMaster(_taken[where])
+
+
+def _kms(where: str) -> MasterKey:
+    try:
+        from postern.integrations.kms_aws import KmsMaster
+    except ImportError:
+        raise Misconfigured("a master key in AWS KMS needs boto3; run: pip install boto3") from None
+    return KmsMaster(where)
+
+
+_taken: dict[str, bytes] = {}
+_KINDS: dict[str, Callable[[str], MasterKey]] = {"file": _file, "env": _environment, "aws-kms": _kms}

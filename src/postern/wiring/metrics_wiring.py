@@ -1,0 +1,122 @@
+"""Where each process's numbers come from, and how the API gathers those of all."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from postern.archive.archivist import Round
+from postern.domain.event import CREATED
+from postern.domain.reviews.review import ReviewEvent
+from postern.errors import Unavailable
+from postern.metrics.meters import Meters
+from postern.metrics.process_metrics import of_process
+from postern.metrics.told import gather, tell, watch_lag
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.ports.review_ports import ReviewNews
+from postern.wiring.recordings_wiring import archivist_silence, waiting_for_archivist
+
+PATIENCE = 2.0  # seconds that the store has to say how far behind it is
+_DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
+_OUTCOMES = _DECISIONS | {ReviewEvent.REVOKED, ReviewEvent.EXPIRED, ReviewEvent.WITHDRAWN}
+Backlog = Callable[[datetime], Awaitable[Mapping[str, float]]]
+
+
+async def no_backlog(_now: datetime) -> Mapping[str, float]:
+    """Where there is no store to ask."""
+    return {}
+
+
+@asynccontextmanager
+async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
+    """While this lasts the process counts, and answers who asks."""
+    database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
+    meters.sample("postern_store_connections", lambda: database.in_use)
+    meters.sample("postern_store_connections_max", lambda: database.most_in_use)
+    of_process(meters)
+    folder = settings.home / "run"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = await tell(meters, folder, process)
+    lag = asyncio.create_task(watch_lag(meters))
+    try:
+        yield
+    finally:
+        lag.cancel()
+        server.close()
+        with suppress(asyncio.CancelledError):
+            await lag
+
+
+async def gathered(home: Path, backlog: Backlog = no_backlog) -> bytes:
+    """Of all processes of this machine, in Prometheus's text format. `backlog` is what the store says, of all
+    machines; without it there are the other numbers."""
+    by_process, behind = await asyncio.gather(gather(home / "run"), _behind(backlog))
+    machine = await asyncio.to_thread(_machine, home) | behind
+    # Its library is not imported before somebody asks.
+    prometheus = await asyncio.to_thread(importlib.import_module, "postern.metrics.prometheus")
+    text: bytes = await asyncio.to_thread(prometheus.text, by_process, machine)
+    return text
+
+
+async def _behind(backlog: Backlog) -> dict[str, float]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return {**await backlog(datetime.now(UTC)), "postern_store_up": 1.0}
+    except (Unavailable, TimeoutError):
+        return {"postern_store_up": 0.0}
+
+
+def _machine(home: Path) -> dict[str, float]:
+    """What lies on its disk. Who is silent does not tell so itself."""
+    disk = shutil.disk_usage(home)
+    found = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
+    size = 0
+    for path in (home / "spool").glob("*/*"):
+        with suppress(OSError):  # sealed meanwhile
+            size += path.stat().st_size
+    waiting = waiting_for_archivist(home)
+    return found | {
+        "postern_spool_bytes": float(size),
+        "postern_sealed_segments": float(waiting.segments),
+        "postern_sealed_bytes": float(waiting.size),
+        "postern_sealed_oldest_seconds": waiting.age,
+        "postern_archivist_silence_seconds": archivist_silence(home),
+    }
+
+
+def reviews_told(meters: Meters) -> Callable[[ReviewNews], None]:
+    """What hears of everything that happened to a review, once."""
+
+    def told(news: ReviewNews) -> None:
+        review, kind = news.review, str(news.review.kind)
+        if news.kind == CREATED:
+            meters.count("postern_reviews_asked", kind)
+        if news.kind not in _OUTCOMES:
+            return
+        meters.count("postern_reviews_decided", kind, news.kind)
+        if news.kind in _DECISIONS:
+            meters.observe("postern_review_decision_seconds", (news.at - review.created_at).total_seconds(), kind)
+        if news.kind == ReviewEvent.APPROVED and any(voice.forced for voice in review.voices):
+            meters.count("postern_reviews_forced", kind)
+
+    return told
+
+
+def rounds_told(meters: Meters) -> Callable[[Round], None]:
+    """What hears of each round of the archivist."""
+    last = Round()
+    meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))
+    meters.sample("postern_blob_store_up", lambda: float(not last.trouble))
+
+    def told(done: Round) -> None:
+        nonlocal last
+        last = done
+        meters.count("postern_segments_stored", by=done.stored)
+
+    return told

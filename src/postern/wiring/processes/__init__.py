@@ -1,0 +1,1 @@
+"""How each process is put together."""

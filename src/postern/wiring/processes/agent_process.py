@@ -1,0 +1,127 @@
+"""The agent's process: attends its gateway's control service, and holds a tunnel to every relay worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import signal
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import uvloop
+
+from postern import __version__
+from postern.agent import agent_policy
+from postern.agent.agent_policy import ANYTHING, LocalPolicy
+from postern.agent.agent_tunnels import Tunnels
+from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
+from postern.agent.secrets import Resolver
+from postern.agent.serve import Orders, Reaching
+from postern.client.client_control import attend
+from postern.descriptors import raise_limit
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.control import Drain, Welcome
+from postern.domain.targets.declaration import Declaration
+from postern.errors import Misconfigured
+from postern.integrations.secrets.env_json import referable
+from postern.integrations.secrets.sources import Sources
+from postern.process import announce_ready, hide_from_own_user
+from postern.settings import AgentSettings
+from postern.wiring.tracing_wiring import tracing
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
+    """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
+    key = AgentKey.read(settings.key)
+    if key.mode is AgentMode.EMBEDDED:
+        raise Misconfigured(
+            f"the key of agent {key.name!r} is for an agent that declares its own connection; start it with "
+            "`postern run -- COMMAND` or `postern run --postgres VARIABLE`",
+            field="key",
+        )
+    allowed = local_policy(settings)
+    sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
+    serve(key, Reach(Resolver(sources, SecretFiles(environ), allowed), allowed, environ), settings.agent_grace)
+
+
+def local_policy(settings: AgentSettings) -> LocalPolicy:
+    """Raises Misconfigured."""
+    return agent_policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
+
+
+def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
+    """Until it is told to stop. Raises what `attend` does."""
+    raise_limit()
+    hide_from_own_user()  # the commands that it runs are of this user, too
+    with tracing(os.environ, "agent") as tracer:
+        uvloop.run(_serve(key, Orders(reach, tracer), grace, declaration))
+
+
+async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Declaration | None) -> None:
+    instance = uuid4()
+    hello = {"instance": str(instance), "version": __version__}
+    tunnels = Tunnels(key.secret, key.authority, hello, orders)
+    stopping = _Stop()
+    attending = asyncio.create_task(_attend(key, tunnels, instance, declaration))
+    told = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((attending, told), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        attending.cancel()
+        told.cancel()
+        closing = asyncio.create_task(tunnels.close("the agent is stopping", grace=grace))
+        await asyncio.wait((closing, asyncio.create_task(stopping.wait())), return_when=asyncio.FIRST_COMPLETED)
+        if not closing.done():
+            closing.cancel()
+            await tunnels.close("the agent is stopping")
+    with suppress(asyncio.CancelledError):
+        await attending  # why it ended by itself
+
+
+class _Stop:
+    """SIGTERM and SIGINT: `wait` returns at the next one."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._told.set)
+
+    async def wait(self) -> None:
+        await self._told.wait()
+        self._told.clear()
+        log.info("stopping; once more to stop at once")
+
+
+async def _attend(key: AgentKey, tunnels: Tunnels, instance: UUID, declaration: Declaration | None) -> None:
+    url = ""
+    async for order in attend(key, facts(), instance, declaration):
+        if isinstance(order, Drain):
+            log.info("the gateway asks this agent to stop: %s", order.reason)
+            return
+        if isinstance(order, Welcome):
+            url = order.tunnel_url
+            log.info("agent %r is known at %s:%d", key.name, key.host, key.port)
+            announce_ready()
+        tunnels.want(url, frozenset(map(str, order.workers)))
+
+
+def facts() -> dict[str, str]:
+    """What the gateway is told of this machine; see domain.agent.FACTS."""
+    found = {
+        "version": __version__,
+        "hostname": socket.gethostname(),
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+        "kernel_version": platform.release(),
+        "python_version": platform.python_version(),
+    }
+    with suppress(OSError):
+        found["machine_id"] = Path("/etc/machine-id").read_text().strip()
+    return found

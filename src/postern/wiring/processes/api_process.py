@@ -1,0 +1,139 @@
+"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS anywhere else. It only answers requests: what
+is done again and again is the archivist's business (upkeep.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+from postern import descriptors
+from postern.api.application import create_app
+from postern.api.control.control_server import ControlServer
+from postern.api.info import ServerInfo
+from postern.descriptors import Descriptors
+from postern.domain.server import Endpoint
+from postern.domain.tracing import Tracer
+from postern.metrics.meters import Meters
+from postern.process import announce_ready
+from postern.settings import Settings
+from postern.store.signals import SocketSignals
+from postern.transport import ssh_host_keys
+from postern.transport.http_bounds import HttpLimits, bounded_http
+from postern.wiring import paths, tls
+from postern.wiring.app import App, open_app
+from postern.wiring.metrics_wiring import telling
+from postern.wiring.tracing_wiring import tracing
+
+GRACE = 3  # seconds that requests have to end when the gateway stops
+
+
+def run(settings: Settings) -> None:
+    """Blocks until SIGTERM."""
+    meters = Meters()
+    with tracing(os.environ, "api", meters) as tracer:
+        uvloop.run(_serve(settings, meters, tracer))
+
+
+def build_api(settings: Settings, app: App) -> FastAPI:
+    authority = tls.authority(settings)
+    info = ServerInfo(
+        host=settings.address,
+        tunnel_url=_tunnel_url(settings),
+        grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",
+        ca_certificate=authority.read_text() if authority else None,
+        gateway_commands=settings.gateway_commands,
+        ssh_host_key=ssh_host_keys.ensure(paths.ssh_host_key(settings)).public,
+    )
+    return create_app(app.services, info, trusted_proxies=settings.proxies)
+
+
+def build_control(settings: Settings, app: App) -> ControlServer:
+    """TLS by the same certificate as the tunnels, also on loopback. Raises Misconfigured."""
+    material = tls.material(settings)
+    return ControlServer(
+        app.services,
+        Endpoint(settings.host, settings.control_port),
+        certificate=material.certificate.read_bytes(),
+        key=material.key.read_bytes(),
+        tunnel_url=_tunnel_url(settings),
+        most_connections=descriptors.limit() // 2,  # the rest is for the API and the store
+    )
+
+
+def _tunnel_url(settings: Settings) -> str:
+    return f"wss://{settings.authority_of(settings.tunnel_port)}"
+
+
+def _limits(settings: Settings, room: Descriptors) -> HttpLimits:
+    return HttpLimits(
+        head=settings.handshake_timeout,
+        most=settings.max_handshakes,
+        most_per_address=settings.max_handshakes_per_address,
+        has_room=lambda: room.has_room(1),
+    )
+
+
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
+    signals = SocketSignals(paths.signals_socket(settings))
+    async with open_app(settings, signals) as app:
+        served = build_api(settings, app)
+        room = Descriptors()
+        meters.sample("postern_descriptor_rejections", lambda: room.refused)
+        served.state.meters, served.state.tracer = meters, tracer
+        config = uvicorn.Config(
+            served,
+            host=settings.host,
+            port=settings.api_port,
+            loop="none",
+            http=bounded_http(_limits(settings, room)),
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # it would believe any local process; api/client_address.py does better
+            timeout_graceful_shutdown=GRACE,
+        )
+        if not settings.is_loopback:
+            certificate = tls.material(settings)
+            config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
+        server = _Server(config)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+        # What was made until now is never garbage: the collector need not walk through all routes and models again for
+        # each few lists that were answered.
+        gc.collect()
+        gc.freeze()
+        await signals.start()
+        app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
+        control = build_control(settings, app)
+        await control.start()
+        try:
+            async with telling(settings, meters, app.database, "api"):
+                await server.serve()
+        finally:
+            await asyncio.gather(control.stop(), return_exceptions=True)
+            await signals.stop()
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and leaves signals to us: uvicorn would raise them again and end us by them."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            announce_ready(asyncio.get_running_loop())
+
+    def stop(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,92 @@
+"""The archivist's process: it stores what is sealed on this machine, and does all that is done again and again, so that
+neither workers nor the API wait for any of it. Killed anywhere, the next one goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import uvloop
+
+from postern.archive.archivist import Archivist, Round
+from postern.domain.tracing import Tracer
+from postern.metrics.meters import Meters
+from postern.process import announce_ready, release_memory
+from postern.settings import Settings
+from postern.store.signals import SocketSignals
+from postern.wiring import paths
+from postern.wiring.app import open_app
+from postern.wiring.metrics_wiring import rounds_told, telling
+from postern.wiring.recordings_wiring import trouble_told
+from postern.wiring.tracing_wiring import tracing
+from postern.wiring.upkeep_wiring import build_upkeep
+
+HEARTBEAT = 5.0  # seconds
+_NICENESS = 5  # whoever waits for an answer goes first
+
+
+def run(settings: Settings) -> None:
+    """Ends on SIGTERM or SIGINT. Raises Misconfigured."""
+    os.nice(_NICENESS)
+    meters = Meters()
+    with tracing(os.environ, "archivist", meters) as tracer:
+        uvloop.run(_serve(settings, meters, tracer))
+
+
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
+    signals = SocketSignals(paths.signals_socket(settings))
+    async with open_app(settings, signals) as app:
+        held, index = app.stored, app.services.session_texts.index
+        archivist = Archivist(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
+        upkeep = build_upkeep(settings, app, meters, tracer)
+        await signals.start()
+        counted, told = rounds_told(meters), trouble_told(settings.home)
+
+        def hear(done: Round) -> None:
+            counted(done)
+            told(done)
+            if done.stored:
+                release_memory()
+
+        rounds = (
+            archivist.forever(hear),
+            upkeep.forever(),
+            _beat(paths.archivist_beat(settings.home)),
+        )
+        work = [asyncio.create_task(each) for each in rounds]
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _cancel, work)
+        try:
+            async with telling(settings, meters, app.database, "archivist"):
+                announce_ready(asyncio.get_running_loop())
+                await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            _cancel(work)
+            ends = await asyncio.gather(*work, return_exceptions=True)
+            await signals.stop()
+        for end in ends:
+            if isinstance(end, Exception):  # what none of them expects: the supervisor starts all anew
+                raise end
+
+
+def _cancel(work: list[asyncio.Task[None]]) -> None:
+    for task in work:
+        if not task.cancelling():  # once: what is given back at the end is not cut off
+            task.cancel()
+
+
+async def _beat(file: Path) -> None:
+    """By the event loop itself: it says that this goes on, and asks no thread that others could keep."""
+    while True:
+        _touch(file)
+        await asyncio.sleep(HEARTBEAT)
+
+
+def _touch(file: Path) -> None:
+    with suppress(OSError):  # on a disk that is read-only, which whoever asks sees by itself
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch(mode=0o600)

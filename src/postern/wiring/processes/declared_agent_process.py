@@ -1,0 +1,104 @@
+"""An agent in an application's container: it declares the one connection that it serves, and keeps its secrets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from postern.agent.agent_database_uri import read
+from postern.agent.agent_policy import LocalPolicy
+from postern.agent.command_process import DEFAULT_PATH
+from postern.agent.declared import Declared
+from postern.agent.exported_variables import exported
+from postern.agent.reach import Reach
+from postern.agent.secret_files import SecretFiles
+from postern.agent.secrets import Resolver
+from postern.domain.secret import Secret
+from postern.domain.targets.agent import AgentKey, AgentMode
+from postern.domain.targets.connection import ConnectionType
+from postern.domain.targets.declaration import Declaration
+from postern.errors import Misconfigured
+from postern.protocols.protocol_database_uri import DatabaseUri
+from postern.protocols.registry import PROTOCOLS
+from postern.settings import AgentSettings
+from postern.wiring.processes import agent_process
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
+    `variable`, of the kind that `database` names."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    database: str = ""
+    variable: str = ""
+    exports: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    redact_types: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> None:
+    """Until it is told to stop. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict when
+    the gateway refuses it for good."""
+    key = AgentKey.read(settings.key)
+    if key.mode is not AgentMode.EMBEDDED:
+        raise Misconfigured(
+            f"the key of agent {key.name!r} is for an agent that declares nothing; make another one with `postern "
+            "admin agents create NAME --mode embedded`, or start this one with `postern agent`",
+            field="key",
+        )
+    declaration, secrets = declared(environ, wanted)
+    reach = Reach(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
+    agent_process.serve(key, Declared(reach, declaration, secrets), settings.agent_grace, declaration)
+
+
+def local_policy(settings: AgentSettings) -> LocalPolicy:
+    """Nothing runs here but what is declared, and no session hook unless it says so. Raises Misconfigured."""
+    policy = agent_process.local_policy(settings)
+    return replace(policy, hooks=policy.hooks is True)
+
+
+def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:
+    """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
+    database = _database(environ, _kind(wanted.database), wanted.variable) if wanted.database else None
+    declaration = Declaration(
+        name=wanted.name,
+        type=ConnectionType.CUSTOM if database is None else ConnectionType.DATABASE,
+        subtype=wanted.database,
+        command=wanted.command,
+        reviewers=wanted.reviewers,
+        redact_types=wanted.redact_types,
+        connection_tags=wanted.tags,
+        default_database="" if database is None or "DB" not in database else database["DB"].reveal(),
+    )
+    declaration.check()
+    if database is not None:
+        return declaration, database
+    _check_command(environ, wanted.command)
+    return declaration, exported(environ, wanted.exports)
+
+
+def _kind(protocol: str) -> DatabaseUri:
+    uri = PROTOCOLS[protocol].uri
+    assert uri is not None  # `postern run` offers those that have one
+    return uri()
+
+
+def _database(environ: Mapping[str, str], kind: DatabaseUri, variable: str) -> dict[str, Secret]:
+    uri = environ.get(variable)
+    if not uri:
+        raise Misconfigured(
+            f"variable {variable} is not set; it has to hold the URI of the database, as in {kind.example}",
+            field=kind.subtype,
+        )
+    return read(kind, variable, Secret(uri))
+
+
+def _check_command(environ: Mapping[str, str], command: Sequence[str]) -> None:
+    if shutil.which(command[0], path=environ.get("PATH") or DEFAULT_PATH) is None:
+        raise Misconfigured(
+            f"command {command[0]!r} is not there, or may not be run; give its whole path, or set PATH", field="command"
+        )

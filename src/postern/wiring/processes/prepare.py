@@ -1,0 +1,163 @@
+"""What a start needs before anything serves: schema, keys, certificates, the first administrator, the demo.
+
+Runs as a process of its own, once at each start, before workers and API. What is missing is made, what is there is
+left alone: a second start changes no secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import uuid4
+
+from postern.demo import demo_target as demo
+from postern.domain.identity.login import ClientKind, LoginMethod
+from postern.domain.identity.principal import Account, Principal
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+from postern.protocols.clients import NativeCredential
+from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
+from postern.services.identity.accounts import FIRST_ADMIN
+from postern.services.identity.logins.logins import ClientFacts
+from postern.settings import Settings
+from postern.store.signals import LocalSignals
+from postern.store.sql.resealing import reseal_direct
+from postern.transport import ssh_host_keys
+from postern.wiring import demo_shop, paths, tls
+from postern.wiring.app import App, open_app
+from postern.wiring.host.claim import build_claim, require_free
+
+DEMO_CREDENTIAL_LIFE = timedelta(days=30)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the command line of this user needs to be logged in. `token` is None when the first administrator is
+    gone or inactive. `own_urls` are the addresses this gateway had, the present one included."""
+
+    api_url: str
+    email: str
+    token: Secret | None
+    authority: str
+    own_urls: frozenset[str]
+
+
+def run(settings: Settings) -> Prepared:
+    """Raises Misconfigured, Unavailable, or Conflict when another gateway uses the store."""
+    return asyncio.run(_prepare(settings))
+
+
+async def _prepare(settings: Settings) -> Prepared:
+    certificate = tls.material(settings)
+    certificate.server_context()  # one that cannot be used is said now, not by every worker
+    ssh_host_keys.ensure(paths.ssh_host_key(settings))
+    await require_free(settings)
+    async with open_app(settings, LocalSignals(), migrate=True) as app:
+        await build_claim(settings, app.database).take()
+        await reseal_direct(app.database, app.encryption)
+        told = _read(settings)
+        urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
+        await app.services.agents.ensure_embedded()
+        made = await app.services.accounts.ensure_first_admin()
+        if made is not None:
+            told = {"admin_email": made[0], "admin_password": made[1].reveal(), "setup_url": "", "psql": ""}
+            _write(settings, told)  # at once: nobody can be told this password again
+            log.info("the first administrator %s was made", made[0])
+            told["setup_url"] = await _setup_url(app)
+        told = {**told, "api_url": settings.api_url}
+        told["psql"] = await _psql(app, settings, told.get("psql", ""))
+        _write(settings, told)
+        token = await _token(app)
+    paths.api_url(settings).parent.mkdir(mode=0o700, exist_ok=True)
+    paths.api_url(settings).write_text(settings.api_url)
+    authority = tls.authority(settings)
+    return Prepared(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
+
+
+async def _psql(app: App, settings: Settings, known: str) -> str:
+    """The line for the demo; empty without one. Its credential is issued once, and again when it has expired."""
+    if not settings.demo:
+        return known
+    setter = await _setter(app)
+    target = demo.load(settings.home)
+    config = await app.services.server_configs.current()
+    host, port = config.told_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
+    if known:
+        await demo_shop.follow(app.services, setter, target)
+        if not await _has_expired(app, known):
+            return moved(known, host, port)
+    else:
+        await demo_shop.make(app.services, setter, target)
+    account = await _first_admin(app)
+    if account is None:
+        log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
+        return ""
+    # The line is printed once and tried for days; the demo holds nothing that a shorter life would protect.
+    life = int(DEMO_CREDENTIAL_LIFE.total_seconds())
+    issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, life)
+    authority = tls.authority(settings)
+    user = issued.credential.username
+    return psql_line(NativeCredential(user, issued.password, host, port, target.database, authority))
+
+
+async def _has_expired(app: App, line: str) -> bool:
+    """A credential that was revoked, or whose connection was removed, stays as somebody wanted it."""
+    grant = await app.services.access.find_grant(user_of(line))
+    if grant is None or grant.revoked_at is not None or grant.expires_at is None:
+        return False
+    return grant.expires_at <= app.services.now()
+
+
+async def _setter(app: App) -> Principal:
+    """Who acts here: the machine itself, with an administrator's rights; no row of the store."""
+    found = await app.stores.organisations.default()
+    roles = found.role_groups
+    groups = frozenset({roles.admin})
+    return Principal(uuid4(), found.id, "setup", "setup@localhost", "Set-up", groups, role_groups=roles)
+
+
+async def _setup_url(app: App) -> str:
+    """Good also where people log in at an identity provider, and the password is not."""
+    account = await _first_admin(app)
+    return (await app.services.setup_links.make_for(account, from_host=True)).url.reveal() if account else ""
+
+
+async def _first_admin(app: App) -> Account | None:
+    organisation = await app.stores.organisations.default()
+    return await app.stores.principals.by_email(organisation.id, FIRST_ADMIN)
+
+
+async def _token(app: App) -> Secret | None:
+    account = await _first_admin(app)
+    if account is None or not account.principal.is_active:
+        return None
+    client = ClientFacts(ClientKind.CLI, "127.0.0.1", "postern up")
+    return (await app.services.logins.open(account, LoginMethod.LOCAL, client)).token
+
+
+def _read(settings: Settings) -> dict[str, str]:
+    try:
+        kept = json.loads(paths.first_run_file(settings).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise Unavailable(
+            f"{paths.first_run_file(settings)} is damaged; remove it (it only tells you the first password)"
+        ) from None
+    return {str(key): str(value) for key, value in kept.items()}
+
+
+def _write(settings: Settings, told: Mapping[str, str]) -> None:
+    file = paths.first_run_file(settings)
+    draft = file.with_name(".first-run.json")
+    names = ("api_url", "admin_email", "admin_password", "setup_url", "psql")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        json.dump({name: told.get(name, "") for name in names}, stream, indent=2)
+        stream.write("\n")
+    draft.replace(file)

@@ -1,0 +1,376 @@
+"""The relay worker's process: here the parts of the data plane are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from uuid import UUID, uuid4
+
+import uvloop
+
+from postern.agent.embedded import EmbeddedAgent
+from postern.agent.secret_files import SecretFiles
+from postern.descriptors import Descriptors
+from postern.domain.rules.permit import Permit
+from postern.domain.rules.policy import Policy
+from postern.domain.secret import Secret
+from postern.domain.sessions.session import EndReason
+from postern.domain.tracing import NO_TRACER, Tracer
+from postern.domain.worker import RelayWorker
+from postern.gateway.agent_reach import Agent, Dialers, RemoteAgents
+from postern.gateway.clients.fronts import Fronts
+from postern.gateway.clients.held_logins import HeldLogins
+from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.tunnel_door import TunnelDoor
+from postern.gateway.engine import Engine, Parts, SessionRecording
+from postern.gateway.gateway_errands import ErrandRuns
+from postern.gateway.gateway_protocols import (
+    GATEWAY_SPECS,
+    WIRE_SPECS,
+    Carrier,
+    Gate,
+    GateParts,
+    OpenWire,
+    Runner,
+    WireParts,
+)
+from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.live import LiveLinks
+from postern.gateway.presence import Presence
+from postern.gateway.relay_worker import Worker
+from postern.gateway.rules.held_requests import HeldRequests
+from postern.gateway.rules.violations import Violations
+from postern.gateway.script_execution import Executions
+from postern.gateway.worker_hooks import SessionHooks
+from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.integrations.secrets.env_json import referable
+from postern.integrations.secrets.sources import Sources
+from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.metrics.meters import Meters
+from postern.process import announce_ready
+from postern.protocols.registry import COMMAND_PROTOCOL
+from postern.protocols.wire_base import Side, Wire
+from postern.recording.group_commit import GroupCommit
+from postern.recording.layout import spool_folder
+from postern.recording.leftovers import Leftovers
+from postern.recording.record_format import Header
+from postern.recording.recorder import Recorder
+from postern.recording.recovery import recover
+from postern.recording.segments import Segments
+from postern.recording.space import Space
+from postern.relay.relay_target import Start
+from postern.services.bundle import Services
+from postern.services.store_claim import StoreClaim
+from postern.settings import Settings
+from postern.store.ports.common_ports import Signals
+from postern.store.ports.recording_ports import SegmentStore
+from postern.store.signals import SocketSignals
+from postern.transport import ssh_host_keys
+from postern.wiring import paths, tls
+from postern.wiring.addresses_wiring import review_page
+from postern.wiring.app import now, open_app
+from postern.wiring.blobs import rows_from_threads
+from postern.wiring.host.claim import build_claim
+from postern.wiring.language_wiring import provide_language_model
+from postern.wiring.masking_wiring import masking
+from postern.wiring.metrics_wiring import telling
+from postern.wiring.parsers import client_encodings, parser_for, session_parser
+from postern.wiring.tracing_wiring import tracing
+
+log = logging.getLogger(__name__)
+
+AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
+
+
+def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
+    """The order in which events are judged, and the only one: output rules judge what would be shown."""
+    found: list[Interceptor] = []
+    encodings = client_encodings(policy, protocol, view)
+    if encodings is not None:
+        found.append(encodings)
+    if policy.masked_types or policy.masking:
+        found.append(masking(policy, view))
+    if policy.guardrails:
+        found.append(_guard_rails(policy, view, protocol))
+    return found
+
+
+def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRails:
+    names = session_parser(policy, protocol, view)
+    return GuardRails(
+        policy.guardrails, parser_for(protocol), lambda: view.schema, names, access_help=policy.access_help
+    )
+
+
+def pipeline(permit: Permit, view: SessionView) -> Pipeline:
+    return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
+
+
+def open_wire(settings: Settings, links: LiveLinks, signals: Signals) -> OpenWire:
+    """Return what makes the steady state of a link, by the protocol of its connection."""
+    parts = WireParts(settings, links, signals)
+    wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
+
+    def open_one(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        return wires[permit.connection.protocol](permit, start, parameters)
+
+    return open_one
+
+
+class SpoolRecording:
+    """One session's recording while it is written; `finish` seals it, together with others that end now."""
+
+    def __init__(self, settings: Settings, commits: GroupCommit, worker: str, header: Header) -> None:
+        self._segments = Segments(commits, settings.home, worker, header, most=settings.recording_segment_size)
+        self._recorder = Recorder(self._segments, settings.recording_output_limit)
+        self.record = self._recorder.record_all
+
+    @property
+    def size(self) -> int:
+        return self._recorder.size
+
+    @property
+    def truncated(self) -> bool:
+        return self._recorder.truncated
+
+    def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
+        loop = asyncio.get_running_loop()
+        finished: asyncio.Future[None] = loop.create_future()
+
+        def done(error: Exception | None) -> None:
+            loop.call_soon_threadsafe(_settle, finished, error)
+
+        self._segments.finish(reason, micros, done, soon=soon)
+        return finished
+
+
+def _recording(
+    settings: Settings, commits: GroupCommit, worker: str, session: UUID, permit: Permit, started_at: datetime
+) -> SessionRecording:
+    connection, email = permit.connection, permit.principal.email
+    header = Header(session, connection.org_id, connection.protocol, connection.name, email, started_at)
+    return SpoolRecording(settings, commits, worker, header)
+
+
+def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
+    if finished.done():
+        return
+    if error is None:
+        finished.set_result(None)
+    else:
+        finished.set_exception(error)
+
+
+def build_worker(
+    settings: Settings,
+    name: str,
+    made: Services,
+    segments: SegmentStore,
+    commits: GroupCommit,
+    decoy_secret: bytes,
+    *,
+    owner: UUID | None = None,
+    meters: Meters | None = None,
+    tracer: Tracer = NO_TRACER,
+    claim: StoreClaim | None = None,
+) -> Worker:
+    """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
+    organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
+    worker. `claim` is that of the gateway on its store; the worker stops when it is lost."""
+    provide_language_model(settings)
+    meters = meters or Meters()
+    links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
+    tunnels = Tunnels(wait=AGENT_WAIT)
+    agent = _dialers(settings, made, tunnels, owner)
+    violations = Violations(made.violations, meters.count)
+    hooks = SessionHooks(made.hooks, agent, meters.count)
+    room = Descriptors()
+    meters.sample("postern_descriptor_rejections", lambda: room.refused)
+    parts = Parts(
+        pipeline=pipeline,
+        recording=functools.partial(_recording, settings, commits, name),
+        wire=open_wire(settings, links, made.signals),
+        count=meters.count,
+        observe=meters.observe,
+        tracer=tracer,
+        violations=violations,
+        hooks=hooks,
+        descriptors=room,
+    )
+    engine = _engine(settings, name, made, agent, links, parts)
+    waiting = _held_logins(settings, made)
+    fronts = Fronts(made.access, engine, waiting)
+    logins = _logins(settings, room)
+    gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret, _host_key(settings)))
+    carriers = {name: gate for name, gate in gates.items() if isinstance(gate, Carrier)}
+    worker = RelayWorker(uuid4(), name, now(), now())
+    door = TunnelDoor(
+        worker=str(worker.id),
+        authentication=made.authentication,
+        agents=made.agents,
+        tunnels=tunnels,
+        carriers=carriers,
+        commands=_runner(fronts),
+        links=links,
+        logins=logins,
+    )
+    _sample(meters, links, waiting, tunnels, logins, door)
+    return Worker(
+        settings=settings,
+        material=tls.material(settings),
+        gates=gates,
+        links=links,
+        waiting=waiting,
+        unclosed=engine.unclosed,
+        violations=violations,
+        hooks=hooks,
+        executions=Executions(name, made.sessions, engine, made.signals),
+        errands=ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
+        door=door,
+        tunnels=tunnels,
+        logins=logins,
+        presence=Presence(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
+        server_configs=made.server_configs,
+        signals=made.signals,
+        recover=functools.partial(_recover, settings, name, made, segments),
+    )
+
+
+def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID | None) -> Agent:
+    """This process's own agent, and those that dial in; some protocols check what is dialled."""
+    own = embedded_agent(settings, os.environ, owner)
+    agent: Agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+    for spec in GATEWAY_SPECS.values():
+        agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
+    return agent
+
+
+def _host_key(settings: Settings) -> Callable[[], Secret]:
+    return lambda: ssh_host_keys.ensure(paths.ssh_host_key(settings)).private
+
+
+def _gates(parts: GateParts) -> dict[str, Gate]:
+    """Raises Misconfigured when the gateway's host key cannot be used."""
+    return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
+
+
+def _runner(fronts: Fronts) -> Runner:
+    """Return what starts the commands that command lines ask for."""
+    runner = GATEWAY_SPECS[COMMAND_PROTOCOL].runner
+    assert runner is not None
+    return runner(fronts)
+
+
+def _engine(settings: Settings, name: str, made: Services, agent: Agent, links: LiveLinks, parts: Parts) -> Engine:
+    counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
+    address = review_page(made.server_configs)
+    held = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
+    return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
+
+
+def _held_logins(settings: Settings, made: Services) -> HeldLogins:
+    address = review_page(made.server_configs)
+    return HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
+
+
+def _logins(settings: Settings, room: Descriptors) -> Logins:
+    return Logins(
+        timeout=settings.handshake_timeout,
+        most=settings.max_handshakes,
+        most_per_address=settings.max_handshakes_per_address,
+        descriptors=room,
+    )
+
+
+def _sample(
+    meters: Meters, links: LiveLinks, waiting: HeldLogins, tunnels: Tunnels, logins: Logins, door: TunnelDoor
+) -> None:
+    """What is known anyway, and looked at when somebody asks."""
+    meters.sample("postern_sessions_open", lambda: links.running)
+    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
+    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_clients_waiting", lambda: waiting.held)
+    meters.sample("postern_logins_begun", lambda: logins.begun)
+    meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
+    meters.sample("postern_logins_rejected", lambda: logins.rejected)
+    meters.sample("postern_logins_waiting", lambda: logins.waiting)
+    meters.sample("postern_agents_connected", lambda: len(tunnels.agents))
+    meters.sample("postern_tunnels_open", lambda: door.tunnels)
+    meters.sample("postern_tunnel_streams", lambda: tunnels.streams)
+
+
+def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID | None) -> EmbeddedAgent:
+    """The agent of this process. It removes the secrets that a process before it may have left in files."""
+    environ = referable(environ)
+    sources = Sources(environ, cloud=settings.cloud_provider)
+    return EmbeddedAgent(
+        sources,
+        SecretFiles(environ),
+        timeout=settings.dial_timeout,
+        owner=owner,
+        environ=environ,
+        commands=settings.gateway_commands,
+    )
+
+
+async def _recover(settings: Settings, name: str, made: Services, segments: SegmentStore) -> None:
+    """Closes what an earlier life of this worker left open: recordings first, then rows."""
+    rows_of = rows_from_threads(segments, asyncio.get_running_loop())
+    recovered = await asyncio.to_thread(recover, spool_folder(settings.home, name), rows_of)
+    left = {found.session: found for found in recovered}
+    rows = await made.sessions.recover(name)
+    for session_id in rows:
+        found = left.get(session_id)
+        metrics = {"operations": found.operations, "refused": found.refused} if found else {}
+        await made.sessions.close(
+            session_id,
+            reason=EndReason.GATEWAY_CRASHED,
+            exit_code=None,
+            metrics=metrics,
+            event_size=found.size if found else 0,
+        )
+    if rows or left:
+        log.warning("worker %s found %d sessions that were cut off, and closed them", name, len(rows))
+
+
+def run_worker(settings: Settings, name: str) -> None:
+    """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
+    meters = Meters()
+    with tracing(os.environ, name, meters) as tracer:
+        uvloop.run(_serve_worker(settings, name, meters, tracer))
+
+
+async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: Tracer) -> None:
+    signals = SocketSignals(paths.signals_socket(settings))
+    space = Space(settings.home / "spool", settings.recording_least_free)
+    commits = GroupCommit(settings.recording_sync_interval, space)
+    async with open_app(settings, signals) as app:
+        claim = build_claim(settings, app.database)
+        await claim.take()  # before anything of an earlier life is closed: it may be another gateway's
+        owner = (await app.stores.organisations.default()).id
+        decoy_secret = await app.encryption.derive("decoy salts")
+        segments = app.stores.segments
+        made = functools.partial(build_worker, owner=owner, meters=meters, tracer=tracer)
+        worker = made(settings, name, app.services, segments, commits, decoy_secret, claim=claim)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.stop)
+        leftovers = Leftovers(spool_folder(settings.home, name), lambda: commits.busy)
+
+        def serves() -> None:
+            leftovers.start()
+            announce_ready(asyncio.get_running_loop())
+
+        await signals.start()
+        try:
+            async with telling(settings, meters, app.database, name):
+                await worker.serve(serves)
+        finally:
+            await signals.stop()
+            await loop.run_in_executor(None, leftovers.close)
+            await loop.run_in_executor(None, commits.close)
