@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -306,3 +307,33 @@ def test_constructors_are_counted_by_their_positional_parameters() -> None:
     few, many = "a, b, c, d, e, f, *, g", "a, b, c, d, e, f, g"
     source = f"class A:\n  def __init__(self, {few}): ...\nclass B:\n  def __init__(self, {many}): ..."
     assert constructors_with_many_positional_parameters(ast.parse(source)) == ["B"]
+
+
+MAP = SOURCE.parent.parent / "docs" / "architecture.md"
+MOST_FILES = 25
+
+
+def test_room_map_says_what_each_room_may_import() -> None:
+    shown = {}
+    for row in re.findall(r"^\| `(\w+)` \| (.+) \|$", MAP.read_text(), re.MULTILINE):
+        cells = row[1].split(" | ")
+        if len(cells) == 3:
+            shown[row[0]] = set(re.findall(r"`([\w.]+)`", cells[1])) or cells[1]
+            assert (SOURCE / cells[2].strip("`")).exists(), f"{cells[2]} of the room map is not there"
+    everything = set(MAY["wiring"]) - {"wiring"}
+    allowed = {room: MAY[room] - {"domain", "errors"} for room in ROOMS}
+    assert shown == {
+        room: "all" if may >= everything - {"domain", "errors"} else may or "–" for room, may in allowed.items()
+    }
+
+
+def test_folder_has_no_more_files_than_one_can_look_through() -> None:
+    folders = [path for path in SOURCE.rglob("*") if path.is_dir()]
+    counts = {folder: sum(file.stem != "__init__" for file in folder.glob("*.py")) for folder in folders}
+    assert {str(folder.relative_to(SOURCE)): count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_file_name_says_what_is_in_it() -> None:
+    """No two modules have the same name, so that a search finds one. Each protocol's folder has a `spec.py`."""
+    names = [path.stem for path in SOURCE.rglob("*.py") if path.stem not in {"__init__", "__main__", "spec"}]
+    assert sorted(name for name, count in Counter(names).items() if count > 1) == []
