@@ -17,16 +17,19 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/b
 FAST := not slow and not huge
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services drivers mutants proto docs clean test-compiled
+.PHONY: help up test test-changed test-all bench lint format services drivers mutants proto docs clean test-compiled
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
 test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests (ROOM=protocols: those of one room)
 	@$(PYTEST) -m "$(FAST)" $(addprefix tests/,$(ROOM)) $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
+
+test-changed: lint services ## tests that what was changed since BASE=HEAD is likely to affect
+	@$(PYTEST) -m "$(FAST)" $$($(BIN)/python scripts/affected_tests.py $(or $(BASE),HEAD))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
 test-all: lint services drivers $(VENV)/.installed ## everything, the slow and the huge tests too
