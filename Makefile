@@ -25,8 +25,8 @@ help: ## this list
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
-test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests (ROOM=protocols: those of one room)
-	@$(PYTEST) -m "$(FAST)" $(addprefix tests/,$(ROOM)) $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
+test: lint services $(if $(CI),test-compiled) ## lint, types and the everyday tests (ROOM=protocols: those of one room)
+	@$(PYTEST) -m "$(FAST)" $(if $(ROOM),$(addprefix tests/,$(ROOM)),$(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))),--everyday))
 
 test-changed: lint services ## tests that what was changed since BASE=HEAD is likely to affect
 	@$(PYTEST) -m "$(FAST)" $$($(BIN)/python scripts/affected_tests.py $(or $(BASE),HEAD))

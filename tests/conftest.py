@@ -32,11 +32,41 @@ settings.register_profile(
 settings.load_profile("postern")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Rooms whose own work is the store: everywhere else, one engine is enough before a commit.
+OF_THE_STORE = {"store", "contracts"}
+# One file for each way in: a native client, and a script.
+EVERYDAY_E2E = {"conftest.py", "test_masking.py", "test_runbooks.py"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--everyday",
+        action="store_true",
+        help="leave out what continuous integration runs: tests marked `ci`, most end-to-end tests, and PostgreSQL as "
+        "the store outside of the store's own tests",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = collection_path.parent.name == "e2e" and collection_path.name not in EVERYDAY_E2E
+    return True if config.getoption("everyday") and left_out else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse tests that are named by an object's address: names must be the same in every process that runs tests."""
     named_by_address = [item.nodeid for item in items if " at 0x" in item.nodeid]
     if named_by_address:
         raise pytest.UsageError(f"give these tests names of their own (ids=…): {named_by_address[:5]}")
+    if config.getoption("everyday"):
+        left_out = [item for item in items if not _is_everyday(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _is_everyday(item)]
+
+
+def _is_everyday(item: pytest.Item) -> bool:
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    second_engine = parameters.get("engine_name") == "postgres" and not OF_THE_STORE & set(item.path.parts)
+    return item.get_closest_marker("ci") is None and not second_engine
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,8 @@ from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, Unavailable
 from postern.relay.relay_hooks import MORE, Hook
 
+pytestmark = pytest.mark.ci
+
 __all__ = ["go"]
 
 # The interpreter itself, and no script that stands before it.

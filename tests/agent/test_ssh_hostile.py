@@ -21,6 +21,8 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind
 from postern.transport import ssh_windows
 
+pytestmark = pytest.mark.ci
+
 Process = asyncssh.SSHServerProcess[bytes]
 Program = Callable[[Process], Awaitable[None]]
 

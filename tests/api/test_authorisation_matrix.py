@@ -18,10 +18,11 @@ from uuid import UUID
 import httpx
 import pytest
 from tests.api.conftest import INFO, PASSWORD, Api, make_api
+from tests.support.application import routed_once
 from tests.support.issues import wanted
 from tests.support.world import CLIENT, World
 
-from postern.api.application import routed, serve
+from postern.api.application import serve
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.issue import IssueState
@@ -29,6 +30,8 @@ from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
+
+pytestmark = pytest.mark.ci
 
 MASTER = b"\x07" * 32
 NOBODY = ("anonymous", "agent key", "expired token", "inactive user", "revoked key", "key of an inactive one")
@@ -673,7 +676,7 @@ def operations() -> dict[tuple[str, str], bool]:
     }
 
 
-APP = routed()
+APP = routed_once()
 OPERATIONS = operations()
 
 

@@ -10,8 +10,7 @@ import httpx
 import pytest
 from tests.api.conftest import PASSWORD, Api, message
 from tests.api.test_authorisation_matrix import OPEN, SCIM_GROUP, SCIM_PATCH, SCIM_USER, SSH_KEY, TABLE
-
-from postern.api.application import routed
+from tests.support.application import routed_once
 
 NEEDS_PERSON = re.compile(r"an API key may not .*; log in as an administrator")
 OIDC = {"issuer_url": "https://idp.example.com", "client_id": "postern", "client_secret": "x"}
@@ -200,7 +199,7 @@ _NO_LOGINS = {
 
 
 def secrets_in_answers() -> Iterator[tuple[str, str]]:
-    description = routed().openapi()
+    description = routed_once().openapi()
     schemas = description["components"]["schemas"]
 
     def names(schema: Any, seen: set[str]) -> Iterator[str]:

@@ -14,11 +14,13 @@ from fastapi.security.base import SecurityBase
 from sqlalchemy import event
 from starlette.routing import Match
 from tests.api.conftest import Api
+from tests.support.application import routed_once
 
-from postern.api.application import routed
 from postern.api.route import Route
 
-ROUTES = [route for route in routed().routes if isinstance(route, Route)]
+pytestmark = pytest.mark.ci
+
+ROUTES = [route for route in routed_once().routes if isinstance(route, Route)]
 
 
 def calls(dependant: Dependant) -> Iterator[Any]:

@@ -12,6 +12,8 @@ from tests.support.shelf import shelve
 from postern.domain.issue import IssueState
 from postern.store.ports.common_ports import Topic
 
+pytestmark = pytest.mark.ci
+
 PATH = "/integrations/tracker"
 TRACKER = {
     "kind": "jira_cloud",

@@ -24,6 +24,8 @@ from postern.interception.events import Event, Operation, Shown
 from postern.recording.layout import spool_path
 from postern.services.recordings.recording_services import WATCHES_EACH
 
+pytestmark = pytest.mark.ci
+
 START: list[tuple[int, Event]] = [(1_000, Operation(1, "one")), (2_000, Operation(2, "two"))]
 
 

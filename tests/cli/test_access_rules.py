@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.served import ANN, ROOT, Served
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def root(gate: Served) -> Served:

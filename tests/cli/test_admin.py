@@ -14,6 +14,8 @@ from postern.domain.identity.ssh_key import public_key
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def root(gate: Served) -> Served:

@@ -23,6 +23,8 @@ from postern.domain.targets.agent import AgentKey
 from postern.domain.targets.control import Welcome, WorkersChanged
 from postern.errors import Unauthenticated
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:

@@ -15,6 +15,8 @@ from tests.support.processes import words
 from tests.support.promises import wait_until
 from tests.support.running import Gateway
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def storage() -> Iterator[ObjectStorage]:

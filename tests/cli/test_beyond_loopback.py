@@ -17,6 +17,8 @@ from tests.support.running import Gateway, started
 
 from postern.demo import demo_target
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:

@@ -6,6 +6,8 @@ import pytest
 from tests.support.chats import APP, BOT_TOKEN, CHANNEL, SIGNING_SECRET, TEAM
 from tests.support.served import Served
 
+pytestmark = pytest.mark.ci
+
 OPTIONS = [f"--option={name}={value}" for name, value in (("channel", CHANNEL), ("app_id", APP), ("team_id", TEAM))]
 KEYS = f"bot_token: {BOT_TOKEN}\nsigning_secret: {SIGNING_SECRET}\n"
 

@@ -19,6 +19,8 @@ from tests.support.sitting import Sitting
 
 from postern.agent.ending import processes
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:

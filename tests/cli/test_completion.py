@@ -18,6 +18,8 @@ from tests.support.served import ANN, ROOT, Served
 from postern.cli import completion
 from postern.cli.main import cli
 
+pytestmark = pytest.mark.ci
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 

@@ -21,6 +21,8 @@ from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
 from postern.domain.targets.errand import ErrandAnswer, ErrandKind, Failure
 
+pytestmark = pytest.mark.ci
+
 TARGET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:USER": "YXBw"}
 
 

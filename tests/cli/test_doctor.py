@@ -35,6 +35,8 @@ from postern.transport import certificates
 from postern.wiring import masters_wiring
 from postern.wiring.host import checks as wiring_checks
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Gateway]:

@@ -16,6 +16,8 @@ from postern.domain.sessions.results import Problem, Result
 from postern.domain.sessions.session import EndReason
 from postern.store.ports.common_ports import Topic
 
+pytestmark = pytest.mark.ci
+
 POST, SESSION, EVENTS = "POST /api/sessions", "GET /api/sessions/ID", "GET /api/sessions/ID?expand"
 CONNECTION, RESULTS = "GET /api/connections/shop", "GET /api/sessions/ID/results"
 SCRIPT = "select 1;\nselect 2 frm x y"

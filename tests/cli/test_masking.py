@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.served import Served
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def shop(gate: Served) -> Served:

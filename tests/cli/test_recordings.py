@@ -26,6 +26,8 @@ from postern.store.encryption import file_key
 from postern.wiring import masters_wiring, paths
 from postern.wiring.blobs import KeysForThreads
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def proving(gate: Served, tmp_path: Path) -> Records:

@@ -10,6 +10,8 @@ from tests.support.recorded import Records
 from tests.support.retention import Keeping
 from tests.support.served import Served
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def keeping(gate: Served, tmp_path: Path) -> Keeping:

@@ -27,6 +27,8 @@ from postern.domain.targets.connection import ConnectionType
 from postern.store.database import Database
 from postern.store.schema.review_tables import reviews
 
+pytestmark = pytest.mark.ci
+
 SCRIPT = "delete from orders\n-- \x1b[2J\u202e"
 EXEC = ("exec", "guarded", "-i", SCRIPT)
 

@@ -20,6 +20,8 @@ from tests.support.sitting import Sitting
 from postern.cli.scripts.runbook_parameters import asked
 from postern.domain.sessions.session import Session
 
+pytestmark = pytest.mark.ci
+
 RUN = ("runbooks", "run")
 UNLOCK = """update users set state = {{ .state | type "select" | options "locked" "free" | default "free" | squote }}
 where name = {{ .user | description "Who is locked out" | required "whom?" | squote }} -- {{ .pin | type "password" }}

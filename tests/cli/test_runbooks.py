@@ -13,6 +13,8 @@ from postern.domain.runbook import repository_id
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 
+pytestmark = pytest.mark.ci
+
 REPOS = ("admin", "runbook-repositories")
 TEXT = 'echo {{ .name | required "say who" | description "whom to greet" }}\n'
 

@@ -8,6 +8,8 @@ from tests.support.served import ANN, PASSWORD, Served
 
 from postern.services.identity.logins import totp
 
+pytestmark = pytest.mark.ci
+
 KEY = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 

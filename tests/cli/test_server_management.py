@@ -15,6 +15,8 @@ from tests.support.running import Gateway, started
 
 from postern.cli.login import profile
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:

@@ -11,6 +11,8 @@ from tests.support.promises import wait_until, within
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
 
+pytestmark = pytest.mark.ci
+
 ATTACK = r"printf '\033]52;c;eA==\007\033[6n\033[31mre''d\033[0m\n'"
 
 

@@ -15,6 +15,8 @@ from postern.client import client_resources
 from postern.domain.issue import Issue, in_session
 from postern.domain.sessions.session import EndReason
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def root(gate: Served) -> Served:

@@ -11,6 +11,8 @@ import pyotp
 import pytest
 from tests.support.running import Gateway, started
 
+pytestmark = pytest.mark.ci
+
 NEW = "another long password"
 
 

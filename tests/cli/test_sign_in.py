@@ -23,6 +23,8 @@ from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated, Unavailable
 
+pytestmark = pytest.mark.ci
+
 # A browser as the `BROWSER` of a desktop: it goes where it is told, all the way.
 BROWSER = "import httpx, sys; httpx.get(sys.argv[1], follow_redirects=True, trust_env=False).raise_for_status()"
 

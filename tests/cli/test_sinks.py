@@ -13,6 +13,8 @@ from tests.support.served import Served
 from postern.domain.event import EventKind
 from postern.services.notifications.sending import Sending
 
+pytestmark = pytest.mark.ci
+
 EVENTS = ("--event", "session.close", "--event", "audit.entry")
 
 

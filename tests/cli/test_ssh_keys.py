@@ -13,6 +13,8 @@ from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
 from postern.services.identity.logins.ssh_logins import Wanted
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def home(gate: Served, tmp_path: Path) -> Path:

@@ -11,6 +11,8 @@ from tests.support.served import Served
 
 from postern.domain.issue import IssueState
 
+pytestmark = pytest.mark.ci
+
 SET = ("admin", "tracker", "set", "jira_cloud", "https://acme.example.com", "--user", "ann@example.com")
 TEMPLATE = {
     "name": "changes",

@@ -24,6 +24,8 @@ from postern.demo.demo_target import Target
 from postern.demo.populate import populate
 from postern.errors import Misconfigured, Unavailable
 
+pytestmark = pytest.mark.ci
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 

@@ -46,6 +46,8 @@ from postern.services.identity.logins.authentication import Authentication
 from postern.transport import certificates, websocket
 from postern.transport.certificates import Material
 
+pytestmark = pytest.mark.ci
+
 ORG, AGENT = uuid4(), uuid4()
 SECRET = Secret("xagt-" + "a" * 43)
 

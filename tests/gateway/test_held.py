@@ -42,6 +42,8 @@ from postern.store.database import Database
 from postern.store.schema.review_tables import reviews as table
 from postern.wiring.addresses_wiring import review_page
 
+pytestmark = pytest.mark.ci
+
 
 class _Watched(asyncio.Future[None]):
     """Says who waits for it."""

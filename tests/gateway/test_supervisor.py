@@ -19,6 +19,8 @@ from postern.gateway.processes import supervisor as module
 from postern.gateway.processes.children import Child, ChildSpec
 from postern.gateway.processes.supervisor import Supervisor, back_off, run
 
+pytestmark = pytest.mark.ci
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
 

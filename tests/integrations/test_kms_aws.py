@@ -10,6 +10,8 @@ from tests.support.kms import kms, new_key
 from postern.errors import Misconfigured, Unavailable
 from postern.integrations.kms_aws import KmsMaster
 
+pytestmark = pytest.mark.ci
+
 MATERIAL = os.urandom(32)
 
 

@@ -21,6 +21,8 @@ from postern.metrics.prometheus import text
 from postern.metrics.told import gather, tell
 from postern.wiring.metrics_wiring import gathered
 
+pytestmark = pytest.mark.ci
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitor.md"
 
 

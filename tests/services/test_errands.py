@@ -36,6 +36,8 @@ from postern.services.targets.errands import Errands
 from postern.store.ports.common_ports import Topic
 from postern.store.schema.target_tables import errands as table
 
+pytestmark = pytest.mark.ci
+
 OFF: dict[str, Any] = {"access_mode_connect": Toggle.DISABLED, "access_mode_exec": Toggle.DISABLED}
 
 

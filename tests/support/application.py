@@ -13,7 +13,7 @@ from postern.api.application import routed, serve
 from postern.api.info import ServerInfo
 from postern.services.bundle import Services
 
-_routed = cache(routed)
+routed_once = cache(routed)
 
 
 _spare: list[FastAPI] = []
@@ -30,6 +30,6 @@ def lent(services: Services, info: ServerInfo, **more: Any) -> Iterator[FastAPI]
 
 def application(services: Services, info: ServerInfo, **more: Any) -> FastAPI:
     """For one test at a time; the next one's services take the place of these."""
-    app = _routed()
+    app = routed_once()
     serve(app, services, info, **more)
     return app

@@ -17,6 +17,8 @@ from tests.support.promises import until
 
 from postern.transport.http_bounds import HttpLimits, bounded_http
 
+pytestmark = pytest.mark.ci
+
 HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
 
 

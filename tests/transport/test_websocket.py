@@ -29,6 +29,8 @@ from postern.transport.mux import Incoming, Mux
 from postern.transport.stream_windows import WINDOW
 from postern.transport.websocket import WebSocketTransport
 
+pytestmark = pytest.mark.ci
+
 SIZE = 200 << 20
 BLOCK = os.urandom(1 << 20)
 

@@ -27,6 +27,8 @@ from postern.wiring.app import App, open_app
 from postern.wiring.processes import prepare
 from postern.wiring.processes.prepare import DEMO_CREDENTIAL_LIFE
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

@@ -13,6 +13,8 @@ from postern.metrics.meters import Meters
 from postern.wiring import tracing_wiring as wiring
 from postern.wiring.tracing_wiring import tracing
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:

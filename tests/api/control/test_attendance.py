@@ -27,6 +27,8 @@ from postern.services.targets.agent_keys import make_secret
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlStub
 
+pytestmark = pytest.mark.ci
+
 
 def worker(place: Place, name: str = "w1") -> RelayWorker:
     return RelayWorker(uuid4(), name, place.world.clock(), place.world.clock())

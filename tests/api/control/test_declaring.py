@@ -20,6 +20,8 @@ from postern.domain.targets.declaration import Declaration
 from postern.errors import Conflict, Invalid, Malformed, NotFound, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
 
+pytestmark = pytest.mark.ci
+
 SHOP = Declaration("shop-db", ConnectionType.DATABASE, "postgres", (), ("dba",), ("US_SSN",), {"a": "b"}, "shop")
 
 

@@ -20,6 +20,8 @@ from postern.domain.lists import Page
 from postern.integrations.identity import saml_response
 from postern.store.ports.identity_ports import PrincipalFilter
 
+pytestmark = pytest.mark.ci
+
 BOB = "bob-0002"
 Edit = Callable[[etree._Element], None]
 

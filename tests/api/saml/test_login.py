@@ -27,6 +27,8 @@ from postern.errors import Unauthenticated
 from postern.store.database import Database
 from postern.store.ports.server_ports import AuditFilter
 
+pytestmark = pytest.mark.ci
+
 METADATA = "urn:oasis:names:tc:SAML:2.0:metadata"
 NAME_ID_FORMAT = "urn:oasis:names:tc:SAML:2.0:nameid-format:"
 EMAIL_FORMAT = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"

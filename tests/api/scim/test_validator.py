@@ -15,6 +15,8 @@ from tests.support.promises import until
 
 from postern.store.database import Database
 
+pytestmark = pytest.mark.ci
+
 SETTLED = {Status.SUCCESS, Status.SKIPPED, Status.COMPLIANT, Status.ACCEPTABLE}
 
 

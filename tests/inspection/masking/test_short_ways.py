@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
@@ -17,6 +18,8 @@ from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
 from postern.inspection.masking.kinds import card, email_address, iban, ip, phone, ssn
 
 from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
+
+pytestmark = pytest.mark.ci
 
 # The close search of every form, in order, without anything that makes it quick.
 PLAIN: Sequence[tuple[InfoType, Mask]] = (

@@ -29,6 +29,8 @@ from postern.proof.proof_checkpoints import line_of, new_key, read_line, signed
 from postern.settings import load
 from postern.wiring.anchors import anchors
 
+pytestmark = pytest.mark.ci
+
 KEY = new_key(ORG, BEGIN)
 SECRET = Secret("both ends know it")
 

@@ -15,6 +15,8 @@ from postern.errors import Invalid, PosternError
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
 
+pytestmark = pytest.mark.ci
+
 GOOD = RunbookFile("good.runbook.sh", "echo good\n")
 
 

@@ -25,6 +25,8 @@ from postern.integrations.git import fetcher as fetcher_module
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
 
+pytestmark = pytest.mark.ci
+
 Make = Callable[..., GitFetcher]
 PLAIN = Policy(("http",), networks=LOOPBACK)
 SHORT = 4.0  # seconds: enough for a child to come to where it hangs, on a machine that is not busy

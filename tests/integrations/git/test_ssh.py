@@ -21,6 +21,8 @@ from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
 
+pytestmark = pytest.mark.ci
+
 Make = Callable[..., GitFetcher]
 POLICY = Policy(networks=LOOPBACK)
 

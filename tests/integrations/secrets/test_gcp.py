@@ -10,6 +10,8 @@ from tests.support.clouds import GoogleDouble
 from postern.errors import Unavailable
 from postern.integrations.secrets.gcp import GoogleSecrets
 
+pytestmark = pytest.mark.ci
+
 VALUE = "correct horse"
 KEPT = {
     "projects/shop-prod/secrets/db/versions/latest": b'{"password": "correct horse"}',

@@ -18,6 +18,8 @@ from tests.support.mysql import Relay, listening, running_mariadb
 from postern.interception.events import Operation
 from postern.interception.pipeline import Interceptor
 
+pytestmark = pytest.mark.ci
+
 EVERYTHING = """
 create table everything (
   id int primary key auto_increment, tiny tinyint, small smallint unsigned, medium mediumint, big bigint unsigned,

@@ -15,6 +15,8 @@ from tests.support.recorded import Records
 
 from postern.store.schema.columns import metadata
 
+pytestmark = pytest.mark.ci
+
 READ = (
     *("audit_log", "checkpoints", "ledger", "ledger_heads", "ledger_keys", "ledger_records"),
     *("review_voices", "reviews", "segments", "sessions"),

@@ -23,6 +23,8 @@ from postern.proof.proof_findings import What as Found
 from postern.recording.layout import sealed_folder, spool_folder
 from postern.services.recordings import purger as module
 
+pytestmark = pytest.mark.ci
+
 GONE = (False, 0, 0)
 WITHOUT_RECORDING = (True, 0, 0)
 WHOLE = (True, 2, 2)

@@ -26,6 +26,8 @@ from postern.store.ports.target_ports import Ended
 from postern.store.schema.recording_tables import ledger_records, record_queue
 from postern.store.schema.server_tables import audit_log
 
+pytestmark = pytest.mark.ci
+
 
 @dataclass
 class Evidence:

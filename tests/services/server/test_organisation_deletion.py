@@ -27,6 +27,8 @@ from postern.services.server.trail import follow
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.server_ports import AuditFilter
 
+pytestmark = pytest.mark.ci
+
 
 @dataclass
 class Site:
