@@ -62,7 +62,6 @@ _IDS = {
     "/audit": "entry",
     "/reviews": "review",
     "/runbooks/configurations": "repository",
-    "/integrations": "issue_template",
     "/sshkeys": "ssh_key",
 }
 # That need a session with a review, which ann's other one has not.
@@ -134,7 +133,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/integrations/tracker"): TRACKER,
     ("PUT", "/integrations/tracker"): TRACKER,
     ("POST", "/integrations/tracker/issuetemplates"): {**ISSUES, "name": "new"},
-    ("PUT", "/integrations/tracker/issuetemplates/{id}"): {**ISSUES, "name": "renamed"},
+    ("PATCH", "/integrations/tracker/issuetemplates/{nameOrID}"): {"name": "renamed"},
+    ("PUT", "/integrations/tracker/issuetemplates/{nameOrID}"): {**ISSUES, "name": "renamed"},
     ("POST", "/integrations/tracker/test"): {},
     ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
     ("PUT", "/runbooks/rules/{nameOrID}"): {**RUNBOOK_RULE, "name": "renamed"},
@@ -261,10 +261,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/integrations/tracker/issues/retry"):                         "403 403 403 202 403 403 202 202",
     ("POST", "/integrations/tracker/issues/{session_id}/retry"):            "403 403 403 202 403 403 202 404",
     ("GET", "/integrations/tracker/issuetemplates"):                        "200 200 200 200 200 200 200 200",
-    ("POST", "/integrations/tracker/issuetemplates"):                       "403 403 403 200 403 403 200 200",
-    ("DELETE", "/integrations/tracker/issuetemplates/{id}"):                "403 403 403 204 403 403 204 404",
-    ("GET", "/integrations/tracker/issuetemplates/{id}"):                   "200 200 200 200 200 200 200 404",
-    ("PUT", "/integrations/tracker/issuetemplates/{id}"):                   "403 403 403 200 403 403 200 404",
+    ("POST", "/integrations/tracker/issuetemplates"):                       "403 403 403 201 403 403 201 201",
+    ("DELETE", "/integrations/tracker/issuetemplates/{nameOrID}"):          "403 403 403 204 403 403 204 404",
+    ("GET", "/integrations/tracker/issuetemplates/{nameOrID}"):             "200 200 200 200 200 200 200 404",
+    ("PATCH", "/integrations/tracker/issuetemplates/{nameOrID}"):           "403 403 403 200 403 403 200 404",
+    ("PUT", "/integrations/tracker/issuetemplates/{nameOrID}"):             "403 403 403 200 403 403 200 404",
     ("POST", "/integrations/tracker/test"):                                 "403 403 403 422 403 403 422 404",
     ("GET", "/logins"):                                                     "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins"):                                                  "200 200 200 200 200 200 200 200",
@@ -520,6 +521,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/runbooks/rules", {**RUNBOOK_RULE, "name": "deploys"}),
         ("/runbooks/configurations", {"git_url": REPOSITORY}),
         ("/sshauthorities", {"name": "people", "public_key": SSH_KEY}),
+        ("/integrations/tracker/issuetemplates", {**ISSUES, "name": "changes"}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -530,7 +532,6 @@ async def _things(api: Api) -> dict[str, str]:
     planned = await api.as_ann.post("/runbooks/schedules", json={**SCHEDULE, "name": "nightly"})
     assert planned.status_code == 201, planned.text
     assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
-    issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
     waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     given_up = wanted(api.world, UUID(session["session_id"]), state=IssueState.GIVEN_UP, next_at=None)
@@ -552,7 +553,6 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
-        "issue_template": issues.json()["id"],
         "review": waiting["review"]["id"],
         "repository": repository["id"],
         "reviewed_session": waiting["session_id"],
@@ -627,6 +627,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/datamasking-rules/": "customer data",
         "/feature-flags/": "api-keys",
         "/guardrails/": "no drops",
+        "/integrations/tracker/issuetemplates/": "changes",
         "/machineidentities/": "backup",
         "/resources/": "shop",
         "/retention/connections/": "shop",

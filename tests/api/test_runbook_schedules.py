@@ -109,7 +109,7 @@ async def test_what_its_issue_says_is_checked_and_shown_by_name_alone(api: Api) 
     connections = [(await api.as_admin.get("/connections/shop")).json()["id"]]
     template = {"name": "changes", "project_key": "OPS", "request_type_id": "10", "prompt_types": {"items": asks}}
     whole = {**template, "connection_ids": connections}
-    assert (await api.as_admin.post("/integrations/tracker/issuetemplates", json=whole)).status_code == 200
+    assert (await api.as_admin.post("/integrations/tracker/issuetemplates", json=whole)).status_code == 201
     body = {"name": "nightly", **LEAST, **SECRET}
     assert "needs Summary (summary)" in message(await api.as_ann.post(SCHEDULES, json=body), 422)
     wrong = {"summary": "planted", "other": "planted"}

@@ -37,7 +37,7 @@ async def opens(api: Api) -> None:
     assert (await api.as_admin.post(PATH, json=TRACKER)).status_code == 201
     template = {"name": "changes", "project_key": "OPS", "request_type_id": "10", "prompt_types": {"items": ASKS}}
     made = await api.as_admin.post(f"{PATH}/issuetemplates", json={**template, "connection_ids": [connection["id"]]})
-    assert made.status_code == 200, made.text
+    assert made.status_code == 201, made.text
 
 
 async def test_all_that_is_missing_is_listed_and_nothing_runs(api: Api, opens: None) -> None:

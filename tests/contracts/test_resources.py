@@ -21,6 +21,9 @@ from postern.store.database import Database
 IDENTIFIER = "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11"
 TEXT = {"rules": [{"type": "deny_words_list", "words": ["drop"]}]}
 EMAILS = [{"name": "PEOPLE", "entity_types": ["EMAIL_ADDRESS"]}]
+PROMPTS = {
+    "items": [{"tracker_field": "f1", "label": "Why", "field_type": "text", "required": True, "description": ""}]
+}
 BOOKS = [{"repository": "git.example.com/acme/ops", "name": "deploy/"}]
 
 
@@ -29,7 +32,7 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -40,6 +43,7 @@ class Kind:
     accepts: Sequence[str] = ()
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
+    everybody_reads: bool = False
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
@@ -88,6 +92,13 @@ KINDS = {
         change={"with_script": True},
         once=frozenset({"secret"}),
         accepts=[" x", "x ", "a/b", IDENTIFIER, ".."],
+    ),
+    "issue template": Kind(
+        "/integrations/tracker/issuetemplates",
+        lambda made: made.issue_templates,
+        {"project_key": "OPS", "request_type_id": "10"},
+        {"issue_transition_name_on_close": "Closed", "prompt_types": PROMPTS, "description": "why"},
+        everybody_reads=True,
     ),
     "API key": Kind(
         "/api-keys",
@@ -226,5 +237,5 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
         message(await client.post(kind.path, json={"name": "other", **kind.required, **kind.unique()}), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
-    message(await api.as_ann.get(path), 403)
-    message(await api.as_ann.get(kind.path), 403)
+    for read in (path, kind.path):
+        assert (await api.as_ann.get(read)).status_code == (200 if kind.everybody_reads else 403)

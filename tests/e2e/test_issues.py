@@ -26,7 +26,6 @@ from postern.domain.lists import Page
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Invalid, Unavailable
 from postern.process import PARENT_PID, READY_FD
-from postern.services.issues.templates import IssueTemplateFields
 from postern.services.issues.tracker_settings import TrackerFields
 
 pytestmark = pytest.mark.slow
@@ -123,9 +122,8 @@ def _set_up(gateway: Gateway, jira: JiraServer, target: PostgresServer) -> Desk:
     mapped = (FieldMapping("customfield_10001", MappingType.PRESET, "session.user_email"),)
     asks = (Prompt("summary", "Summary", required=True), Prompt("customfield_10002", "Why", required=True))
     for name, prompts in ((OPEN, ()), (ASKS, asks)):
-        fields = IssueTemplateFields(
-            name, DESK, REQUEST_TYPE, mappings=mapped, prompts=prompts, connection_ids=(ids[name],)
-        )
+        fields = {"name": name, "project_key": DESK, "request_type_id": REQUEST_TYPE, "mappings": mapped}
+        fields |= {"prompts": prompts, "connection_ids": [ids[name]]}
         gateway.call(gateway.services.issue_templates.create(gateway.admin, fields))
     return Desk(gateway, jira)
 

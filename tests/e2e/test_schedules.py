@@ -35,7 +35,6 @@ from postern.domain.sink import SinkKind
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
 from postern.services.identity.users import UserFields
-from postern.services.issues.templates import IssueTemplateFields
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
@@ -90,7 +89,8 @@ class Site:
         given = {name: getattr(settings, name) for name in ("kind", "url", "user", "token", "authority")}
         gateway.call(gateway.services.tracker.create(gateway.admin, TrackerFields(**given)))
         asks = (Prompt("summary", "Summary", required=True), Prompt("customfield_10002", "Why", required=True))
-        fields = IssueTemplateFields("asks", DESK, REQUEST_TYPE, prompts=asks, connection_ids=(str(connection.id),))
+        fields = {"name": "asks", "project_key": DESK, "request_type_id": REQUEST_TYPE, "prompts": asks}
+        fields |= {"connection_ids": [str(connection.id)]}
         gateway.call(gateway.services.issue_templates.create(gateway.admin, fields))
 
     def plan(self, name: str, file: str = "note.runbook.sql", **more: Any) -> Schedule:

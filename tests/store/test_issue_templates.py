@@ -16,6 +16,7 @@ from postern.domain.lists import Page
 from postern.domain.rules.access import Reach
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Malformed, NotFound
+from postern.store.schema.issue_tables import issue_templates
 
 ODD = "a:b, 'c' \u00e9\u4e2d"
 
@@ -35,11 +36,21 @@ async def connection_of(world: World, connection: Connection) -> Connection:
     return found
 
 
+def having(template: IssueTemplate, *connection_ids: UUID) -> IssueTemplate:
+    return replace(template, connection_ids=connection_ids)
+
+
 async def bound(world: World, template: IssueTemplate) -> tuple[UUID, ...]:
     found = await world.stores.issue_templates.get(world.org_id, str(template.id))
     assert found is not None
-    assert found.template == template
-    return found.connection_ids
+    assert found == replace(template, connection_ids=found.connection_ids, version=found.version)
+    return found.connection_ids or ()
+
+
+async def change(world: World, template: IssueTemplate) -> None:
+    """Write a template on top of its latest version."""
+    found = await world.stores.issue_templates.get(world.org_id, str(template.id))
+    await world.stores.issue_templates.update(replace(template, version=found.version if found else 1))
 
 
 async def test_a_template_is_kept_as_it_was_given(world: World) -> None:
@@ -54,51 +65,50 @@ async def test_a_template_is_kept_as_it_was_given(world: World) -> None:
         prompts=(Prompt("when", "When?", PromptType.DATETIME, required=True, description=ODD), Prompt("why", "Why?")),
         cmdb=(CmdbField("asset", "Server", required=True, value="shop-db"), CmdbField("team", "Team")),
     )
-    await world.stores.issue_templates.add(template, ())
+    await world.stores.issue_templates.add(template)
     assert await bound(world, template) == ()
     bare = replace(template_of(world, "other"), id=template.id)
-    await world.stores.issue_templates.update(bare, None)
+    await world.stores.issue_templates.update(bare)
     assert await bound(world, bare) == ()
-    await world.stores.issue_templates.remove(template.id, world.clock())
+    await world.stores.issue_templates.remove(replace(bare, version=2))
     assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
     with pytest.raises(NotFound, match="there is no issue template 'other' any more"):
-        await world.stores.issue_templates.update(bare, None)
-    assert await world.stores.issue_templates.get(world.org_id, "changes") is None  # names are for people
+        await world.stores.issue_templates.update(bare)
 
 
 async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     for name in ("bbb", "aaa", "ccc"):
-        await world.stores.issue_templates.add(template_of(world, name), ())
+        await world.stores.issue_templates.add(template_of(world, name))
     theirs = replace(template_of(world, "aaa"), org_id=other.id)
-    await world.stores.issue_templates.add(theirs, ())
+    await world.stores.issue_templates.add(theirs)
     with pytest.raises(Conflict, match="'aaa' exists already"):
-        await world.stores.issue_templates.add(template_of(world, "aaa"), ())
+        await world.stores.issue_templates.add(template_of(world, "aaa"))
     page = await world.stores.issue_templates.find(world.org_id, Page(2, 1))
-    assert ([one.template.name for one in page.items], page.total) == (["bbb", "ccc"], 3)
+    assert ([one.name for one in page.items], page.total) == (["bbb", "ccc"], 3)
     with pytest.raises(Conflict, match="'ccc' exists already"):
-        await world.stores.issue_templates.update(replace(page.items[0].template, name="ccc"), None)
+        await world.stores.issue_templates.update(replace(page.items[0], name="ccc"))
     assert await world.stores.issue_templates.get(world.org_id, str(theirs.id)) is None
 
 
 async def test_a_template_says_which_connections_have_it_and_takes_them_from_others(world: World) -> None:
     shop, other, third = [await added(world, name) for name in ("shop", "other", "third")]
     first, second = template_of(world, "first"), template_of(world, "second")
-    await world.stores.issue_templates.add(first, {shop.id, other.id})
+    await world.stores.issue_templates.add(having(first, shop.id, other.id))
     assert await bound(world, first) == (other.id, shop.id)
     world.clock.forward(seconds=1)
     second = replace(second, updated_at=world.clock())
-    await world.stores.issue_templates.add(second, {shop.id})
+    await world.stores.issue_templates.add(having(second, shop.id))
     assert (await bound(world, first), await bound(world, second)) == ((other.id,), (shop.id,))
     kept = await connection_of(world, shop)
     assert kept == replace(shop, issue_template_id=str(second.id), updated_at=second.updated_at)
     assert (await connection_of(world, other)).updated_at == other.updated_at
-    await world.stores.issue_templates.update(first, None)
+    await change(world, first)
     assert await bound(world, first) == (other.id,)
     world.clock.forward(seconds=1)
     first = replace(first, updated_at=world.clock())
-    await world.stores.issue_templates.update(first, {third.id})
+    await change(world, having(first, third.id))
     assert await bound(world, first) == (third.id,)
     assert await connection_of(world, other) == replace(other, updated_at=world.clock())
     found = await world.stores.issue_templates.find(world.org_id, Page())
@@ -107,7 +117,7 @@ async def test_a_template_says_which_connections_have_it_and_takes_them_from_oth
 
 async def test_a_connection_says_which_template_it_has(world: World) -> None:
     template = template_of(world)
-    await world.stores.issue_templates.add(template, ())
+    await world.stores.issue_templates.add(template)
     shop = await added(world, "shop", issue_template_id=str(template.id))
     assert await bound(world, template) == (shop.id,)
     await world.stores.connections.update(replace(shop, issue_template_id=None))
@@ -120,11 +130,12 @@ async def test_a_connection_says_which_template_it_has(world: World) -> None:
 async def test_a_template_that_is_removed_leaves_its_connections_without_one(world: World) -> None:
     first, second = template_of(world, "first"), template_of(world, "second")
     for template in (first, second):
-        await world.stores.issue_templates.add(template, ())
+        await world.stores.issue_templates.add(template)
     shop = await added(world, "shop", issue_template_id=str(first.id))
     other = await added(world, "other", issue_template_id=str(second.id))
     world.clock.forward(seconds=1)
-    await world.stores.issue_templates.remove(first.id, world.clock())
+    [removed] = await world.stores.issue_templates.select(issue_templates.c.id == first.id)
+    await world.stores.issue_templates.remove(replace(removed, updated_at=world.clock()))
     assert await connection_of(world, shop) == replace(shop, issue_template_id=None, updated_at=world.clock())
     assert await connection_of(world, other) == other
     with pytest.raises(Conflict, match="was just removed; choose another"):
@@ -140,9 +151,9 @@ async def test_attack_nothing_of_another_organisation_is_bound(world: World) -> 
     shop = await added(world, "shop")
     theirs = replace(template_of(world), org_id=other.id)
     with pytest.raises(NotFound, match=f"connection_ids: there is no connection with id '{shop.id}'"):
-        await world.stores.issue_templates.add(theirs, {shop.id})
+        await world.stores.issue_templates.add(having(theirs, shop.id))
     assert await world.stores.issue_templates.get(other.id, str(theirs.id)) is None
-    await world.stores.issue_templates.add(theirs, ())
+    await world.stores.issue_templates.add(theirs)
     with pytest.raises(Conflict, match="tracker_issue_template_id: "):
         await world.stores.connections.update(replace(shop, issue_template_id=str(theirs.id)))
     assert await connection_of(world, shop) == shop
@@ -153,14 +164,14 @@ async def test_a_connection_that_is_managed_elsewhere_is_left_as_it_is(world: Wo
     free = await added(world, "free")
     template = template_of(world)
     with pytest.raises(Malformed, match="'shop' is managed by agent apps"):
-        await world.stores.issue_templates.add(template, {shop.id, free.id})
+        await world.stores.issue_templates.add(having(template, shop.id, free.id))
     assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
     assert await connection_of(world, free) == free
-    await world.stores.issue_templates.add(template, ())
+    await world.stores.issue_templates.add(template)
     await world.stores.connections.update(replace(shop, issue_template_id=str(template.id)))
-    await world.stores.issue_templates.update(template, {shop.id, free.id})  # it has it, and keeps it
+    await change(world, having(template, shop.id, free.id))  # it has it, and keeps it
     with pytest.raises(Malformed, match="'shop' is managed by agent apps"):
-        await world.stores.issue_templates.update(replace(template, name="new"), {free.id})
+        await change(world, having(replace(template, name="new"), free.id))
     assert set(await bound(world, template)) == {shop.id, free.id}
 
 
@@ -168,15 +179,15 @@ async def test_with_a_reach_only_templates_of_connections_in_it_are_there(world:
     seen = await added(world, "seen", connection_tags={"team": "blue"})
     hidden = await added(world, "hidden")
     both, theirs = template_of(world, "both"), template_of(world, "theirs")
-    await world.stores.issue_templates.add(both, {seen.id, hidden.id})
-    await world.stores.issue_templates.add(theirs, ())
+    await world.stores.issue_templates.add(having(both, seen.id, hidden.id))
+    await world.stores.issue_templates.add(theirs)
     reach = Reach(tags=({"team": "blue"},))
-    found = await world.stores.issue_templates.find(world.org_id, Page(), reach)
-    assert ([one.template.name for one in found.items], found.total) == (["both"], 1)
+    found = await world.stores.issue_templates.find(world.org_id, Page(), reach=reach)
+    assert ([one.name for one in found.items], found.total) == (["both"], 1)
     assert found.items[0].connection_ids == (seen.id,)
     assert await world.stores.issue_templates.get(world.org_id, str(both.id), reach) == found.items[0]
     assert await world.stores.issue_templates.get(world.org_id, str(theirs.id), reach) is None
-    assert (await world.stores.issue_templates.find(world.org_id, Page(), Reach())).total == 0
+    assert (await world.stores.issue_templates.find(world.org_id, Page(), reach=Reach())).total == 0
 
 
 async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(world: World) -> None:
@@ -185,18 +196,23 @@ async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(wo
         template = template_of(world, f"template-{number}")
         own = await added(world, f"own-{number}")
         theirs = await added(world, f"theirs-{number}")
-        await world.stores.issue_templates.add(template, ())
+        await world.stores.issue_templates.add(template)
         by_connection, by_template, removed = await asyncio.gather(
             world.stores.connections.update(replace(own, issue_template_id=str(template.id))),
-            world.stores.issue_templates.update(template, {theirs.id}),
-            world.stores.issue_templates.remove(template.id, world.clock()),
+            world.stores.issue_templates.update(having(template, theirs.id)),
+            world.stores.issue_templates.remove(template),
             return_exceptions=True,
         )
-        assert removed is None
-        assert by_connection is None or isinstance(by_connection, Conflict), by_connection
-        assert by_template is None or isinstance(by_template, NotFound), by_template
+        refused = [one for one in (by_connection, by_template, removed) if one is not None]
+        assert all(isinstance(one, Conflict | NotFound) for one in refused), refused
+        if removed is None:
+            assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
+        else:
+            assert await bound(world, template)
+        there = await world.stores.issue_templates.known(world.org_id, [template.id])
         for one in (own, theirs):
-            assert (await connection_of(world, one)).issue_template_id is None
+            has = (await connection_of(world, one)).issue_template_id
+            assert has is None or UUID(has) in there
 
 
 async def test_attack_templates_that_take_connections_from_one_another_do_not_lock_each_other_out(world: World) -> None:
@@ -204,14 +220,17 @@ async def test_attack_templates_that_take_connections_from_one_another_do_not_lo
     ids = [one.id for one in all_of_them]
     templates = [template_of(world, f"template-{number}") for number in range(3)]
     for template in templates:
-        await world.stores.issue_templates.add(template, ())
+        await world.stores.issue_templates.add(template)
     for _ in range(5):
-        await asyncio.gather(
-            *(world.stores.issue_templates.update(template, set(ids)) for template in templates),
+        done = await asyncio.gather(
+            *(change(world, having(template, *ids)) for template in templates),
             *(
                 world.stores.connections.update(replace(one, issue_template_id=str(templates[0].id)))
                 for one in all_of_them
             ),
+            return_exceptions=True,
         )
+        assert all(one is None or isinstance(one, Conflict) for one in done), done
+        assert None in done
         has = [await bound(world, template) for template in templates]
         assert sorted(key for keys in has for key in keys) == sorted(ids)

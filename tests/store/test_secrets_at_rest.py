@@ -103,7 +103,7 @@ async def plant_schedule(world: World, admin: Principal) -> list[str]:
     services, at = world.services(), world.clock()
     tool = await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="", command=("bash",))
     asks = IssueTemplate(uuid4(), world.org_id, "changes", "acme/ops", "7", prompts=(Prompt("why", "Why"),))
-    await world.stores.issue_templates.add(replace(asks, created_at=at, updated_at=at), [tool.id])
+    await world.stores.issue_templates.add(replace(asks, connection_ids=(tool.id,), created_at=at, updated_at=at))
     token, parameter, field = (planted(name) for name in ("tracker", "parameter", "field"))
     url = "https://api.github.com"
     tracker = TrackerFields(kind=TrackerKind.GITHUB, url=url, token=Secret(token), when_down=WhenDown.GO_ON)

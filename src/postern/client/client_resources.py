@@ -281,7 +281,6 @@ class _Lookup:
 # Collections whose routes do not take names and ids alike. The client lists them to find an item. Delete a line when
 # its routes take both, and `_Lookup` with the last line.
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
-    ("integrations", "tracker", "issuetemplates"): _Lookup("issue template"),
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
     ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
@@ -309,7 +308,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("serviceaccounts",): Change.PUT,
     ("users",): Change.PUT,
     ("users", "groups"): Change.PUT,
-    ("integrations", "tracker", "issuetemplates"): Change.READ_AND_PUT,
     ("runbooks", "configurations"): Change.READ_AND_PUT,
 }
 

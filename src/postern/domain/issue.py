@@ -90,6 +90,9 @@ class CmdbField:
 
 @dataclass(frozen=True, slots=True)
 class IssueTemplate:
+    """`connection_ids` are the connections whose sessions open issues by it: a connection has one template. In a
+    write, None leaves them as they are."""
+
     id: UUID
     org_id: UUID
     name: str
@@ -100,8 +103,10 @@ class IssueTemplate:
     mappings: tuple[FieldMapping, ...] = ()
     prompts: tuple[Prompt, ...] = ()
     cmdb: tuple[CmdbField, ...] = ()
+    connection_ids: tuple[UUID, ...] | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class ResourceService(Generic[R]):
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
         self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
-        await self._store.remove(current)
+        await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
         changed(self.audited(current), None)
         await self.announce(current, None)
 

@@ -102,7 +102,7 @@ async def office(database: Database) -> Office:
         updated_at=world.clock(),
     )
     connection = await world.add_connection()
-    await world.stores.issue_templates.add(template, [connection.id])
+    await world.stores.issue_templates.add(replace(template, connection_ids=(connection.id,)))
     found = await world.stores.connections.get(world.org_id, "shop")
     assert found is not None
     return Office(world, CountingTracker(world.clock), found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,26 +23,25 @@ from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.errors import Invalid, Unavailable
 from postern.integrations.trackers.trackers import tracker_of
 from postern.services.bundle import Services
-from postern.services.issues.templates import IssueTemplateFields
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.store.database import Database
 
-TEMPLATE = IssueTemplateFields(
-    "changes",
-    DESK,
-    REQUEST_TYPE,
-    mappings=(
+TEMPLATE: dict[str, Any] = {
+    "name": "changes",
+    "project_key": DESK,
+    "request_type_id": REQUEST_TYPE,
+    "mappings": (
         FieldMapping("Who", MappingType.PRESET, "session.user_email"),
         FieldMapping("Why", MappingType.PRESET, "session.script"),
         FieldMapping("Day", MappingType.PRESET, "session.start_date"),
         FieldMapping("Cost", MappingType.CUSTOM, "12.5"),
     ),
-    prompts=(
+    "prompts": (
         Prompt("Risk", "Risk", PromptType.SELECT, required=True),
         Prompt("Until", "Until when", PromptType.DATETIME),
     ),
-    cmdb=(CmdbField("Machine", "Server", required=True),),
-)
+    "cmdb": (CmdbField("Machine", "Server", required=True),),
+}
 SESSION = Session(
     id=UUID(int=1),
     org_id=uuid4(),
@@ -89,12 +89,12 @@ async def test_a_template_fills_in_the_form_of_a_service_desk(world: World, admi
     assert DESK in await services.tracker.test(admin, DESK)
     found = await services.tracker.objects(admin, "Server", "web", Page(limit=1))
     assert ([one.name for one in found.items], found.has_next_page) == (["web-1"], True)
-    bound = await services.issue_templates.create(admin, TEMPLATE)
+    template = await services.issue_templates.create(admin, TEMPLATE)
     settings = await services.tracker.of(world.org_id)
     assert settings is not None
     tracker = tracker_of(settings, LOOPBACK)
-    prompts = checked_prompts(bound.template, {"Risk": "high", "Until": "2026-01-31T09:30", "Machine": "web-1"})
-    made = await tracker.create(new_issue(bound.template, SESSION, prompts, "https://gateway.example.com/s/1"))
+    prompts = checked_prompts(template, {"Risk": "high", "Until": "2026-01-31T09:30", "Machine": "web-1"})
+    made = await tracker.create(new_issue(template, SESSION, prompts, "https://gateway.example.com/s/1"))
     await tracker.close()
     fields = site.issues[made.key].fields
     assert fields["summary"] == "shop: exec by ann@example.com"

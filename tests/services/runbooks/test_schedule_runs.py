@@ -244,7 +244,9 @@ async def asks(desk: Desk) -> None:
     at = desk.world.clock()
     prompts = (Prompt("summary", "Summary", required=True), Prompt("more", "More"))
     template = IssueTemplate(uuid4(), desk.world.org_id, "changes", "acme/ops", "10", prompts=prompts)
-    await desk.world.stores.issue_templates.add(replace(template, created_at=at, updated_at=at), [desk.shop.id])
+    await desk.world.stores.issue_templates.add(
+        replace(template, connection_ids=(desk.shop.id,), created_at=at, updated_at=at)
+    )
 
 
 async def test_what_its_issue_needs_is_said_when_it_is_made(desk: Desk) -> None:

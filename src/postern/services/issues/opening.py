@@ -127,14 +127,14 @@ class Issues:
         self, connection: Connection, given: Mapping[str, str]
     ) -> tuple[IssueTemplate, Mapping[str, str]]:
         """And what it asks for."""
-        bound = await self._templates.get(connection.org_id, connection.issue_template_id or "")
-        if bound is None:
+        template = await self._templates.get(connection.org_id, connection.issue_template_id or "")
+        if template is None:
             raise Denied(
                 f"sessions of connection {connection.name!r} open an issue by a template that is not there; an "
                 "administrator must give it another one, or none"
             )
         try:
-            return bound.template, checked_prompts(bound.template, given)
+            return template, checked_prompts(template, given)
         except Invalid as error:
             how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of what runs scripts there"
             raise Invalid(f"{error.message}; say it by {how}, or by {GIVEN} in the API", field=error.field) from None

@@ -15,12 +15,6 @@ MAX_RULES = 500  # of an organisation: each is looked at for every decision
 MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000
 
 
-def check_room(there: int, what: str) -> None:
-    """For one more. Raises Invalid."""
-    if there >= MAX_RULES:
-        raise Invalid(f"an organisation may have {MAX_RULES} {what}; use tags, and delete what nobody needs")
-
-
 def check_description(description: str) -> None:
     """Raises Invalid."""
     if len(description) > MAX_DESCRIPTION:

@@ -153,12 +153,12 @@ class FieldChecks:
         """As the store has it; an empty text stands for none, as null does."""
         if not given or given == current.issue_template_id:
             return given or None
-        found = await self._templates.get(current.org_id, given)
+        found = await self._templates.get(current.org_id, given) if is_identifier(given) else None
         if found is None:
             raise Invalid(
                 f"tracker_issue_template_id: there is no issue template {given!r}", field="tracker_issue_template_id"
             )
-        return str(found.template.id)
+        return str(found.id)
 
     def _check_enforceable(self, connection: Connection) -> None:
         if connection.protocol in self._enforceable:

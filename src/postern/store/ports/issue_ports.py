@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -11,35 +9,19 @@ from uuid import UUID
 from postern.domain.issue import Issue, IssueState, IssueTemplate, SessionIssue
 from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.rules.access import Reach
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
+from postern.store.ports.named_resource_ports import ResourceStore
 
 
-@dataclass(frozen=True, slots=True)
-class BoundTemplate:
-    """With the connections that use it: a connection has one template, which is kept with the connection, and nowhere
-    else."""
+class IssueTemplateStore(ResourceStore[IssueTemplate], Protocol):
+    """With a `reach` there are only templates of connections in it, and of theirs only these connections. Writes raise
+    NotFound for a connection that is not there, Malformed for one that is managed elsewhere."""
 
-    template: IssueTemplate
-    connection_ids: tuple[UUID, ...]
+    async def find(
+        self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, reach: Reach | None = None
+    ) -> Listed[IssueTemplate]: ...
 
-
-class IssueTemplateStore(Protocol):
-    """With a `reach` there are only templates of connections in it, and of theirs only these connections."""
-
-    async def find(self, org_id: UUID, page: Page, reach: Reach | None = None) -> Listed[BoundTemplate]:
-        """By name."""
-
-    async def get(self, org_id: UUID, template_id: str, reach: Reach | None = None) -> BoundTemplate | None: ...
-
-    async def add(self, template: IssueTemplate, connection_ids: Collection[UUID]) -> None:
-        """Those connections have it from now on, whichever they had, and are updated when it is. Raises Conflict when
-        the name is taken, NotFound for a connection that is not there, Malformed for one that is managed elsewhere."""
-
-    async def update(self, template: IssueTemplate, connection_ids: Collection[UUID] | None) -> None:
-        """Those connections and no others have it, or, with None, those that have it now. Raises as `add`, and
-        NotFound."""
-
-    async def remove(self, template_id: UUID, at: datetime) -> None:
-        """The connections that had it have none."""
+    async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None = None) -> IssueTemplate | None: ...
 
 
 class SessionIssueStore(Protocol):

@@ -17,7 +17,7 @@ from sqlalchemy import (
     literal_column,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner
+from postern.store.schema.columns import Utc, metadata, owner, version
 
 # Which connections have it: `connections.issue_template_id`, and nowhere else.
 issue_templates = Table(
@@ -35,6 +35,7 @@ issue_templates = Table(
     Column("cmdb", JSON, nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

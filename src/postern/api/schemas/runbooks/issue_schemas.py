@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
 from postern.domain.issue import (
     DEFAULT_TRANSITION,
     Asset,
@@ -25,7 +24,6 @@ from postern.domain.issue import (
 )
 from postern.domain.issue_fields import PRESETS
 from postern.domain.secret import Secret
-from postern.services.issues.templates import BoundTemplate, IssueTemplateFields
 from postern.services.issues.tracker_settings import TrackerFields
 
 _PRESET = f"For preset one of {', '.join(PRESETS)}"
@@ -73,35 +71,25 @@ class CmdbsBody(Body):
     items: list[CmdbBody]
 
 
-class IssueTemplateRequest(Body):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
-
+class IssueTemplateRequest(ResourceBody):
     name: str
     project_key: str
     request_type_id: str
     description: str | None = None
     connection_ids: list[str] | None = Field(None, description=_CONNECTIONS)
-    issue_transition_name_on_close: str | None = Field(None, description=f"Left out or null: {DEFAULT_TRANSITION}")
-    mapping_types: MappingsBody | None = None
-    prompt_types: PromptsBody | None = None
-    cmdb_types: CmdbsBody | None = None
+    transition: str | None = Field(
+        None, alias="issue_transition_name_on_close", description=f"Left out or null: {DEFAULT_TRANSITION}"
+    )
+    mappings: MappingsBody | None = Field(None, alias="mapping_types")
+    prompts: PromptsBody | None = Field(None, alias="prompt_types")
+    cmdb: CmdbsBody | None = Field(None, alias="cmdb_types")
 
-    def fields(self) -> IssueTemplateFields:
-        return IssueTemplateFields(
-            name=self.name,
-            project_key=self.project_key,
-            request_type_id=self.request_type_id,
-            description=self.description or "",
-            transition=self.issue_transition_name_on_close or DEFAULT_TRANSITION,
-            mappings=tuple(FieldMapping(**dict(one)) for one in _items(self.mapping_types)),
-            prompts=tuple(Prompt(**dict(one)) for one in _items(self.prompt_types)),
-            cmdb=tuple(CmdbField(**dict(one)) for one in _items(self.cmdb_types)),
-            connection_ids=None if self.connection_ids is None else tuple(self.connection_ids),
-        )
-
-
-def _items(given: MappingsBody | PromptsBody | CmdbsBody | None) -> Sequence[Body]:
-    return given.items if given else ()
+    def fields(self) -> dict[str, Any]:
+        items = {"mappings": FieldMapping, "prompts": Prompt, "cmdb": CmdbField}
+        return {
+            name: tuple(items[name](**dict(one)) for one in value.items) if name in items else value
+            for name, value in super().fields().items()
+        }
 
 
 class MappingsAnswer(Answer):
@@ -116,37 +104,20 @@ class CmdbsAnswer(Answer):
     items: tuple[CmdbField, ...]
 
 
-class IssueTemplateAnswer(Answer):
-    id: UUID
-    name: str
+_Items = BeforeValidator(lambda items: {"items": items})
+
+
+class IssueTemplateAnswer(ResourceAnswer):
     project_key: str
     request_type_id: str
     description: str
     connection_ids: list[UUID] = Field(description="Of those that the caller sees")
-    issue_transition_name_on_close: str
-    mapping_types: MappingsAnswer
-    prompt_types: PromptsAnswer
-    cmdb_types: CmdbsAnswer
+    issue_transition_name_on_close: str = Field(validation_alias="transition")
+    mapping_types: Annotated[MappingsAnswer, _Items] = Field(validation_alias="mappings")
+    prompt_types: Annotated[PromptsAnswer, _Items] = Field(validation_alias="prompts")
+    cmdb_types: Annotated[CmdbsAnswer, _Items] = Field(validation_alias="cmdb")
     created_at: datetime | None
     updated_at: datetime | None
-
-    @classmethod
-    def of(cls, found: BoundTemplate) -> IssueTemplateAnswer:
-        template = found.template
-        return cls(
-            id=template.id,
-            name=template.name,
-            project_key=template.project_key,
-            request_type_id=template.request_type_id,
-            description=template.description,
-            connection_ids=list(found.connection_ids),
-            issue_transition_name_on_close=template.transition,
-            mapping_types=MappingsAnswer(items=template.mappings),
-            prompt_types=PromptsAnswer(items=template.prompts),
-            cmdb_types=CmdbsAnswer(items=template.cmdb),
-            created_at=template.created_at,
-            updated_at=template.updated_at,
-        )
 
 
 class TrackerRequest(Body):
