@@ -73,20 +73,13 @@ async def test_a_template_reads_back_in_full(api: Api) -> None:
     assert (await api.as_admin.delete(f"{PATH}/{shown['id']}")).status_code == 204
 
 
-async def test_put_replaces_and_leaves_the_connections(api: Api) -> None:
+async def test_put_and_patch_leave_connections_that_they_do_not_give(api: Api) -> None:
     shop = await api.make_connection()
-    made = await make(api, **FULL, connection_ids=[shop["id"]])
-    bare = (await api.as_admin.put(f"{PATH}/{made['id']}", json=BODY)).json()
-    empty: dict[str, Any] = {"items": []}
-    assert bare == made | {
-        "description": "",
-        "issue_transition_name_on_close": "done",
-        "mapping_types": empty,
-        "prompt_types": empty,
-        "cmdb_types": empty,
-    }
-    none = (await api.as_admin.put(f"{PATH}/{made['id']}", json=BODY | {"connection_ids": []})).json()
-    assert none["connection_ids"] == []
+    path = f"{PATH}/{(await make(api, connection_ids=[shop['id']]))['id']}"
+    for answer in (await api.as_admin.put(path, json=BODY), await api.as_admin.patch(path, json={"name": "other"})):
+        assert answer.json()["connection_ids"] == [shop["id"]]
+    none = await api.as_admin.patch(path, json={"connection_ids": []})
+    assert none.json()["connection_ids"] == []
     assert (await connection(api, "shop"))["tracker_issue_template_id"] is None
 
 

@@ -76,22 +76,6 @@ async def test_a_template_is_kept_as_it_was_given(world: World) -> None:
         await world.stores.issue_templates.update(bare)
 
 
-async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
-    other = Organisation(uuid4(), "acme", world.clock())
-    await world.stores.organisations.add(other)
-    for name in ("bbb", "aaa", "ccc"):
-        await world.stores.issue_templates.add(template_of(world, name))
-    theirs = replace(template_of(world, "aaa"), org_id=other.id)
-    await world.stores.issue_templates.add(theirs)
-    with pytest.raises(Conflict, match="'aaa' exists already"):
-        await world.stores.issue_templates.add(template_of(world, "aaa"))
-    page = await world.stores.issue_templates.find(world.org_id, Page(2, 1))
-    assert ([one.name for one in page.items], page.total) == (["bbb", "ccc"], 3)
-    with pytest.raises(Conflict, match="'ccc' exists already"):
-        await world.stores.issue_templates.update(replace(page.items[0], name="ccc"))
-    assert await world.stores.issue_templates.get(world.org_id, str(theirs.id)) is None
-
-
 async def test_a_template_says_which_connections_have_it_and_takes_them_from_others(world: World) -> None:
     shop, other, third = [await added(world, name) for name in ("shop", "other", "third")]
     first, second = template_of(world, "first"), template_of(world, "second")
@@ -125,6 +109,27 @@ async def test_a_connection_says_which_template_it_has(world: World) -> None:
     await world.stores.connections.update(shop)
     await world.stores.connections.remove(shop.id)
     assert await bound(world, template) == ()
+
+
+@pytest.mark.parametrize("side", ["connection gets it", "connection loses it", "other template takes it"])
+async def test_write_of_template_whose_connections_changed_since_is_refused(world: World, side: str) -> None:
+    template, other = template_of(world), template_of(world, "other")
+    await world.stores.issue_templates.add(other)
+    await world.stores.issue_templates.add(template)
+    shop = await added(world, "shop", issue_template_id=None if side == "connection gets it" else str(template.id))
+    read = await world.stores.issue_templates.get(world.org_id, "changes")
+    assert read is not None
+    if side == "other template takes it":
+        await change(world, having(other, shop.id))
+    else:
+        key = str(template.id) if side == "connection gets it" else None
+        await world.stores.connections.update(replace(shop, issue_template_id=key))
+    now = await bound(world, template)
+    with pytest.raises(Conflict, match="was changed by somebody else"):
+        await world.stores.issue_templates.update(read)
+    with pytest.raises(Conflict, match="was changed by somebody else"):
+        await world.stores.issue_templates.remove(read)
+    assert await bound(world, template) == now != read.connection_ids
 
 
 async def test_a_template_that_is_removed_leaves_its_connections_without_one(world: World) -> None:
@@ -203,7 +208,7 @@ async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(wo
             world.stores.issue_templates.remove(template),
             return_exceptions=True,
         )
-        refused = [one for one in (by_connection, by_template, removed) if one is not None]
+        refused = [one for one in (by_connection, by_template, removed) if isinstance(one, BaseException)]
         assert all(isinstance(one, Conflict | NotFound) for one in refused), refused
         if removed is None:
             assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
