@@ -22,8 +22,8 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from postern.agent import secret_files
-files.places = lambda environ: [Path(sys.argv[1])]
-held = files.SecretFiles({})
+secret_files.places = lambda environ: [Path(sys.argv[1])]
+held = secret_files.SecretFiles({})
 print(held.write({"KEY": b"planted"}).paths["KEY"], flush=True)
 time.sleep(60) if len(sys.argv) < 3 else None
 """

@@ -78,7 +78,7 @@ async def test_the_last_lines(api: Api) -> None:
     everything = await api.as_admin.get("/server-logs")
     found = {line["message"]: line for line in everything.json()["data"]}
     assert found["one"]["process"] == "api"
-    assert found["one"]["logger"] == "gateway.supervisor"
+    assert found["one"]["logger"] == "gateway.processes.supervisor"
     assert found["one"]["more"] == {"port": 7432, "token": "***"}
     assert "hunter2" not in everything.text
     only = (await api.as_admin.get("/server-logs?level=warning")).json()["data"]
