@@ -60,9 +60,11 @@ _LISTENER = r"([a-z]+_(listener|row_counts)\.py$|listener/)"
 SUB_ROOMS = {
     re.compile(rf"protocols/[a-z]+/{_TARGET}"): MAY["agent"] | {"agent", "protocols"},
     re.compile(rf"protocols/[a-z]+/{_LISTENER}"): MAY["gateway"] | {"gateway", "protocols"},
+    re.compile(r"protocols/[a-z]+/[a-z]+_transport\.py$"): MAY["protocols"] | {"protocols"},
     re.compile(r"protocols/[a-z]+/(dialect|lineage)/"): MAY["inspection"] | {"inspection", "protocols"},
 }
-SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER})")
+# What does I/O: both sides, and what both sides share of a library that does.
+SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER}|[a-z]+_transport\.py$)")
 
 # The registry of protocols and their specs stand below all rooms: docs/decisions/0091-one-registry-of-protocols.md.
 SPECS = {"protocols.registry", "protocols.spec"}

@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 from tests.support.promises import PATIENT
 from tests.support.sshds import Sshd
 
-from postern.agent.framed import FramedTransport
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.secrets import Resolved
 from postern.domain.connection import ConnectionType
@@ -19,6 +18,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.protocols.ssh.target.ssh_targets import SshTargets
 from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
 from postern.relay.target import Channel, ChannelKind, Start, Target, Terminal
 

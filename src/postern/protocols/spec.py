@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from postern.recording.steps import AnswerReader
     from postern.relay.target import Dialer
     from postern.services.bundle import Services
+    from postern.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class ProtocolSpec:
 
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
+    - `host_key` returns the public key by which its listener proves who it is, and creates it when there is none.
     - `runner` serves command lines that start a program at the target.
     - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
     - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
@@ -126,6 +128,7 @@ class ProtocolSpec:
     unsafe_variables: tuple[str, ...] = ()
     file_functions: tuple[str, ...] = ()
     gate: Callable[[GateParts], Gate] | None = None
+    host_key: Callable[[Settings], str] | None = None
     runner: Callable[[Fronts], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
