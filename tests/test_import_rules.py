@@ -162,12 +162,12 @@ def test_protocols_do_not_know_each_other() -> None:
 # docs/how-to/add-a-protocol.md.
 _NAMES = "postgres|mysql|ssh|command"
 OWN = re.compile(
-    rf"(protocols|testing)/({_NAMES})(/|\.py$)"
+    rf"protocols/({_NAMES})/"
     r"|inspection/(sql|masking)/(postgres|mysql)[a-z_]*(/|\.py$)"
     r"|protocols/registry\.py$|settings\.py$"
 )
 # The folders and modules of one protocol, as imports name them.
-OF_ONE = re.compile(rf"(protocols|testing)/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
+OF_ONE = re.compile(rf"protocols/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
 
 # Modules that import what belongs to one protocol, each with its reason.
 IMPORTS_ONE = {
@@ -187,9 +187,6 @@ SAYS_ONE = {
     "demo/populate.py": "the demo's target is a PostgreSQL server",
     "demo/server.py": "the demo's target is a PostgreSQL server",
     "domain/login.py": "how somebody logged in to the gateway, as it is stored",
-    "inspection/sql/scans.py": "the names of the servers' own schemas",
-    "inspection/sql/shapes.py": "the shapes of each dialect, which move into their packages",
-    "inspection/sql/sqlglot_tree.py": "the names of dialects in sqlglot",
     "integrations/git/fetcher.py": "a URL's scheme",
     "integrations/git/messages.py": "a URL's scheme",
     "integrations/git/places.py": "a URL's scheme",

@@ -22,7 +22,7 @@ from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.review import Choice, Review, ReviewStatus
 from postern.errors import Conflict
-from postern.testing import postgres as pg
+from postern.protocols.postgres import postgres_test_messages as pg
 
 pytestmark = pytest.mark.slow
 

@@ -13,11 +13,11 @@ from tests.support.postgres import PostgresServer, database
 from postern.domain.row_count import RowCount
 from postern.gateway.row_counts import HeldStatement as Statement
 from postern.protocols.base import Standing
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.texts import SQL_ASCII
-from postern.testing import postgres as pg
 
 DEFINITIONS = """
 create table events (id int primary key, at timestamptz, day date, plain timestamp, raw bytea, word text);

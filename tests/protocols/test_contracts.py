@@ -18,12 +18,14 @@ from postern.errors import ProtocolViolation
 from postern.protocols.asking import Catalogue, Query, Row, Script
 from postern.protocols.base import Side, Wire
 from postern.protocols.framing import packed
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.queries.postgres_query import Query as PostgresQuery
 from postern.protocols.postgres.queries.postgres_script import Script as PostgresScript
@@ -37,8 +39,6 @@ from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import Script as CommandScript
 from postern.protocols.terminal.wire import TerminalWire
-from postern.testing import mysql as my
-from postern.testing import postgres as pg
 from postern.testing.asking import Lens, asked, check_catalogue, check_lens, check_query, check_script
 from postern.testing.contracts import Conversation, check_masking, check_wire
 

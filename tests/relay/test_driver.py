@@ -14,12 +14,12 @@ from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
 from postern.protocols.base import Side
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.wire import TerminalWire
 from postern.relay.driver import Driver
 from postern.relay.link import Link, Park
-from postern.testing import postgres as pg
 
 
 class Noting(asyncio.Transport):

@@ -17,8 +17,8 @@ from postern.inspection.masking.samples import SampleRows
 from postern.interception.events import Change, Column, Kind, Note, Operation, Phase, Rows
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
+from postern.protocols.postgres.postgres_test_messages import split
 from postern.protocols.postgres.wire.postgres_output import CopiedLines, Text
-from postern.testing.postgres import split
 
 from ..conftest import ListOutput, make_session
 

@@ -13,11 +13,11 @@ from tests.support.mysql_links import links, recorded
 
 from postern.interception.events import Operation
 from postern.protocols.base import Side
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_charsets as charsets
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_rows as rows
 from postern.relay.link import Link
-from postern.testing import mysql as my
 
 
 @pytest.fixture(scope="module")

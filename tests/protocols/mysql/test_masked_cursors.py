@@ -12,11 +12,11 @@ from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Refusal
 from postern.protocols.base import Side
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.relay.link import Link
-from postern.testing import mysql as my
 
 PEOPLE = Relation("shop", "people", ("id", "name", "salary"))
 SCHEMA = TargetSchema(relations={("shop", "people"): PEOPLE}, search_path=("shop",))

@@ -15,13 +15,13 @@ from postern.interception.events import Operation
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.base import Side
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_response_queue as ledger
 from postern.protocols.mysql.wire import mysql_result_state as phases
 from postern.protocols.mysql.wire import mysql_rows as rows
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.relay.link import Close, Link
-from postern.testing import mysql as my
 
 DEFINITION = m.Field("a", m.VAR_STRING, org_name="x" * (1 << 19))
 

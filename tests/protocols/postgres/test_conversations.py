@@ -19,8 +19,8 @@ from tests.support.links import Asks, Looks, Masks, Words, links, refused
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.base import Side
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.relay.link import Close, Effect, Link, Send
-from postern.testing import postgres as pg
 from postern.testing.playbook import Order
 
 GOOD = st.sampled_from(["rows 0", "rows 1", "rows 3", "insert", "begin", "commit", "rollback", "copy out", "", "bad"])

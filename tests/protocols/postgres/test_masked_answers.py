@@ -16,8 +16,8 @@ from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
 from postern.protocols.base import Side
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.relay.link import Send
-from postern.testing import postgres as pg
 
 NO_ID = UUID(int=0)
 MARKED = frozenset({ColumnRef("public", "users", "secret")})

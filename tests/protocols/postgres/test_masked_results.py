@@ -20,11 +20,11 @@ from postern.inspection.masking.origins import Sources
 from postern.interception.events import CopyFormat
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_copies import change_lines
 from postern.protocols.postgres.wire.postgres_rows import cut
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Link, Send
-from postern.testing import postgres as pg
 
 NO_ID = UUID(int=0)
 MAIL = "ann@example.com"

@@ -21,9 +21,9 @@ from postern.interception.events import Completed
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.base import Side
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.relay.link import Close, Park
-from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook, from_client, from_target, pause, renew, resume, to_client, to_target
 
 RUN = [pg.parse("insert"), pg.bind(), pg.execute()]

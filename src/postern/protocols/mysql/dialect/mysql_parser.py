@@ -29,6 +29,7 @@ from postern.inspection.sql.tokens import (
     word,
     words_of,
 )
+from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset
 from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of
 
@@ -37,6 +38,7 @@ class MySqlParser(Shared):
     """The port `Parser`, for MySQL 5.5 and later and MariaDB 10 and later."""
 
     dialect = "mysql"
+    shapes = MYSQL_SHAPES
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()
