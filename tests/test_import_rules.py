@@ -163,7 +163,7 @@ def test_protocols_do_not_know_each_other() -> None:
 _NAMES = "postgres|mysql|ssh|command"
 OWN = re.compile(
     rf"protocols/({_NAMES})/"
-    r"|inspection/(sql|masking)/(postgres|mysql)[a-z_]*(/|\.py$)"
+    r"|inspection/sql/postgres/"
     r"|protocols/registry\.py$|settings\.py$"
 )
 # The folders and modules of one protocol, as imports name them.
@@ -171,10 +171,6 @@ OF_ONE = re.compile(rf"protocols/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a
 
 # Modules that import what belongs to one protocol, each with its reason.
 IMPORTS_ONE = {
-    "inspection/masking/copies.py": "asks what a COPY of PostgreSQL shows",
-    "inspection/masking/interceptor.py": "asks what MySQL's statements tell about their answers",
-    "inspection/masking/messages.py": "asks what MySQL's statements tell about their answers",
-    "inspection/masking/named_only.py": "asks what MySQL's statements tell about their answers",
     "wiring/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
 }
 # Modules that name a protocol in a string, each with its reason.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from postern.gateway.protocols import Gate, GateParts, OpenWire, Runner, WireParts
     from postern.gateway.row_counts import RowCounts
     from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.asking import Catalogue, Script
@@ -71,13 +72,15 @@ def no_parameters(name: str) -> Mapping[str, str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectSpec:
     """A query language that rules can judge. `parser` makes one for each process, `names` follows what one session has
-    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from."""
+    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from, and
+    `facts` is what else statements tell masking about their answers."""
 
     name: str
     parser: Callable[[], Parser]
     names: Callable[[Parser], SessionParser] | None = None
     encodings: Callable[[Parser], Interceptor] | None = None
     lineage: Callable[[], Callable[[Callable[[], TargetSchema | None]], SessionOrigins]] | None = None
+    facts: Callable[[], StatementFacts] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
 from postern.protocols.base import Side
 from postern.protocols.postgres import postgres_test_messages as pg
+from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.relay.link import Send
 
 NO_ID = UUID(int=0)
@@ -49,7 +50,7 @@ def masking(strategy: Strategy) -> Masking:
         columns=("users.secret",),
         strategy=strategy,
     )
-    return Masking(frozenset(), (rule,), b"k" * 32, Third())
+    return Masking(frozenset(), (rule,), b"k" * 32, Third(), facts=PostgresStatementFacts())
 
 
 TEXTS = st.sampled_from(

@@ -12,10 +12,8 @@ from itertools import pairwise
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Key, TargetSchema
-from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
-from postern.inspection.sql.mysql_readings import Reading, readings
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.tokens import (
@@ -29,6 +27,8 @@ from postern.inspection.sql.tokens import (
     word,
     words_of,
 )
+from postern.protocols.mysql.dialect import mysql_words as words
+from postern.protocols.mysql.dialect.mysql_readings import Reading, readings
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset
 from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of

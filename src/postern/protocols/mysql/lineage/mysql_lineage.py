@@ -13,8 +13,8 @@ from postern.inspection.lineage.cache import Snapshots
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.schema_ref import SchemaRef, ref_of
-from postern.inspection.sql.mysql_readings import readings, ways_of
 from postern.inspection.sql.tokens import Token, Unreadable
+from postern.protocols.mysql.dialect.mysql_readings import readings, ways_of
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
 from postern.protocols.mysql.lineage.mysql_names import column_name

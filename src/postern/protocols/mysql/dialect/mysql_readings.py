@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from postern.inspection.sql.lexing import MAX_TOKENS, check_text, token_of, why_unreadable
-from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.tokens import Kind, Token, Unreadable, symbol
+from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 MAX_SERVERS = 8
 OLDEST = 50500  # MySQL 5.5
