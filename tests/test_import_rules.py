@@ -62,9 +62,11 @@ _LISTENER = r"([a-z]+_(listener|row_counts)\.py$|listener/)"
 SUB_ROOMS = {
     re.compile(rf"protocols/[a-z]+/{_TARGET}"): MAY["agent"] | {"agent", "protocols"},
     re.compile(rf"protocols/[a-z]+/{_LISTENER}"): MAY["gateway"] | {"gateway", "protocols"},
+    re.compile(r"protocols/[a-z]+/[a-z]+_transport\.py$"): MAY["protocols"] | {"protocols"},
     re.compile(r"protocols/[a-z]+/(dialect|lineage)/"): MAY["inspection"] | {"inspection", "protocols"},
 }
-SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER})")
+# What does I/O: both sides, and what both sides share of a library that does.
+SIDES = re.compile(rf"protocols/[a-z]+/({_TARGET}|{_LISTENER}|[a-z]+_transport\.py$)")
 
 # The registry of protocols and their specs stand below all rooms: docs/decisions/0091-one-registry-of-protocols.md.
 SPECS = {"protocols.registry", "protocols.spec"}
@@ -167,19 +169,15 @@ def test_protocols_do_not_know_each_other() -> None:
 # docs/how-to/add-a-protocol.md.
 _NAMES = "postgres|mysql|ssh|command"
 OWN = re.compile(
-    rf"(protocols|testing)/({_NAMES})(/|\.py$)"
-    r"|inspection/(sql|masking)/(postgres|mysql)[a-z_]*(/|\.py$)"
+    rf"protocols/({_NAMES})/"
+    r"|inspection/sql/postgres/"
     r"|protocols/registry\.py$|settings\.py$"
 )
 # The folders and modules of one protocol, as imports name them.
-OF_ONE = re.compile(rf"(protocols|testing)/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
+OF_ONE = re.compile(rf"protocols/({_NAMES})(/|$)|inspection/.*(postgres|mysql)[a-z_]*(/|$)")
 
 # Modules that import what belongs to one protocol, each with its reason.
 IMPORTS_ONE = {
-    "inspection/masking/copy_formats.py": "asks what a COPY of PostgreSQL shows",
-    "inspection/masking/masking_interceptor.py": "asks what MySQL's statements tell about their answers",
-    "inspection/masking/error_messages.py": "asks what MySQL's statements tell about their answers",
-    "inspection/masking/named_only.py": "asks what MySQL's statements tell about their answers",
     "wiring/processes/prepare.py": "prints the psql line of the demo, whose target is a PostgreSQL server",
 }
 # Modules that name a protocol in a string, each with its reason.
@@ -192,9 +190,6 @@ SAYS_ONE = {
     "demo/populate.py": "the demo's target is a PostgreSQL server",
     "demo/demo_server.py": "the demo's target is a PostgreSQL server",
     "domain/identity/login.py": "how somebody logged in to the gateway, as it is stored",
-    "inspection/sql/scans.py": "the names of the servers' own schemas",
-    "inspection/sql/sql_shapes.py": "the shapes of each dialect, which move into their packages",
-    "inspection/sql/sqlglot_tree.py": "the names of dialects in sqlglot",
     "integrations/git/fetcher.py": "a URL's scheme",
     "integrations/git/messages.py": "a URL's scheme",
     "integrations/git/git_places.py": "a URL's scheme",

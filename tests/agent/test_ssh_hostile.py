@@ -15,11 +15,11 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_channels import Running, Servers
 from tests.support.ssh_here import PASSWORD, serving
 
+from postern.protocols.ssh import ssh_transport
 from postern.protocols.ssh.target import ssh_target_login as login
-from postern.protocols.ssh.target import ssh_target_stream as wire
+from postern.protocols.ssh.target import ssh_target_stream as stream
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind
-from postern.transport import ssh_windows
 
 pytestmark = pytest.mark.ci
 
@@ -86,7 +86,7 @@ async def test_attack_packets_of_a_byte_are_put_together(servers: Servers) -> No
 async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ssh_windows, "MOST_PIECES", 100)
+    monkeypatch.setattr(ssh_transport, "MAX_PIECES", 100)
 
     async def alternates(process: Process) -> None:
         for _ in range(1_000):
@@ -107,7 +107,7 @@ async def test_attack_packets_too_small_to_send_anything_in(servers: Servers) ->
     async def waits(process: Process) -> None:
         await asyncio.sleep(PATIENT)
 
-    async with serving(program=waits, max_pktsize=ssh_windows.SMALLEST_PACKET - 1) as port:
+    async with serving(program=waits, max_pktsize=ssh_transport.SMALLEST_PACKET - 1) as port:
         running = await begun(servers, port)
         assert (await running.ended()).code == m.NOT_RUN
         assert "did not open this channel" in running.text(m.STDERR)
@@ -139,7 +139,7 @@ async def test_a_large_window_behind_which_nobody_reads_stops_the_input(servers:
 
 
 async def test_answers_that_nobody_reads_end_the_connection(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MOST_UNSENT", 1 << 17)
+    monkeypatch.setattr(ssh_transport, "MAX_UNSENT", 1 << 17)
 
     async def asks(process: Process) -> None:
         connection = connection_of(process)
@@ -339,14 +339,14 @@ def login_of(servers: Servers) -> Any:
 async def test_keys_are_exchanged_anew_while_data_flows(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncssh, "connect", partial(asyncssh.connect, rekey_bytes=1 << 20))
     exchanged = 0
-    sent = wire.Wire._exchange_begins
+    sent = stream.TargetStream._begin_exchange
 
-    def counted(self: wire.Wire) -> None:
+    def counted(self: stream.TargetStream) -> None:
         nonlocal exchanged
         exchanged += 1
         sent(self)
 
-    monkeypatch.setattr(wire.Wire, "_exchange_begins", counted)
+    monkeypatch.setattr(stream.TargetStream, "_begin_exchange", counted)
     async with serving(program=repeats, rekey_bytes=1 << 20) as port:
         running = await begun(servers, port)
         data = bytes(range(256)) * 256
@@ -368,7 +368,7 @@ async def test_a_target_that_never_ends_a_key_exchange(servers: Servers, monkeyp
     async with serving(program=stalls) as port:
         running = await begun(servers, port)
         await running.output(6)
-        monkeypatch.setattr(wire, "EXCHANGE", 0.5)
+        monkeypatch.setattr(ssh_transport, "EXCHANGE", 0.5)
         login_of(servers)._rekey_bytes_sent = 1 << 40
         running.send(m.frames(m.STDIN, b"x"))
         await running.until(lambda: running.reader.full)
@@ -379,7 +379,7 @@ async def test_a_target_that_asks_and_asks_while_keys_are_exchanged(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(login, "KEEPALIVE", 1_000)
-    monkeypatch.setattr(wire, "EXCHANGE", 1_000)
+    monkeypatch.setattr(ssh_transport, "EXCHANGE", 1_000)
 
     async def floods(process: Process) -> None:
         connection = connection_of(process)

@@ -16,8 +16,8 @@ from tests.support.ssh_here import PASSWORD, Seen, serving
 from tests.support.sshds import Sshd, sshd
 
 from postern.errors import Unavailable
+from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.target import ssh_target_listening as listening
-from postern.protocols.terminal import listening as told
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind
 

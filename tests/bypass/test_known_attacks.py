@@ -21,11 +21,11 @@ from postern.inspection.masking.samples import SampleTexts
 from postern.interception.events import Column, Kind, Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 from postern.protocols.wire_base import Side
 from postern.relay.link import Send
-from postern.testing import postgres as pg
 from postern.wiring.parsers import PARSED, parser_of
 
 USERS = Relation("public", "users", ("id", "email"), 100)

@@ -24,8 +24,8 @@ from tests.support.promises import wait_until
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.targets.connection import Connection
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.services.identity.users import UserFields
-from postern.testing import postgres as pg
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW, unknown=Unknown.ALLOW)
 POLICIES = ("no-rule", "masking", "deny", "review")

@@ -22,7 +22,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict
-from postern.testing import postgres as pg
+from postern.protocols.postgres import postgres_test_messages as pg
 
 pytestmark = pytest.mark.slow
 

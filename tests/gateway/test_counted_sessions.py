@@ -12,12 +12,12 @@ from tests.support.postgres import PostgresServer, database
 
 from postern.domain.rules.row_count import RowCount
 from postern.gateway.rules.row_counts import HeldStatement as Statement
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.refusal_texts import SQL_ASCII
 from postern.protocols.wire_base import Standing
-from postern.testing import postgres as pg
 
 DEFINITIONS = """
 create table events (id int primary key, at timestamptz, day date, plain timestamp, raw bytea, word text);

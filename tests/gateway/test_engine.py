@@ -14,11 +14,11 @@ from postern.gateway.engine import Engine, Opened, Parts
 from postern.gateway.live import LiveLinks
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Park
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.services.sessions import Sessions
-from postern.testing import postgres as pg
 
 
 class Held:

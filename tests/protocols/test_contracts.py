@@ -17,12 +17,14 @@ from postern.domain.targets.errand import ErrandKind
 from postern.errors import ProtocolViolation
 from postern.protocols.framing import packed
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.queries.postgres_query import Query as PostgresQuery
 from postern.protocols.postgres.queries.postgres_script import Script as PostgresScript
@@ -37,8 +39,6 @@ from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import Script as CommandScript
 from postern.protocols.terminal.terminal_wire import TerminalWire
 from postern.protocols.wire_base import Side, Wire
-from postern.testing import mysql as my
-from postern.testing import postgres as pg
 from postern.testing.contracts import Conversation, check_masking, check_wire
 from postern.testing.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
 

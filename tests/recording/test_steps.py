@@ -8,13 +8,13 @@ import pytest
 
 from postern.domain.rules.trial import Answered, Asked, Lost, Step
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.terminal_frames import STDOUT, frame
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap
 from postern.recording.steps import LineAnswers, steps
-from postern.testing import postgres as pg
 
 TABLE = pg.row_description(("a", 25), ("b", 23))
 

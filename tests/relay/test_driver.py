@@ -13,13 +13,13 @@ from tests.support.promises import until
 from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_wire import TerminalWire
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
 from postern.relay.link import Link, Park
-from postern.testing import postgres as pg
 
 
 class Noting(asyncio.Transport):

@@ -15,6 +15,7 @@ from postern.errors import RecordingFailed
 from postern.interception.events import Completed, Event, Shown
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Warn
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_wire import TerminalWire
@@ -33,7 +34,6 @@ from postern.relay.driver import (
     clock_since,
 )
 from postern.relay.link import Link, Park
-from postern.testing import postgres as pg
 
 from .test_driver import Noting
 

@@ -25,10 +25,10 @@ from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
-from postern.testing import postgres as pg
 from postern.testing.playbook import (
     Does,
     Order,

@@ -19,8 +19,10 @@ from tests.support.muxes import Pair, run, settle
 from postern.domain.sessions.session import EndReason
 from postern.errors import CarrierBroke, ProtocolViolation
 from postern.interception.pipeline import Pipeline, SessionView
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import message as pm
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport, carrier_error
@@ -33,8 +35,6 @@ from postern.relay import endpoint
 from postern.relay.driver import Driver
 from postern.relay.link import Close, Link
 from postern.relay.orders import error_of, refusal_of
-from postern.testing import mysql as my
-from postern.testing import postgres as pg
 from postern.transport import frames
 from postern.transport.frames import header
 from postern.transport.mux import Refused

@@ -12,10 +12,10 @@ import pytest
 from postern.interception.events import Event, Kind, Operation, Output, Phase, Refusal, Rows
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_wire as wire
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Link
-from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook
 
 COMPILED = not str(wire.__file__).endswith(".py")

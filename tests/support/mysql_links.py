@@ -8,10 +8,10 @@ from uuid import UUID
 
 from postern.interception.events import Event, Operation, Phase
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Effect, Link, Record, Send
-from postern.testing import mysql as my
 from postern.testing.playbook import CHUNKS, Playbook
 
 

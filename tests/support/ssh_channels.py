@@ -12,13 +12,13 @@ from tests.support.promises import PATIENT
 from tests.support.sshds import Sshd
 
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
-from postern.agent.framed import FramedTransport
 from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import ConnectionType
 from postern.protocols.ssh.target.ssh_targets import SshTargets
 from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
 from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
 

@@ -20,10 +20,9 @@ from tests.support.sshds import Sshd, make_key, public
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
+from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
 from postern.services.identity.credentials import Issued
 from postern.services.targets.connection_fields import ConnectionFields
-from postern.transport import ssh_host_keys
-from postern.wiring import paths
 
 TIMEOUT = 120.0  # seconds: a client that hangs fails its test
 UNHURRIED: Mapping[str, Any] = {"handshake_timeout": TIMEOUT, "dial_timeout": TIMEOUT}
@@ -73,7 +72,7 @@ class Clients:
     environment: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        key = ssh_host_keys.ensure(paths.ssh_host_key(self.gateway.settings)).public
+        key = ensure_host_key(host_key_file(self.gateway.settings)).public
         known = self.folder / "known_hosts"
         known.write_text(f"[localhost]:{self.gateway.settings.ssh_port} {key}\n*.postern {key}\n")
         kept = {name: os.environ[name] for name in ("PATH",) if name in os.environ}

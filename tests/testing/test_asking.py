@@ -9,13 +9,13 @@ from tests.support.links import interpreted_only
 
 from postern.domain.targets.errand import ErrandKind
 from postern.protocols.gateway_queries import Row
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import Query
 from postern.protocols.mysql.queries.mysql_script import Script
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.testing import mysql as my
 from postern.testing.query_contracts import check_catalogue, check_lens, check_query, check_script
 
 ROWS = my.rows(("one",), ("two",))

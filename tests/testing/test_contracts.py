@@ -7,9 +7,9 @@ from tests.support.links import interpreted_only
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Piece, Request, Side
-from postern.testing import postgres as pg
 from postern.testing.contracts import check_masking, check_wire
 
 SIMPLE = [

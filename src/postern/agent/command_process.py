@@ -25,10 +25,10 @@ from pathlib import Path
 
 from postern.agent import ending
 from postern.agent.feed import Feed
-from postern.agent.framed import FramedTransport
 from postern.descriptors import inherited_limit
 from postern.errors import ProtocolViolation
 from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.relay_target import Terminal
 
 log = logging.getLogger(__name__)

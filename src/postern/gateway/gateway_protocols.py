@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from postern.domain.rules.permit import Permit
-from postern.domain.secret import Secret
 from postern.errors import PosternError
 from postern.gateway.agent_reach import Agent
 from postern.gateway.clients.fronts import Fronts
@@ -46,7 +45,7 @@ class WireSpec(Protocol):
 @dataclass(frozen=True, slots=True)
 class GateParts:
     """What gates are made of. `decoy_secret` makes unknown user names look like wrong passwords, the same in every
-    worker; `host_key` reads the private key by which the gateway proves who it is, and raises Misconfigured."""
+    worker."""
 
     settings: Settings
     fronts: Fronts
@@ -54,7 +53,6 @@ class GateParts:
     services: Services
     signals: Signals
     decoy_secret: bytes
-    host_key: Callable[[], Secret]
 
 
 class Gate(Protocol):

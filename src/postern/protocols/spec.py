@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
     from postern.gateway.rules.row_counts import RowCounts
     from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from postern.recording.steps import AnswerReader
     from postern.relay.relay_target import Dialer
     from postern.services.bundle import Services
+    from postern.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,15 @@ def no_parameters(name: str) -> Mapping[str, str]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialectSpec:
     """A query language that rules can judge. `parser` makes one for each process, `names` follows what one session has
-    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from."""
+    prepared, `encodings` guards the encoding of its texts, and `lineage` finds the columns that answers come from, and
+    `facts` is what else statements tell masking about their answers."""
 
     name: str
     parser: Callable[[], Parser]
     names: Callable[[Parser], SessionParser] | None = None
     encodings: Callable[[Parser], Interceptor] | None = None
     lineage: Callable[[], Callable[[Callable[[], TargetSchema | None]], SessionOrigins]] | None = None
+    facts: Callable[[], StatementFacts] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,7 @@ class ProtocolSpec:
 
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
+    - `host_key` returns the public key by which its listener proves who it is, and creates it when there is none.
     - `runner` serves command lines that start a program at the target.
     - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
     - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
@@ -126,6 +131,7 @@ class ProtocolSpec:
     unsafe_variables: tuple[str, ...] = ()
     file_functions: tuple[str, ...] = ()
     gate: Callable[[GateParts], Gate] | None = None
+    host_key: Callable[[Settings], str] | None = None
     runner: Callable[[Fronts], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None

@@ -15,6 +15,7 @@ from postern.errors import Denied
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import SessionOrigins
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
+from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import Refuse
@@ -33,10 +34,17 @@ def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], 
     return spec.dialect.lineage()
 
 
+@lru_cache
+def _facts_of(protocol: str) -> StatementFacts:
+    spec = PROTOCOLS.get(protocol)
+    return NO_FACTS if spec is None or spec.dialect is None or spec.dialect.facts is None else spec.dialect.facts()
+
+
 def masking(policy: Policy, view: SessionView) -> Masking:
     """The interceptor of a session, under this policy from here on."""
     key = bytes.fromhex(policy.masking_key.reveal())
-    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help)
+    facts = _facts_of(view.connection_subtype)
+    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help, facts)
 
 
 def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:

@@ -47,10 +47,5 @@ def certificates_folder(settings: Settings) -> Path:
     return settings.home / "tls"
 
 
-def ssh_host_key(settings: Settings) -> Path:
-    """What this gateway shows its SSH clients."""
-    return settings.home / "keys" / "ssh_host_ed25519.key"
-
-
 def encryption_key(settings: Settings) -> Path:
     return settings.home / "keys" / "encryption.key"

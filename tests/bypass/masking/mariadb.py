@@ -15,9 +15,9 @@ from tests.support.mariadb import MariaDbServer
 
 from postern.domain.rules.policy import Policy
 from postern.domain.targets.target_schema import TargetSchema
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.testing import mysql as my
 
 DATABASES = {"a": "leaks_a", "b": "leaks_b", "c": "leaks_c"}
 Values = tuple[str | None, ...]

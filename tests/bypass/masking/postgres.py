@@ -19,9 +19,9 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.rules.policy import Policy
 from postern.domain.targets.target_schema import TargetSchema
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.testing import postgres as pg
 
 DATABASES = {"a": "leaks_a", "b": "leaks_b", "c": "leaks_c"}
 

@@ -17,9 +17,9 @@ from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 
 from postern.domain.targets.connection import Extra
 from postern.errors import Denied
+from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_client_listening import Lender
 from postern.protocols.ssh.listener.ssh_server import SshServer
-from postern.protocols.terminal import listening as told
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind, Start
 

@@ -16,8 +16,8 @@ from tests.support.ssh_gate import Site, open_site
 
 from postern.domain.targets.connection import Extra
 from postern.gateway.clients.fronts import Client
+from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS
-from postern.protocols.terminal import listening as told
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import ChannelKind, Start
 

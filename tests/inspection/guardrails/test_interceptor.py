@@ -12,10 +12,10 @@ from postern.inspection.guardrails.guardrail_interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
 from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
-from postern.testing import postgres as pg
 
 JSON_OID, INTEGER_OID = 114, 23
 

@@ -12,9 +12,9 @@ from postern.inspection.guardrails.guardrail_interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
 from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
-from postern.testing import postgres as pg
 
 TEXT, JSON, NUMERIC = 25, 114, 1700
 

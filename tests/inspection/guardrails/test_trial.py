@@ -28,6 +28,7 @@ class CountingParser:
     """Takes every statement for a read and remembers what it parsed."""
 
     dialect: str = "counting"
+    shapes: None = None
     parsed: list[str] = field(default_factory=list)
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:

@@ -17,10 +17,14 @@ from postern.inspection.masking.samples import SampleRows
 from postern.interception.events import Change, Column, Kind, Note, Operation, Phase, Rows
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
+from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
+from postern.protocols.postgres.postgres_test_messages import split
 from postern.protocols.postgres.wire.postgres_output import CopiedLines, Text
-from postern.testing.postgres import split
 
 from ..conftest import ListOutput, make_session
+
+FACTS = PostgresStatementFacts()
+
 
 NO_ID = UUID(int=0)
 EMAIL, NAME, TOTAL = (ColumnRef("public", "users", name) for name in ("email", "name", "total"))
@@ -107,7 +111,7 @@ def test_patterns(pattern: str, meant: bool) -> None:
 def test_a_marked_column_stays_marked_under_another_name(columns: tuple[str, ...]) -> None:
     """Attack: `select email as x`, `upper(email)`, a view."""
     known = Known({"q": (frozenset(), frozenset({EMAIL, NAME}))}, {EMAIL: frozenset({"secret"})})
-    masking = Masking(frozenset(), (rule(columns=columns),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=columns),), origins=known, facts=FACTS)
     assert shown(masking, "q", ["id", "x"], "1", "ann") == ("1", "****")
 
 
@@ -145,7 +149,7 @@ def test_where_it_cannot_be_known_a_strict_rule_refuses() -> None:
     known = Known({"half": (frozenset(), None)})
     for statement in ("half", "all"):
         session = make_session()
-        masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+        masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
         refused = shown(masking, statement, ["id", "x"], "1", "ann", session=session)
         assert isinstance(refused, Refuse)
         assert "masking rule 'pii'" in refused.message
@@ -181,7 +185,7 @@ def test_types_to_look_for_do_not_switch_strictness_off(
 def test_computed_value_is_one_constant_by_every_strategy(strategy: Strategy, name: str) -> None:
     """Attack: compute a value whose hash, first letter or absence tells what it was computed from."""
     known = Known({"q": (frozenset({EMAIL}),)}, computed=True)
-    masking = Masking(frozenset(), (rule(columns=("email",), strategy=strategy),), b"k" * 32, known)
+    masking = Masking(frozenset(), (rule(columns=("email",), strategy=strategy),), b"k" * 32, known, facts=FACTS)
     cells = {shown(masking, "q", [name], cell) for cell in ("ann", "ann@example.com", "12345678", "", None, "****")}
     assert cells == {(None if strategy is Strategy.NULL else "****",)}
 
@@ -189,7 +193,7 @@ def test_computed_value_is_one_constant_by_every_strategy(strategy: Strategy, na
 def test_value_under_the_name_of_a_masked_column_is_a_constant() -> None:
     """Attack: `select 'guess' as email`, or another column under that name, to compare hashes with."""
     known = Known({"constant": (frozenset(),), "other": (frozenset({NAME}),), "unknown": (None,)})
-    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known)
+    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS)
     for statement in ("constant", "other", "unknown"):
         assert shown(masking, statement, ["email"], "guess") == ("****",)
 
@@ -199,9 +203,11 @@ def test_masked_column_beside_one_that_is_not_masked_is_a_constant() -> None:
     both = Origin(frozenset({EMAIL, NAME}), frozenset({frozenset({EMAIL}), frozenset({NAME})}))
     known = Known({})
     known.add("q", both)
-    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known)
+    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS)
     assert shown(masking, "q", ["x"], "ann") == ("****",)
-    all_masked = Masking(frozenset(), (rule(columns=("email", "name"), strategy=Strategy.HASH),), b"k" * 32, known)
+    all_masked = Masking(
+        frozenset(), (rule(columns=("email", "name"), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS
+    )
     assert str(shown(all_masked, "q", ["x"], "ann")).startswith("('h_")
 
 
@@ -257,9 +263,9 @@ COPY = "copy users to stdout"
 
 def test_copied_columns_are_masked_by_their_place() -> None:
     known = Known({COPY: (frozenset(), frozenset({EMAIL}), frozenset({TOTAL}))})
-    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known, facts=FACTS)
     assert copied(masking, COPY, b"1\tan\\tn\t12.50\n", b"2\t\\N\t\\N\n") == [b"1\t****\t0\n", b"2\t\\N\t\\N\n"]
-    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.NULL),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.NULL),), origins=known, facts=FACTS)
     assert copied(masking, COPY, b"1\tann\t12.50\n") == [b"1\t\\N\t12.50\n"]
 
 
@@ -282,14 +288,14 @@ def test_copied_columns_are_masked_by_their_place() -> None:
 def test_a_copy_is_read_as_it_was_asked_for(options: str, line: bytes, made: bytes) -> None:
     statement = f"/* copy */ copy users to stdout {options};"
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     assert copied(masking, statement, line) == [made]
 
 
 def test_the_names_above_copied_lines_stay_once() -> None:
     statement = "copy users to stdout (format csv, header)"
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     assert copied(masking, statement, b"id,email\n", b"1,ann\n") == [b"id,email\n", b"1,****\n"]
     assert copied(masking, statement, b"1,ann\n", first=False) == [b"1,****\n"]
 
@@ -314,10 +320,12 @@ def test_the_names_above_copied_lines_stay_once() -> None:
 def test_a_copy_whose_fields_cannot_be_told_apart_is_refused(statement: str, line: bytes) -> None:
     """Attack: ask for a format in which the fields cannot be told apart, or are others than they seem."""
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     assert isinstance(copied(masking, statement, line), Refuse)
     session = make_session()
-    mild = Masking(frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=known)
+    mild = Masking(
+        frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=known, facts=FACTS
+    )
     mild.see(Operation(1, statement), session)
     assert mild.see(CopiedLines(1, [line]), session) is FORWARD
     assert session.metrics.not_inspected == len(session.notes) == 1
@@ -325,7 +333,7 @@ def test_a_copy_whose_fields_cannot_be_told_apart_is_refused(statement: str, lin
 
 def test_attack_the_second_byte_of_a_character_is_a_sign_of_the_format() -> None:
     known = Known({COPY: (frozenset(), frozenset({EMAIL}))})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     masking.see(Operation(1, COPY), make_session())
     assert isinstance(masking.see(CopiedLines(1, [b"1\tann\n"], True, is_unread=True), make_session()), Refuse)
 
@@ -352,7 +360,7 @@ def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
     session = make_session()
     relation = Relation("public", "users", ("id", "email", "total"), types=(23, 25, 23))
     session.schema = TargetSchema({("public", "users"): relation})
-    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known, facts=FACTS)
     masking.see(Operation(1, statement), session)
     body = tuples(b"1", b"ann", struct.pack("!i", 42))
     output = Text(1, ord("d"), body, True)
@@ -365,7 +373,7 @@ def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
 def test_attack_a_name_that_may_stand_for_two_statements() -> None:
     """Prepare one statement under the name of another, which fails, and run it in the same breath."""
     known = Known({"select email": (frozenset({EMAIL}),), "select 1": (frozenset(),)})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     masking.see(Operation(1, "select email"), make_session())
     masking.see(Operation(1, "select 1"), make_session())
     rows = SampleRows(["x"], [["ann"]])
@@ -376,7 +384,7 @@ def test_attack_a_name_that_may_stand_for_two_statements() -> None:
 
 def test_a_copy_without_marked_columns_passes() -> None:
     known = Known({"copy t to stdout (format csv)": (frozenset({NAME}),)})
-    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     assert copied(masking, "copy t to stdout (format csv)", b"ann\n") == [b"ann\n"]
 
 
@@ -422,7 +430,7 @@ def test_one_strict_rule_makes_all_strict() -> None:
 
 def test_statements_are_kept_up_to_a_bound() -> None:
     known = Known({})
-    masking = Masking(frozenset(), (rule(columns=("x",)),), origins=known)
+    masking = Masking(frozenset(), (rule(columns=("x",)),), origins=known, facts=FACTS)
     for number in range(_STATEMENTS + 5):
         masking.see(Operation(number, "q"), make_session())
     masking.see(Operation(1, "p", Phase.PREPARE), make_session())

@@ -13,6 +13,7 @@ from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Heading, Operation, Output, Rows, Summary
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse
+from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.mysql.wire import mysql_messages as m
@@ -30,7 +31,7 @@ AS_TEXT, UNNAMED = True, False
 def masking(strictness: Strictness = Strictness.STRICT, strategy: Strategy = Strategy.REPLACE) -> Masking:
     rule = MaskingRule(NO_ID, NO_ID, "pii", columns=("users.surname",), strictness=strictness, strategy=strategy)
     origins = MySqlSessionLineage(MySqlLineage(), lambda: SCHEMA)
-    return Masking(frozenset(), (rule,), b"key", origins)
+    return Masking(frozenset(), (rule,), b"key", origins, facts=MysqlStatementFacts())
 
 
 def described(
@@ -146,7 +147,7 @@ def test_report_has_no_warnings_and_no_number_that_was_made_of_a_masked_value(
     )
     origins = MySqlSessionLineage(MySqlLineage(), lambda: session.schema)
     rule = MaskingRule(NO_ID, NO_ID, "pii", columns=("users.surname",), strictness=strictness)
-    rules = Masking(frozenset(), (rule,), b"key", origins)
+    rules = Masking(frozenset(), (rule,), b"key", origins, facts=MysqlStatementFacts())
     for number, text in enumerate(asked, 1):
         rules.see(Operation(number, text), session)
     payload = m.ok(1, m.Done(insert_id=7, warnings=3))[m.HEAD :]

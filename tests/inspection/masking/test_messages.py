@@ -11,10 +11,12 @@ from postern.domain.rules.masking import MaskingRule, Strictness, TypeGroup
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.masking.error_messages import _LOOKS, known
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.inspection.masking.named_only import is_about_names
+from postern.inspection.masking.statement_facts import StatementFacts
 from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts, is_about_names
 from postern.protocols.mysql.wire.mysql_output import ErrorText
+from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_output import Text
 
@@ -28,8 +30,9 @@ CODE = {"S": b"ERROR", "C": b"P0001", "M": b"****"}  # what is left of an error 
 SCHEMA = TargetSchema({("public", "orders"): Relation("public", "orders", ("id", "note"))})
 
 
-def masking(**changes: Any) -> Masking:
-    return Masking(frozenset(), (MaskingRule(NO_ID, NO_ID, "pii", columns=("users.surname",), **changes),))
+def masking(facts: StatementFacts | None = None, **changes: Any) -> Masking:
+    rule = MaskingRule(NO_ID, NO_ID, "pii", columns=("users.surname",), **changes)
+    return Masking(frozenset(), (rule,), facts=facts or PostgresStatementFacts())
 
 
 def told(
@@ -256,7 +259,7 @@ def test_errors_of_mysql(
     statement: str, number: int, state: bytes, message: bytes, left: tuple[int, bytes, bytes] | None
 ) -> None:
     session = make_session()
-    rules = masking()
+    rules = masking(MysqlStatementFacts())
     rules.see(Operation(1, statement), session)
     error = ErrorText(1, b"\xff" + number.to_bytes(2, "little") + b"#" + state + message, 1, "utf-8")
     rules.see(error, session)

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.inspection.sql.sql_shapes import LONGEST, shape_of
+from postern.inspection.sql.sql_shapes import LONGEST
 from postern.protocols.mysql.dialect.mysql_parser import judge_text
+from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 
 
 def shape(text: str) -> str | None:
-    return shape_of(text, "mysql")
+    return MYSQL_SHAPES.of(text)
 
 
 ALIKE = [

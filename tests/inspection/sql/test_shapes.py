@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.inspection.sql.sql_shapes import LONGEST, shape_of
+from postern.inspection.sql.sql_shapes import LONGEST
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 
 PARSER = PostgresParser()
+shape_of = POSTGRES_SHAPES.of
 
 ALIKE = [
     (

@@ -12,12 +12,12 @@ from tests.support.mysql import running_mariadb
 from tests.support.mysql_links import links, recorded
 
 from postern.interception.events import Operation
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_charsets as charsets
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_rows as rows
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link
-from postern.testing import mysql as my
 
 
 @pytest.fixture(scope="module")

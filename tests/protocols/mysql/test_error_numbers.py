@@ -14,10 +14,10 @@ from tests.support.mysql_links import links, sent
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.pipeline import Interceptor
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link
-from postern.testing import mysql as my
 
 LONG = m.MAX_PAYLOAD
 FIELD = m.Field("a", m.LONG)

@@ -8,12 +8,12 @@ from tests.support.mysql_links import links, playbook, runs, sent
 
 from postern.interception.events import Completed, Kind
 from postern.interception.pipeline import Interceptor
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.recorded.mysql_reading import Answers, Head
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import layout_of
 from postern.protocols.wire_base import Side
-from postern.testing import mysql as my
 from postern.testing.playbook import from_client, from_target, record, to_client
 
 JSON = b"\x01\x04json"

@@ -11,12 +11,13 @@ from postern.domain.rules.masking import MaskingRule, Strictness
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Refusal
+from postern.protocols.mysql import mysql_test_messages as my
+from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link
-from postern.testing import mysql as my
 
 PEOPLE = Relation("shop", "people", ("id", "name", "salary"))
 SCHEMA = TargetSchema(relations={("shop", "people"): PEOPLE}, search_path=("shop",))
@@ -32,7 +33,7 @@ NAME, SALARY = field("name"), field("salary")
 def link_with(strictness: Strictness) -> Link:
     rule = MaskingRule(UUID(int=1), UUID(int=2), "salaries", columns=("people.salary",), strictness=strictness)
     origins = MySqlSessionLineage(MySqlLineage(), lambda: SCHEMA)
-    return links(Masking(frozenset(), (rule,), b"key", origins))()
+    return links(Masking(frozenset(), (rule,), b"key", origins, facts=MysqlStatementFacts()))()
 
 
 def opens_cursor(link: Link, number: int, text: str, *columns: m.Field) -> None:

@@ -13,12 +13,12 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Kind, Rows, Scalar
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Verdict
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import DataRows, Layout
 from postern.protocols.mysql.wire.mysql_types import kind_of, scalar_of
 from postern.protocols.mysql.wire.mysql_values import binary_texts, packed, plain
 from postern.protocols.wire_base import Side
-from postern.testing import mysql as my
 
 TEXTS = {
     "tiny": (m.TINY, "-128"),

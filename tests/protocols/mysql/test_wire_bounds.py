@@ -14,6 +14,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import Operation
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse, Verdict
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire import mysql_response_queue as ledger
 from postern.protocols.mysql.wire import mysql_result_state as phases
@@ -21,7 +22,6 @@ from postern.protocols.mysql.wire import mysql_rows as rows
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
-from postern.testing import mysql as my
 
 DEFINITION = m.Field("a", m.VAR_STRING, org_name="x" * (1 << 19))
 

@@ -10,13 +10,13 @@ from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
 from postern.interception.pipeline import Interceptor
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.recorded.mysql_reading import Answers
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.wire_base import Side
 from postern.recording.record_format import encode
 from postern.relay.link import Close
-from postern.testing import mysql as my
 from postern.testing.playbook import from_client, from_target, record
 
 WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(),)]

@@ -10,11 +10,11 @@ from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Note, Refusal
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
+from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Park
-from postern.testing import mysql as my
 from postern.testing.contracts import check_wire
 from postern.testing.playbook import (
     Does,

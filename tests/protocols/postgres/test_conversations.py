@@ -18,9 +18,9 @@ from tests.support.links import Asks, Looks, Masks, Words, links, refused
 
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Send
-from postern.testing import postgres as pg
 from postern.testing.playbook import Order
 
 GOOD = st.sampled_from(["rows 0", "rows 1", "rows 3", "insert", "begin", "commit", "rollback", "copy out", "", "bad"])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import Cancel, Startup, greet
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing import postgres as pg
 from postern.testing.testing_handshake import pair
 
 SSL = m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST)

@@ -9,9 +9,9 @@ from scramp import ScramClient, ScramMechanism
 
 from postern.domain.identity.credential import Verifier
 from postern.errors import ProtocolViolation, Unauthenticated
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import authenticate, decoy, turn_away, welcome
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing import postgres as pg
 from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "correct horse"

@@ -17,10 +17,10 @@ from tests.support.examples import examples
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.login.postgres_login import TargetGreeting, TargetLogin, connect
 from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing import postgres as pg
 from postern.testing.testing_handshake import MemoryHandshake, pair
 
 PASSWORD = "of the target"

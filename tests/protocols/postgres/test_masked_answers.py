@@ -15,9 +15,10 @@ from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import Column
+from postern.protocols.postgres import postgres_test_messages as pg
+from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.wire_base import Side
 from postern.relay.link import Send
-from postern.testing import postgres as pg
 
 NO_ID = UUID(int=0)
 MARKED = frozenset({ColumnRef("public", "users", "secret")})
@@ -49,7 +50,7 @@ def masking(strategy: Strategy) -> Masking:
         columns=("users.secret",),
         strategy=strategy,
     )
-    return Masking(frozenset(), (rule,), b"k" * 32, Third())
+    return Masking(frozenset(), (rule,), b"k" * 32, Third(), facts=PostgresStatementFacts())
 
 
 TEXTS = st.sampled_from(

@@ -19,12 +19,13 @@ from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import Sources
 from postern.interception.events import CopyFormat
 from postern.interception.pipeline import Pipeline, SessionView
+from postern.protocols.postgres import postgres_test_messages as pg
+from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire.postgres_copies import change_lines
 from postern.protocols.postgres.wire.postgres_rows import cut
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link, Send
-from postern.testing import postgres as pg
 
 NO_ID = UUID(int=0)
 MAIL = "ann@example.com"
@@ -123,7 +124,11 @@ def link(result: Result, strategy: Strategy, *, finds: bool) -> Link:
     names = tuple(f"m{place}" if marked else f"c{place}" for place, (_, _, marked) in enumerate(result.columns))
     relation = Relation("public", "t", names, types=tuple(oid for oid, _, _ in result.columns))
     view.schema = TargetSchema({("public", "t"): relation})
-    return Link(PostgresWire(), Pipeline([Masking(frozenset(), (rule,), b"k" * 32, Marked(result))], view), lambda: 0)
+    return Link(
+        PostgresWire(),
+        Pipeline([Masking(frozenset(), (rule,), b"k" * 32, Marked(result), facts=PostgresStatementFacts())], view),
+        lambda: 0,
+    )
 
 
 def seen(made: Link, statement: str, stream: bytes, cuts: Sequence[int] = ()) -> bytes:

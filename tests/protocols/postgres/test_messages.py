@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.testing import postgres as pg
 
 LAYOUTS: dict[str, tuple[bytes, bytes]] = {
     "query": (pg.query("select 1"), b"Q\0\0\0\x0dselect 1\0"),

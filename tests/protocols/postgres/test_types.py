@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Kind
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import Field
 from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
 from postern.protocols.postgres.wire.postgres_types import Codec, describe, readable
-from postern.testing import postgres as pg
 
 BINARY, TEXT = 1, 0
 INT8, NUMERIC, INET, JSONB, BYTEA, RECORD, TEXT_ARRAY, INT8_ARRAY = 20, 1700, 869, 3802, 17, 2249, 1009, 1016

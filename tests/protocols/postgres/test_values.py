@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from postern.domain.rules.masking import Strategy
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Scalar
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import Field
 from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, cut
 from postern.protocols.postgres.wire.postgres_scalars import SCALARS, scalar_codec
 from postern.protocols.postgres.wire.postgres_types import ARRAYS
 from postern.protocols.postgres.wire.postgres_values import changed
-from postern.testing import postgres as pg
 
 TEXT, BINARY = 0, 1
 UNKNOWN = 70_000

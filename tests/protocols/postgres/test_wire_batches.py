@@ -20,10 +20,10 @@ from tests.support.links import (
 from postern.interception.events import Completed
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Park
-from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook, from_client, from_target, pause, renew, resume, to_client, to_target
 
 RUN = [pg.parse("insert"), pg.bind(), pg.execute()]

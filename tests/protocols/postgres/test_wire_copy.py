@@ -7,7 +7,7 @@ import struct
 from tests.support.links import Looks, Masks, Words, operation, playbook, prepare, refusal, refused
 
 from postern.interception.events import Completed
-from postern.testing import postgres as pg
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.testing.playbook import Playbook, from_client, from_target, to_client, to_target
 
 COPY = [pg.parse("copy t from stdin"), pg.bind(), pg.execute()]

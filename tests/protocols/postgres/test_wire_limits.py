@@ -10,11 +10,11 @@ from tests.support.links import Looks, Masks, Words, links, operation, playbook,
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Operation, Phase
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.protocols.postgres.wire import postgres_response_queue as ledger
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link, Send
-from postern.testing import postgres as pg
 from postern.testing.playbook import CHUNKS, Playbook, from_client, from_target, pieces, record, to_client, to_target
 
 LIMIT = 200

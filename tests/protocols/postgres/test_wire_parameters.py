@@ -9,10 +9,10 @@ from tests.support.links import Looks, Masks, Words, links, playbook, prepare, r
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Phase
+from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.wire_base import Side
 from postern.relay.link import Send
-from postern.testing import postgres as pg
 from postern.testing.playbook import from_client, from_target, record, to_client, to_target
 
 TEXT = "select 1 where 1 in ($1, …)"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.protocols.terminal import listening as told
+from postern.protocols.ssh import ssh_listening as told
 
 PORTS = st.integers(0, 65535)
 NUMBERS = st.integers(0).map(str)

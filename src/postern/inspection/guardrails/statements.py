@@ -13,7 +13,6 @@ from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, StatementCache
 from postern.inspection.sql.sql_parser import Parser, SessionParser, unknown
-from postern.inspection.sql.sql_shapes import SHAPES
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
 
@@ -105,7 +104,7 @@ class StatementRules:
             )
         self._parser = parser
         self._target = target
-        self._shapes = SHAPES.get(parser.dialect)
+        self._shapes = parser.shapes
         self._harmless = StatementCache()  # shapes that no rule hits
         # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
         # and a schema of its own, which parsers know by its identity.

@@ -2,8 +2,8 @@
 
 An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, every
 number, and what follows a colon. Names stay that the target itself gives in fields of their own. Words of the statement
-and names of tables stay only where the statement reads no rows (see `named_only`). A message that speaks of a place in
-the statement was made before any row was read: it stays as it is.
+and names of tables stay only where the statement reads no rows (see `statement_facts`). A message that speaks of a
+place in the statement was made before any row was read: it stays as it is.
 
 What code within the target says (functions, triggers, DO) is in its own words, and can be anything: a statement can
 choose each field of it, and which fields are there. For a strict rule nothing of it stays.
@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Final
 
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.masking.mysql_statement_answers import runs_code
 
 MASK: Final = b"****"
 Known = Callable[[bytes], bool]
@@ -43,7 +42,7 @@ _OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
 _SEVERITY: Final = "severity"
 _ERROR_CODE: Final = b"P0001"  # raise_exception, RAISE's own
 _NOTICE_CODE: Final = b"00000"
-_SIGNAL_NUMBER: Final = b"1644"  # ER_SIGNAL_EXCEPTION
+SIGNAL_NUMBER: Final = b"1644"  # ER_SIGNAL_EXCEPTION
 _SIGNAL_CODE: Final = b"45000"
 _WORDS: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]")
 
@@ -104,16 +103,9 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_say_anything(statements: Sequence[str], texts: Sequence[bytes], labels: Sequence[str]) -> bool:
-    """Whether the error of a statement of MySQL's may be in somebody's own words: `signal … set message_text = @a`; or
-    quote without quotes, as what is prepared from values does: FUNCTION shop.Doe does not exist, or a syntax error near
-    the value. A function or trigger that signals has a number of its own, unless it chooses another."""
-    return "errno" in labels and (_SIGNAL_NUMBER in texts or runs_code(statements))
-
-
 def of_a_signal(labels: Sequence[str]) -> list[bytes]:
-    """What is left of an error of MySQL's that may be in somebody's own words: each field is SIGNAL's own."""
-    fixed = {"errno": _SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+    """What is left of an error that may be in somebody's own words: each field is SIGNAL's own."""
+    fixed = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
     return [fixed.get(label, MASK) for label in labels]
 
 

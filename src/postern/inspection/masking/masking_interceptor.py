@@ -13,13 +13,12 @@ from postern.domain.targets.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.masking.copied_lines import mask_lines
-from postern.inspection.masking.copy_formats import copy_format, type_of
+from postern.inspection.masking.copy_formats import type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.error_messages import (
     MASK,
     is_harmless_setting,
     known,
-    may_say_anything,
     nothing_known,
     of_a_signal,
     withheld,
@@ -35,10 +34,9 @@ from postern.inspection.masking.masking_columns import (
     Doubt,
     by_strength,
 )
-from postern.inspection.masking.mysql_statement_answers import chooses_insert_id, spells_names, varies
-from postern.inspection.masking.named_only import is_about_names, only_sets, reads_no_rows
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
+from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.interception.events import (
@@ -102,7 +100,8 @@ class Masking:
     """Masks rows and any other answer; counts in the session's metrics, by type of information and by name of a rule
     about columns.
 
-    `types` are replaced besides what `rules` say. `key` is what they hash by. `origins` tells where columns come from.
+    `types` are replaced besides what `rules` say. `key` is what they hash by. `origins` tells where columns come from,
+    `facts` what else statements tell about their answers.
     `transformed_bytes` counts the bytes of the values that were replaced.
     """
 
@@ -115,7 +114,9 @@ class Masking:
         key: bytes = b"",
         origins: Origins | None = None,
         access_help: str = "",
+        facts: StatementFacts = NO_FACTS,
     ) -> None:
+        self._facts = facts
         self._access_help = access_help
         ordered = sorted(rules, key=by_strength)
         made = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
@@ -270,7 +271,7 @@ class Masking:
 
     def _describe(self, heading: Heading, plan: _Plan, statements: Sequence[str]) -> None:
         """The description of a computed column may depend on the value as its cells do."""
-        if plan.computed and varies(statements):
+        if plan.computed and self._facts.varies(statements):
             for place in plan.computed:
                 heading.describe_as_text(place)
 
@@ -295,7 +296,7 @@ class Masking:
         if columns is None or not summary.insert_id:
             return
         statements = self._answered(summary.exchange)
-        if statements and not chooses_insert_id(statements):
+        if statements and not self._facts.chooses_insert_id(statements):
             return
         decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
         if any(decided.chosen) or decided.doubts:
@@ -379,7 +380,7 @@ class Masking:
         refusal = self._doubts(decided, event.exchange, session)
         if refusal is not None or sources is None or not any(decided.chosen):
             return refusal
-        form = copy_format(statements[0]) if len(statements) == 1 else None
+        form = self._facts.copy_format(statements[0]) if len(statements) == 1 else None
         if form is not None:
             schema = session.schema
             changes = [
@@ -403,7 +404,7 @@ class Masking:
         statement = "\n".join(statements)
         labels = event.labels
         parts = dict(zip(labels, texts, strict=True)) if labels else {}
-        trusted = is_about_names(parts["errno"], statements) if "errno" in parts else reads_no_rows(statements)
+        trusted = self._facts.quotes_no_values(parts, statements)
         if trusted:
             is_known = known(statement, session.schema)
         else:  # an error about a constraint speaks of tables, and quotes values in its detail only
@@ -412,10 +413,10 @@ class Masking:
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
             masked = withheld(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
-            if strict and may_say_anything(statements, texts, labels):
+            if strict and self._facts.is_in_own_words(texts, labels, statements):
                 masked = of_a_signal(labels)
         elif channel is Channel.PARAMETER:
-            if not is_harmless_setting("".join(labels), texts[0], is_known, sets=only_sets(statements)):
+            if not is_harmless_setting("".join(labels), texts[0], is_known, sets=self._facts.only_sets(statements)):
                 masked = [MASK]
         elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
             refusal = self._doubts(columns.unsure, event.exchange, session)
@@ -437,7 +438,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        is_named = doubt.column and spells_names(self._answered(exchange))  # else the name may be a value
+        is_named = doubt.column and self._facts.spells_names(self._answered(exchange))  # else the name may be a value
         what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
             self.name,

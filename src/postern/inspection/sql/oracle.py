@@ -41,6 +41,7 @@ class OracleParser(Shared):
     """The port `Parser`."""
 
     dialect = "oracle"
+    shapes = None
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()

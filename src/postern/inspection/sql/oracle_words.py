@@ -21,6 +21,7 @@ GRAMMAR: Final = Grammar(
     """
     ),
     upper=True,
+    system=frozenset({"sys", "dual"}),
 )
 
 STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {

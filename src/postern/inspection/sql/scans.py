@@ -1,4 +1,4 @@
-"""Tables that a query of sqlglot's tree reads whole, as `Statement.scans` has it; see `postgres.scans` for the rule."""
+"""Tables that a query of sqlglot's tree reads whole, as `Statement.scans` has it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from postern.inspection.sql.conditions import always_true, looks_at_no_row
 
 # sqlglot knows by name what makes one value of all rows; of these each holds all of them.
 _COLLECTING: Final = (exp.ArrayAgg, exp.GroupConcat, exp.JSONArrayAgg, exp.JSONObjectAgg)
-_SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", "dual"})
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 Named = Mapping[int, ObjectName]
 """What each table of the tree is called, by the identity of its node."""
 
 
-def scans_of(tree: exp.Expr, named: Named) -> frozenset[ObjectName]:
-    return frozenset(_of(tree, named, {}))
+def scans_of(tree: exp.Expr, named: Named, system: frozenset[str]) -> frozenset[ObjectName]:
+    """Return the tables but for those of the server: `system` names its schemas, and tables without rows."""
+    return frozenset(
+        name for name in _of(tree, named, {}) if system.isdisjoint((name.schema.lower(), name.name.lower()))
+    )
 
 
 def _of(node: exp.Expr | None, named: Named, ctes: Mapping[str, frozenset[ObjectName]]) -> frozenset[ObjectName]:
@@ -90,9 +92,7 @@ def _from(place: object, named: Named, ctes: Mapping[str, frozenset[ObjectName]]
     if not place.args.get("db") and place.name.lower() in ctes:
         return ctes[place.name.lower()] | joined
     name = named.get(id(place))
-    if name is None or {name.schema.lower(), name.name.lower()} & _SYSTEM:
-        return joined
-    return joined | {name}
+    return joined if name is None else joined | {name}
 
 
 def _is_one_row(select: exp.Select) -> bool:

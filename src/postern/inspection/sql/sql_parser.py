@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from postern.domain.rules.statement import Effect, Statement
 from postern.domain.targets.target_schema import TargetSchema
+from postern.inspection.sql.sql_shapes import Shapes
 
 NO_CATALOGUE: Final = (
     "the target's catalogue could not be read, so it is not known which tables its views read; "
@@ -16,7 +17,11 @@ NO_CATALOGUE: Final = (
 class Parser(Protocol):
     @property
     def dialect(self) -> str:
-        """`postgres`, `mysql`, `tsql` or `oracle`."""
+        """Return the name of the dialect, as guardrails have it."""
+
+    @property
+    def shapes(self) -> Shapes | None:
+        """Return what statements of this dialect have in common, None where nothing is known of that."""
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """Each statement of the text, in order; empty for a text that holds none (blanks, comments). `schema` is what

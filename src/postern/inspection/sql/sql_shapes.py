@@ -1,27 +1,20 @@
 """What statements have in common that differ only in the values that columns are compared with or set to.
 
 A client that writes its values into its statements hardly ever sends a text twice, and reading one costs some 70 µs in
-PostgreSQL's dialect, and a millisecond in MySQL's. What is known of one such statement holds for all of its shape, as
+one dialect, and a millisecond in another. What is known of one such statement holds for all of its shape, as
 none of their literals can matter: each is a plain number or text, and stands alone beside a column (`id = 4711`,
 `set total = total + 5`, `id between 1 and 9`, `id in (1, 2)`), behind LIMIT, or in the VALUES of an INSERT. Equal
 literals are equal in the shape, and others are not, so that `a = 1 or not a = 1` is another shape than
 `a = 1 or not a = 2`. A text with any other literal, comment, backslash or second statement has no shape.
-
-In MySQL's dialect such a text is read alike in every sql_mode, by every version: it has no backslash, no comment, and
-no double quote, variable or `#` but within its literals, which no mode ends elsewhere. What stands between them is
-ASCII.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import plain
-
-DIALECT: Final = "postgres"
 LONGEST: Final = 2 * 1024  # characters; longer texts have no shape
 _FIRST: Final = 0xE000  # literals become characters of Unicode's private area
 _MOST: Final = 256  # literals
@@ -34,10 +27,6 @@ _ALONE: Final = (
 _BEHIND: Final = r"(?:(?<=[(,])\s*|(?<=\s)(?:where|and|or|not|on|set|when|having)\s+)"
 _LIMITED: Final = rf"(?P<limits>(?<=\s)(?:limit|offset)\s+)(?P<limit>[1-9][0-9]{{0,17}}|0){_ALONE}"
 _LEFT_OVER: Final = re.compile(r"['0-9](?<![a-zA-Z0-9_][0-9])")
-
-
-def _itself(literal: str) -> str:
-    return literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +69,9 @@ class Shapes:
         return shape
 
 
-def _shapes(quote: str, verbs: str, word: str, refused: str, odd: str, seen: Callable[[str], str]) -> Shapes:
-    """`quote` is that of names, `word` what a literal may not touch."""
+def shapes_of(quote: str, verbs: str, word: str, refused: str, odd: str, seen: Callable[[str], str]) -> Shapes:
+    """Make the shapes of one dialect. `quote` is that of names, `word` what a literal may not touch. `verbs` begin an
+    INSERT. `refused` and `odd` should end with NEVER."""
     # Texts written one way only: numbers without leading zeros, strings without prefix or continuation.
     literal = rf"(?:-?[1-9][0-9]{{0,17}}|0|'(?:[^']|'')*')(?!{word})(?!\s*')"
     name = rf"(?:[a-z_][a-z0-9_]*|{quote}[^{quote}]+{quote})"
@@ -111,20 +101,4 @@ def _shapes(quote: str, verbs: str, word: str, refused: str, odd: str, seen: Cal
 
 
 # What is searched for begins with a set of characters, each with a condition behind it: `re` is quickest so.
-_NEVER: Final = r";/-](?:(?<=[^;/-])|(?<=-)-|(?<=/)\*|(?<=;)\s*[^\s;])"
-SHAPES: Final[Mapping[str, Shapes]] = {
-    DIALECT: _shapes('"', "insert", r"[\w.']", rf"[\\$\0\ue000-\uf8ff{_NEVER}", r"(?!)", _itself),
-    "mysql": _shapes(
-        "`",
-        "insert|replace",
-        r"[\w.'$]",
-        rf"[\\\0\ud800-\udfff\ufffd\ue000-\uf8ff{_NEVER}",
-        r"""["#@:$?{}\x80-\ud7ff\uf900-\U0010ffff]""",
-        plain,
-    ),
-}
-
-
-def shape_of(text: str, dialect: str = DIALECT) -> str | None:
-    """None for a text that has none, and for one without literals, which is its own."""
-    return SHAPES[dialect].of(text)
+NEVER: Final = r";/-](?:(?<=[^;/-])|(?<=-)-|(?<=/)\*|(?<=;)\s*[^\s;])"

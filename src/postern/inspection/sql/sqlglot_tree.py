@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 import sqlglot
@@ -31,12 +32,13 @@ logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
 class Grammar:
     """Of one dialect: `name` is sqlglot's; `quotes` open and close a name. `reserved` are the words that begin a
     statement and cannot be a name without quotes. `upper` is how unquoted names are folded (None: all names, quoted or
-    not, are the same in any case, and told in small letters)."""
+    not, are the same in any case, and told in small letters). `system` are the server's own schemas and tables."""
 
     name: str
     quotes: tuple[str, str]
     reserved: frozenset[str]
     upper: bool | None = None
+    system: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +62,13 @@ _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
     "DELETE": (exp.Delete,),
     "MERGE": (exp.Merge,),
 }
-# What sqlglot may take for a type in any of our dialects.
-_TYPES = frozenset(
-    word.upper()
-    for name in ("mysql", "oracle", "tsql")
-    for word, kind in Dialect.get_or_raise(name).tokenizer_class.KEYWORDS.items()
-    if kind in Parser.TYPE_TOKENS
-)
 _OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
 
 
 def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
     """The tree and all of its nodes. `verb` is the keyword that decides what the statement is: its first, or the one
     behind WITH. Raises Unreadable for a tree that is not to be believed."""
-    check_nesting(tokens, _TYPES)
+    check_nesting(tokens, _types(grammar.name))
     tree = _parsed(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
         raise Unreadable(f"it begins like {verb} and is read as {type(tree).__name__}")
@@ -83,6 +78,13 @@ def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.E
         raise Unreadable("a part of it is not understood")
     _check_accounted(tokens, nodes, grammar)
     return tree, nodes
+
+
+@lru_cache
+def _types(dialect: str) -> frozenset[str]:
+    """Return the words that sqlglot may take for a type."""
+    keywords = Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
+    return frozenset(word.upper() for word, kind in keywords.items() if kind in Parser.TYPE_TOKENS)
 
 
 def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
@@ -95,7 +97,7 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
         frozenset(named.values()),
         any(_without_where(node) for node in nodes),
         frozenset((node.table, node.name) for node in nodes if type(node) is exp.Column),
-        scans_of(tree, named),
+        scans_of(tree, named, grammar.system),
         frozenset(node.alias for node in nodes if isinstance(node, exp.Subquery | exp.CTE) and node.alias),
         frozenset(_sources(nodes)),
         frozenset(name for node, name in tables if not _stands_for_another(node)),

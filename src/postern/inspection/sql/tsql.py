@@ -19,6 +19,7 @@ class TSqlParser(Shared):
     """The port `Parser`."""
 
     dialect = "tsql"
+    shapes = None
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()

@@ -22,7 +22,12 @@ STARTERS: Final = words_of(
     """
 )
 
-GRAMMAR: Final = Grammar("tsql", ("[", "]"), (STARTERS | {"INTO"}) - {"SET", "END", "ELSE", "BEGIN", "FETCH", "USE"})
+GRAMMAR: Final = Grammar(
+    "tsql",
+    ("[", "]"),
+    (STARTERS | {"INTO"}) - {"SET", "END", "ELSE", "BEGIN", "FETCH", "USE"},
+    system=frozenset({"information_schema", "sys"}),
+)
 
 STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
     tuple(words.split()): frozenset(effects)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -106,6 +107,12 @@ def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
     return lambda schema: MySqlSessionLineage(lineage, schema)
 
 
+def _facts() -> StatementFacts:
+    from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts
+
+    return MysqlStatementFacts()
+
+
 def _uri() -> DatabaseUri:
     from postern.protocols.mysql.mysql_uri import URI
 
@@ -144,7 +151,9 @@ MYSQL = ProtocolSpec(
     renderer=_renderer,
     results=_results,
     answers=_answers,
-    dialect=DialectSpec(name="mysql", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage),
+    dialect=DialectSpec(
+        name="mysql", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage, facts=_facts
+    ),
     uri=_uri,
     client=_client,
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounts
     from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -115,6 +116,12 @@ def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
     return lambda schema: SessionLineage(lineage, schema)
 
 
+def _facts() -> StatementFacts:
+    from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
+
+    return PostgresStatementFacts()
+
+
 def _uri() -> DatabaseUri:
     from postern.protocols.postgres.postgres_uri import URI
 
@@ -160,7 +167,9 @@ POSTGRES = ProtocolSpec(
     renderer=_renderer,
     results=_results,
     answers=_answers,
-    dialect=DialectSpec(name="postgres", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage),
+    dialect=DialectSpec(
+        name="postgres", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage, facts=_facts
+    ),
     uri=_uri,
     client=_client,
 )

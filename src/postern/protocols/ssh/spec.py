@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from postern.protocols.gateway_queries import Script
     from postern.recording.recording_rendering import Renderer
     from postern.services.bundle import Services
+    from postern.settings import Settings
 
 
 def _wires(parts: WireParts) -> OpenWire:
@@ -28,12 +29,21 @@ def _gate(parts: GateParts) -> Gate:
     """Raises Misconfigured when the gateway's host key cannot be used."""
     from postern.protocols.ssh.listener.ssh_admission import Admission
     from postern.protocols.ssh.listener.ssh_gate import SshGate
+    from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
     from postern.protocols.ssh.listener.ssh_users import Proofs
 
     services = parts.services
     proofs = Proofs(services.ssh_keys, services.ssh_authorities, services.ssh_logins)
     admission = Admission(parts.fronts, parts.logins, proofs, decoy_secret=parts.decoy_secret)
-    return SshGate(admission, parts.host_key(), login_timeout=parts.settings.handshake_timeout)
+    key = ensure_host_key(host_key_file(parts.settings)).private
+    return SshGate(admission, key, login_timeout=parts.settings.handshake_timeout)
+
+
+def _host_key(settings: Settings) -> str:
+    """Raises Misconfigured for a file that cannot be used."""
+    from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
+
+    return ensure_host_key(host_key_file(settings)).public
 
 
 def _checked_agent(agent: Agent, services: Services) -> Agent:
@@ -89,6 +99,7 @@ SSH = ProtocolSpec(
     wires=_wires,
     targets=_targets,
     gate=_gate,
+    host_key=_host_key,
     checked_agent=_checked_agent,
     script=_script,
     renderer=_renderer,

@@ -24,9 +24,9 @@ from postern.domain.server import Endpoint
 from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
+from postern.protocols.registry import PROTOCOLS, SSH_PROTOCOL
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
-from postern.transport import ssh_host_keys
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
@@ -51,9 +51,15 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",
         ca_certificate=authority.read_text() if authority else None,
         gateway_commands=settings.gateway_commands,
-        ssh_host_key=ssh_host_keys.ensure(paths.ssh_host_key(settings)).public,
+        ssh_host_key=_ssh_host_key(settings),
     )
     return create_app(app.services, info, trusted_proxies=settings.proxies)
+
+
+def _ssh_host_key(settings: Settings) -> str:
+    """Raises Misconfigured for a file that cannot be used."""
+    read = PROTOCOLS[SSH_PROTOCOL].host_key
+    return "" if read is None else read(settings)
 
 
 def build_control(settings: Settings, app: App) -> ControlServer:

@@ -22,12 +22,12 @@ from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.clients import NativeCredential
 from postern.protocols.postgres.postgres_client import moved, psql_line, user_of
+from postern.protocols.registry import PROTOCOLS
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.store.sql.resealing import reseal_direct
-from postern.transport import ssh_host_keys
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 from postern.wiring.host.claim import build_claim, require_free
@@ -56,7 +56,9 @@ def run(settings: Settings) -> Prepared:
 async def _prepare(settings: Settings) -> Prepared:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
-    ssh_host_keys.ensure(paths.ssh_host_key(settings))
+    for spec in PROTOCOLS.values():
+        if spec.host_key is not None:
+            spec.host_key(settings)
     await require_free(settings)
     async with open_app(settings, LocalSignals(), migrate=True) as app:
         await build_claim(settings, app.database).take()

@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from uuid import UUID, uuid4
 
@@ -18,7 +18,6 @@ from postern.agent.secret_files import SecretFiles
 from postern.descriptors import Descriptors
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.policy import Policy
-from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
@@ -70,7 +69,6 @@ from postern.settings import Settings
 from postern.store.ports.common_ports import Signals
 from postern.store.ports.recording_ports import SegmentStore
 from postern.store.signals import SocketSignals
-from postern.transport import ssh_host_keys
 from postern.wiring import paths, tls
 from postern.wiring.addresses_wiring import review_page
 from postern.wiring.app import now, open_app
@@ -206,7 +204,7 @@ def build_worker(
     waiting = _held_logins(settings, made)
     fronts = Fronts(made.access, engine, waiting)
     logins = _logins(settings, room)
-    gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret, _host_key(settings)))
+    gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret))
     carriers = {name: gate for name, gate in gates.items() if isinstance(gate, Carrier)}
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
@@ -248,10 +246,6 @@ def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID |
     for spec in GATEWAY_SPECS.values():
         agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
     return agent
-
-
-def _host_key(settings: Settings) -> Callable[[], Secret]:
-    return lambda: ssh_host_keys.ensure(paths.ssh_host_key(settings)).private
 
 
 def _gates(parts: GateParts) -> dict[str, Gate]:

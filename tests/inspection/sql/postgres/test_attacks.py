@@ -9,10 +9,10 @@ import pytest
 
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.masking.copy_formats import copy_format
 from postern.inspection.sql.postgres import postgres_tree
 from postern.inspection.sql.postgres.postgres_lexing import scans_slowly
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
+from postern.protocols.postgres.dialect.postgres_statement_facts import copy_format
 from postern.protocols.postgres.lineage import postgres_lineage as lineage
 
 SIGNS = {
@@ -44,7 +44,7 @@ def test_attack_operators_in_a_row_end_no_process(sign: str) -> None:
     code = (
         "from postern.domain.targets.target_schema import TargetSchema\n"
         "from postern.protocols.postgres.lineage.postgres_lineage import Lineage\n"
-        "from postern.inspection.masking.copy_formats import copy_format\n"
+        "from postern.protocols.postgres.dialect.postgres_statement_facts import copy_format\n"
         f"text = 'select 1' + {sign!r} * {60_000 // len(sign)}\n"
         "assert Lineage().read(text, TargetSchema()) is None\n"
         "assert copy_format('copy (' + text + ') to stdout') is None\n"

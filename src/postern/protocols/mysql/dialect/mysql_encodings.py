@@ -18,15 +18,15 @@ from functools import partial
 from typing import Final, cast
 
 from postern.domain.text import small_letters
-from postern.inspection.sql.mysql_readings import readings
-from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at
 from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 from postern.protocols.mysql.dialect.mysql_parser import whole_statements
 from postern.protocols.mysql.dialect.mysql_prepared import Known, may_keep
+from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset, setting_name
+from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _SETTING_WORDS: Final = ("names", "character", "charset", "collation_connection")
 _DEEPEST: Final = 4  # texts within texts

@@ -12,9 +12,7 @@ from itertools import pairwise
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Key, TargetSchema
-from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
-from postern.inspection.sql.mysql_readings import Reading, readings
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
@@ -29,6 +27,9 @@ from postern.inspection.sql.sql_tokens import (
     word,
     words_of,
 )
+from postern.protocols.mysql.dialect import mysql_words as words
+from postern.protocols.mysql.dialect.mysql_readings import Reading, readings
+from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset
 from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of
 
@@ -37,6 +38,7 @@ class MySqlParser(Shared):
     """The port `Parser`, for MySQL 5.5 and later and MariaDB 10 and later."""
 
     dialect = "mysql"
+    shapes = MYSQL_SHAPES
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()

@@ -11,9 +11,9 @@ from postern.domain.rules.statement import Effect, Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.text import small_letters
 from postern.inspection.sql.judging import Draft, Judging
-from postern.inspection.sql.mysql_readings import readings
 from postern.inspection.sql.sql_tokens import Token, Unreadable, key_at, word
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser, judge, judge_text, whole_statements, without_into
+from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     Variable,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.sql_tokens import Kind, Token, closing, key_at
+from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _MOST: Final = 32
 _LONGEST: Final = 64 * 1024  # characters of them all

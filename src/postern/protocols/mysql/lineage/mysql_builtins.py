@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.sql_calls import Functions
 from postern.inspection.sql.sql_tokens import words_of
+from postern.protocols.mysql.dialect import mysql_words as words
 
 LAST_ID: Final = "last_insert_id()"  # kept as a variable of the session is
 

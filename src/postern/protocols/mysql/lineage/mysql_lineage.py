@@ -13,9 +13,9 @@ from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.schema_ref import SchemaRef, ref_of
-from postern.inspection.sql.mysql_readings import readings, ways_of
-from postern.inspection.sql.sql_shapes import shape_of
 from postern.inspection.sql.sql_tokens import Token, Unreadable
+from postern.protocols.mysql.dialect.mysql_readings import readings, ways_of
+from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_statements import Read, Statements
@@ -54,7 +54,7 @@ class MySqlLineage:
             return None
         kept = self._snapshots.of(schema)
         key = (state, given)
-        shape = None if (text, key) in kept else shape_of(text, "mysql")
+        shape = None if (text, key) in kept else MYSQL_SHAPES.of(text)
         return kept.of(text if shape is None else shape, key, lambda: _read(text, kept.catalogue, state, given))
 
     def unread(
@@ -62,7 +62,7 @@ class MySqlLineage:
     ) -> Unread | None:
         """None where `read` need not read it."""
         kept, key = self._snapshots.of(schema), (state, given)
-        words = shape_of(text, "mysql") or text
+        words = MYSQL_SHAPES.of(text) or text
         if _is_never_read(text) or (text, key) in kept or (words, key) in kept:
             return None
 

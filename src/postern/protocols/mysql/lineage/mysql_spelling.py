@@ -14,10 +14,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, word
 from postern.inspection.sql.sqlglot_tree import tree_of
+from postern.protocols.mysql.dialect import mysql_words as words
 from postern.protocols.mysql.dialect.mysql_parser import without_extras
 from postern.protocols.mysql.dialect.mysql_texts import is_user_variable, variable_name
 from postern.protocols.mysql.lineage.mysql_builtins import CALLS, GRAMMAR, ONLY_NAMES, SPECIAL

@@ -23,9 +23,7 @@ from postern.inspection.lineage.scope import (
     merged,
     union,
 )
-from postern.inspection.sql import mysql_words as words
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
-from postern.inspection.sql.mysql_readings import Reading
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
     Kind,
@@ -37,7 +35,9 @@ from postern.inspection.sql.sql_tokens import (
     word,
     words_of,
 )
+from postern.protocols.mysql.dialect import mysql_words as words
 from postern.protocols.mysql.dialect.mysql_parser import QUERIES, creates_block, judge, whole_statements, without_into
+from postern.protocols.mysql.dialect.mysql_readings import Reading
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     folded,

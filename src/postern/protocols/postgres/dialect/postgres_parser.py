@@ -15,6 +15,7 @@ from postern.inspection.sql.sql_parser import unknown
 from postern.protocols.postgres.dialect.postgres_findings import Findings
 from postern.protocols.postgres.dialect.postgres_names import Names
 from postern.protocols.postgres.dialect.postgres_scans import scans_of
+from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.dialect.postgres_statements import HANDLERS, tag_of
 from postern.protocols.postgres.dialect.postgres_walk import Walk
 
@@ -43,6 +44,7 @@ class PostgresParser(Shared):
     """
 
     dialect = "postgres"
+    shapes = POSTGRES_SHAPES
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Judged, ...]] = TextCache()

@@ -13,7 +13,7 @@ from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.lineage.unread import Unread
 from postern.inspection.schema_ref import SchemaRef, ref_of
 from postern.inspection.sql.postgres.postgres_tree import Unreadable, readings
-from postern.inspection.sql.sql_shapes import shape_of
+from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
 
@@ -46,14 +46,14 @@ class Lineage:
         if _is_never_read(text):
             return None
         readings = self._snapshots.of(schema)
-        shape = None if (text, doubts) in readings else shape_of(text)
+        shape = None if (text, doubts) in readings else POSTGRES_SHAPES.of(text)
         words = text if shape is None else shape  # what of it does not only name values
         return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
     def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> Unread | None:
         """None where `read` need not read it."""
         readings = self._snapshots.of(schema)
-        words = shape_of(text) or text
+        words = POSTGRES_SHAPES.of(text) or text
         if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
             return None
 

@@ -18,9 +18,9 @@ from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import end_in_time
 from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.ssh_transport import bound_channel
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Channel, ChannelKind, Terminal
-from postern.transport.ssh_windows import bound
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._asks_agent = False
 
     def connection_made(self, chan: Any) -> None:
-        bound(chan)
+        bound_channel(chan)
         end_in_time(chan)
         self._late = asyncio.get_running_loop().call_later(NOTHING_ASKED, self._give_up)
 
@@ -158,7 +158,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
         return self
 
     def connection_made(self, chan: Any) -> None:
-        bound(chan)
+        bound_channel(chan)
         end_in_time(chan)
         self._transport.made(chan)
 

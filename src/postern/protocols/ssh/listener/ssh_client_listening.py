@@ -21,13 +21,13 @@ import asyncssh
 
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
+from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, known
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ChannelTransport
 from postern.protocols.ssh.listener.ssh_clients import ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_visit import Visit
-from postern.protocols.terminal import listening as told
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Channel, ChannelKind
 

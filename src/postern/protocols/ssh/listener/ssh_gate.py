@@ -21,13 +21,13 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError, TooMany, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
-from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
 from postern.protocols.ssh.listener.ssh_visit import Visit
+from postern.protocols.ssh.ssh_transport import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.admission import REFUSED_LOGIN
-from postern.transport.ssh_algorithms import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 
 log = logging.getLogger(__name__)
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
@@ -74,7 +74,7 @@ class SshGate:
         """A client on the SSH port. It is encrypted by itself, so TLS is not asked for."""
         visit = Visit(stream.peer, self._engine.links.changes, stream)
         connection = self.connection(visit)
-        wire = Wire(connection, visit.below_filled)
+        wire = ClientStream(connection, visit.below_filled)
         assert stream.transport is not None
         early = stream.hand_over(wire)
         wire.connection_made(stream.transport)
@@ -99,7 +99,7 @@ class SshGate:
         log.debug("client %s was turned away: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
 
-    async def _stays(self, connection: Connection, wire: Wire, proved: Proved) -> None:
+    async def _stays(self, connection: Connection, wire: ClientStream, proved: Proved) -> None:
         person = proved.principal.id
         self._people[person] += 1
         self._connections.add(connection)
@@ -133,7 +133,7 @@ class SshGate:
     def connection(self, visit: Visit) -> Connection:
         return Connection(self._outer if visit.known is None else self._inside, visit)
 
-    def inside(self, visit: Visit) -> Wire:
+    def inside(self, visit: Visit) -> ClientStream:
         """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""
         assert visit.known is not None
         person = visit.known.principal.id
@@ -142,7 +142,7 @@ class SshGate:
                 asyncssh.OPEN_RESOURCE_SHORTAGE, f"you have {MOST_CONNECTIONS} SSH connections through others already"
             )
         self._insiders[person] += 1
-        wire = Wire(self.connection(visit), visit.below_filled)
+        wire = ClientStream(self.connection(visit), visit.below_filled)
         wire.lost.add_done_callback(lambda _: self._left_inside(person))
         return wire
 

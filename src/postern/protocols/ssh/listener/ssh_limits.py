@@ -4,12 +4,12 @@ a user name                                  LONGEST_NAME; its normal form (SASL
 a password                                   LONGEST_PASSWORD; its normal form (SASLprep) takes seconds for a long one
 key exchanges before somebody has logged in  MOST_EARLY; they cost the client much less than us (CVE-2002-20001)
 a key exchange that the client never ends    its channels are told to stop, and it has EXCHANGE seconds
-packets that wait for the end of one         MOST_DEFERRED, which only answers to its requests can reach
-global requests behind one that takes time   MOST_REQUESTS; the same of each channel's requests
+packets that wait for the end of one         MAX_DEFERRED, which only answers to its requests can reach
+global requests behind one that takes time   MAX_REQUESTS; the same of each channel's requests
 what a closed channel has brought, unread    UNREAD seconds; as long as it waits asyncssh tells nobody of the end
 variables of a session                       MOST_VARIABLES, LONGEST_VARIABLE; more are refused, as OpenSSH does
 an agent that is to be forwarded             its session is asked; asyncssh would listen at a socket of this machine
-what a channel's packets are, and wait       transport/ssh_windows.py
+what a channel's packets are, and wait       ssh_transport.py
 
 Who goes beyond one of these is disconnected. What is looked at is private to asyncssh: tests fail when it moves.
 """
@@ -27,8 +27,8 @@ from asyncssh.constants import MSG_CHANNEL_CLOSE, MSG_USERAUTH_REQUEST
 from asyncssh.packet import SSHPacket
 from asyncssh.saslprep import SASLPrepError, saslprep
 
-from postern.transport.ssh_bounds import EXCHANGE, MOST_REQUESTS
-from postern.transport.ssh_windows import check_opened
+from postern.protocols.ssh import ssh_transport
+from postern.protocols.ssh.ssh_transport import MAX_REQUESTS, ExchangeTimer, check_packet_size
 
 log = logging.getLogger(__name__)
 
@@ -50,11 +50,11 @@ class Bounded(asyncssh.SSHServerConnection):
     ) -> None:
         super().__init__(loop, options)
         self._on_exchange = on_exchange
-        self._exchange: asyncio.TimerHandle | None = None
+        self._exchange = ExchangeTimer(self._give_up)
         self._exchanges = 0
 
     def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
-        check_opened(pkttype, packet)
+        check_packet_size(pkttype, packet)
         if pkttype == MSG_USERAUTH_REQUEST:
             _check_user_name(packet)
         return super().process_packet(pkttype, pktid, packet)
@@ -68,28 +68,22 @@ class Bounded(asyncssh.SSHServerConnection):
         self._exchanges += 1
         if self._exchanges > MOST_EARLY and not self._auth_complete:
             raise asyncssh.ProtocolError("too many key exchanges before somebody has logged in")
-        self._stop_exchange()
-        self._exchange = self._loop.call_later(EXCHANGE, self._give_up)
+        self._exchange.start()
         super()._send_kexinit()
         self._on_exchange(True)
 
     def send_newkeys(self, k: bytes, h: bytes) -> None:
         super().send_newkeys(k, h)
         if self._kex_complete:  # what had waited may have begun the next one
-            self._stop_exchange()
+            self._exchange.stop()
             self._on_exchange(False)
 
     def _cleanup(self, exc: Exception | None) -> None:
-        self._stop_exchange()
+        self._exchange.stop()
         super()._cleanup(exc)
 
-    def _stop_exchange(self) -> None:
-        if self._exchange is not None:
-            self._exchange.cancel()
-            self._exchange = None
-
     def _give_up(self) -> None:
-        log.info("an SSH client is given up: it did not end a key exchange within %g seconds", EXCHANGE)
+        log.info("the connection to an SSH client was aborted: its key exchange took over %g s", ssh_transport.EXCHANGE)
         self.abort()
 
     async def create_agent_listener(self) -> bool:
@@ -133,7 +127,7 @@ def end_in_time(channel: Any) -> None:
 
 class BoundedChannel(asyncssh.SSHServerChannel[bytes]):
     def process_packet(self, pkttype: int, pktid: int, packet: Any) -> Any:
-        if len(self._request_queue) > MOST_REQUESTS:
+        if len(self._request_queue) > MAX_REQUESTS:
             raise asyncssh.ProtocolError("too many requests of one channel")
         return super().process_packet(pkttype, pktid, packet)
 

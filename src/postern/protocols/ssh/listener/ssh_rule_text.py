@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Extra
+from postern.protocols.ssh.ssh_listening import AGENT
 from postern.protocols.terminal.files.commands import moves_files
-from postern.protocols.terminal.listening import AGENT
 from postern.relay.relay_target import Channel, ChannelKind
 
 

@@ -34,11 +34,11 @@ from postern.protocols.ssh.listener.ssh_browser_login import Invitation
 from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, Session
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, Lender, Listener
-from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_credential, may_be_person, split
 from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
-from postern.protocols.terminal.listening import place
+from postern.protocols.ssh.ssh_listening import place
 from postern.protocols.verifiers import decoy, fits
 from postern.relay.relay_target import Channel, ChannelKind
 from postern.services.identity.logins.ssh_logins import Wanted
@@ -82,7 +82,7 @@ class Connection(Bounded):
 class SshServer(asyncssh.SSHServer):
     """`connect` makes what is below the connection of a visit inside this one. Raises ChannelOpenError."""
 
-    def __init__(self, admission: Admission, connect: Callable[[Visit], Wire]) -> None:
+    def __init__(self, admission: Admission, connect: Callable[[Visit], ClientStream]) -> None:
         self._admission = admission
         self._connect = connect
         self._lender: Lender | None = None
@@ -239,7 +239,7 @@ class SshServer(asyncssh.SSHServer):
             return channel, forwarded.admitted()
         return channel, self._inside(dest_host)
 
-    def _inside(self, target: str) -> Wire:
+    def _inside(self, target: str) -> ClientStream:
         """The SSH server of one connection: who comes through here is known."""
         if not target or not target.isprintable():
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")

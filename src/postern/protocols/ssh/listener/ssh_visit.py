@@ -9,7 +9,7 @@ from uuid import uuid4
 import asyncssh
 
 from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
-from postern.protocols.ssh.listener.ssh_client_stream import Wire
+from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
 from postern.relay.relay_handshake import StreamHandshake
@@ -35,7 +35,7 @@ class Visit:
     over: asyncio.TimerHandle | None = None  # while it waits for a browser, or has done
     listeners: set[asyncssh.SSHListener] = field(default_factory=set)
     lending: str = field(default_factory=lambda: str(uuid4()))  # the login of those who asked for the client's agent
-    inside: set[Wire] = field(default_factory=set)  # connections in channels of this one
+    inside: set[ClientStream] = field(default_factory=set)  # connections in channels of this one
     _full: bool = False
     _exchanging: bool = False
 

@@ -21,13 +21,13 @@ from typing import Any
 
 import asyncssh
 
-from postern.agent.framed import FramedTransport
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
+from postern.protocols.ssh.ssh_transport import bound_channel
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
 from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.relay_target import Channel, Terminal
-from postern.transport.ssh_windows import bound
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +222,7 @@ class ChannelTransport(FramedTransport, Throttled):
 
     def made(self, channel: Any) -> None:
         """A program asks for the client's agent before all else, as `ssh -A` does, where it is lent by its login."""
-        bound(channel)
+        bound_channel(channel)
         self._channel = channel
         if self.is_program and self._login.lending.came is not None:
             channel._send_request(b"auth-agent-req@openssh.com")

@@ -1,5 +1,5 @@
 """A port of a server that is listened at for a client, or the client's agent that is lent there: a transport of
-frames, whose words are those of `protocols.terminal.listening`.
+frames, whose words are those of `ssh_listening`.
 
 write(START)  ─▶ tcpip-forward (agent: nothing)  it is granted  ─▶ STDOUT `listens PORT`; if not, STDERR and EXIT
 somebody comes, and waits ─▶ STDOUT `came N …`   ACCEPT of N is dialled (channel.py) ─▶ they are taken
@@ -15,12 +15,12 @@ from typing import Any
 
 import asyncssh
 
-from postern.agent.framed import FramedTransport
 from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
+from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.target.ssh_target_login import Login, Throttled
-from postern.protocols.terminal import listening as told
 from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_target import FramedTransport
 
 log = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ from asyncssh.listener import SSHTCPClientListener
 from postern.domain.text import one_line
 from postern.errors import Unavailable
 from postern.protocols.gateway_queries import TargetRefused
+from postern.protocols.ssh.ssh_listening import read_place
+from postern.protocols.ssh.ssh_transport import CIPHERS, KEX, MACS
 from postern.protocols.ssh.target import ssh_access as settings
 from postern.protocols.ssh.target.ssh_access import Access
 from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, HostKeys
 from postern.protocols.ssh.target.ssh_target_stream import Dialling
-from postern.protocols.terminal.listening import read_place
 from postern.relay.relay_target import Channel, ChannelKind, Terminal
-from postern.transport.ssh_algorithms import CIPHERS, KEX, MACS
 
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import shlex
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.framed import FramedTransport
 from postern.agent.secrets import Resolved
 from postern.domain.targets.command import is_variable
 from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
+from postern.protocols.ssh.ssh_listening import read_what
 from postern.protocols.ssh.target import ssh_access as settings
 from postern.protocols.ssh.target.ssh_connection_pool import Logins, Place
 from postern.protocols.ssh.target.ssh_target_channel import ChannelTransport
 from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
 from postern.protocols.ssh.target.ssh_target_listening import Listening
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, address
-from postern.protocols.terminal.listening import read_what
+from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Channel, ChannelKind, Start, Target

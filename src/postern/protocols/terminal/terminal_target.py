@@ -1,4 +1,4 @@
-"""What the targets have in common that speak frames of `protocols.terminal`: an asyncio transport without a socket."""
+"""The target's side of frames: an asyncio transport without a socket, for commands and for channels of SSH."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class FramedTransport(asyncio.Transport):
-    """`what` is written to, for the log. What breaks the protocol of frames ends it."""
+    """`what` names it in the log. Bytes that are not frames close it."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class FramedTransport(asyncio.Transport):
             for kind, payload in self._frames.feed(bytes(data)):
                 self._take(kind, payload)
         except ProtocolViolation as error:
-            log.warning("%s was ended: %s", self._what, error.message)
+            log.warning("%s was closed: %s", self._what, error.message)
             self.close()
 
     def can_write_eof(self) -> bool:
@@ -55,5 +55,5 @@ class FramedTransport(asyncio.Transport):
         return self._closing
 
     def _take(self, kind: int, payload: bytes) -> None:
-        """One frame of the client. Raises ProtocolViolation."""
+        """Process one frame of the client. Raises ProtocolViolation."""
         raise NotImplementedError

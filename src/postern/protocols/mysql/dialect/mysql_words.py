@@ -22,6 +22,7 @@ GRAMMAR: Final = Grammar(
     """
     )
     - {"SET", "LOCK"},
+    system=frozenset({"information_schema", "mysql", "performance_schema", "sys", "dual"}),
 )
 
 # By the first words, the longest wins.

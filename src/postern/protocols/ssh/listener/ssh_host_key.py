@@ -1,7 +1,6 @@
-"""The gateway's own key as an SSH server: made once, and kept, since clients remember it.
+"""The gateway's own host key: created once, since clients remember it.
 
-A new key looks to every client like somebody in between; so one that is there and cannot be read is told, and never
-replaced.
+To every client a new key looks like an attack. So a key file that cannot be read is an error, and is never replaced.
 """
 
 from __future__ import annotations
@@ -17,18 +16,24 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class HostKey:
+class GatewayHostKey:
     """`private` is PEM text in OpenSSH's form, `public` the line for known_hosts without a host."""
 
     private: Secret
     public: str
 
 
-def ensure(file: Path) -> HostKey:
-    """Finds or makes it (Ed25519, 0600). Several processes may ask at once: the first one's stays.
+def host_key_file(settings: Settings) -> Path:
+    """Return where the gateway's host key is."""
+    return settings.home / "keys" / "ssh_host_ed25519.key"
+
+
+def ensure_host_key(file: Path) -> GatewayHostKey:
+    """Read the host key, or create it (Ed25519, 0600). Of several processes at once, the first one creates it.
 
     Raises Misconfigured for a file that cannot be used.
     """
@@ -44,11 +49,11 @@ def ensure(file: Path) -> HostKey:
             "it for a new one, which all SSH clients must be told of"
         ) from None
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return HostKey(Secret(data.decode()), public.decode())
+    return GatewayHostKey(Secret(data.decode()), public.decode())
 
 
 def _make(file: Path) -> None:
-    """Whole or not at all, and never in the place of another."""
+    """Write the file whole or not at all, and never replace one."""
     pem = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
     )

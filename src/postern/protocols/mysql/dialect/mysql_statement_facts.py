@@ -5,12 +5,14 @@ Words decide, as the server may read them: no tree is made. Whatever is not unde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from postern.inspection.sql.mysql_readings import readings
+from postern.inspection.masking.error_messages import SIGNAL_NUMBER
+from postern.inspection.masking.statement_facts import StatementFacts
 from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, statements_of
+from postern.protocols.mysql.dialect.mysql_readings import readings
 
 _LONGEST: Final = 16 * 1024  # characters that are taken apart on the event loop, when an answer has come
 
@@ -25,6 +27,41 @@ _BEGINS_QUERY: Final = frozenset({"SELECT", "TABLE", "VALUES", "WITH"})
 _BEGINS_LIST: Final = frozenset({"RETURNING", "SELECT", "VALUES"})
 _ENDS_LIST: Final = frozenset({"FROM", "GROUP", "HAVING", "INTO", "LIMIT", "ORDER", "WHERE", "WITH"})
 _VARIES: Final = frozenset({"EXECUTE", "CALL", "BEGIN", "LAST_INSERT_ID"})
+
+
+# Errors about names and grammar, which come before any row is read.
+_NAME_ERRORS: Final = frozenset(
+    {1007, 1008, 1044, 1045, 1046, 1049, 1050, 1051, 1052, 1054, 1055, 1060, 1061, 1064, 1066, 1072, 1091, 1109, 1115,
+     1128, 1142, 1143, 1144, 1146, 1193, 1227, 1243, 1273, 1286, 1304, 1305, 1347, 1359, 1360, 1370, 1630}
+)  # fmt: skip
+# Those of them about character sets, collations and engines, which SET may take from a value.
+_SETTING_ERRORS: Final = frozenset({1115, 1273, 1286})
+
+
+class MysqlStatementFacts(StatementFacts):
+    def varies(self, statements: Sequence[str]) -> bool:
+        return varies(statements)
+
+    def spells_names(self, statements: Sequence[str]) -> bool:
+        return spells_names(statements)
+
+    def chooses_insert_id(self, statements: Sequence[str]) -> bool:
+        return chooses_insert_id(statements)
+
+    def quotes_no_values(self, parts: Mapping[str, bytes], statements: Sequence[str]) -> bool:
+        return "errno" in parts and is_about_names(parts["errno"], statements)
+
+    def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
+        """Such is `signal … set message_text = @a`. What is prepared from values quotes without quotes: FUNCTION
+        shop.Doe does not exist, or a syntax error near the value. A function or trigger that signals has a number of
+        its own, unless it chooses another."""
+        return "errno" in labels and (SIGNAL_NUMBER in texts or runs_code(statements))
+
+
+def is_about_names(errno: bytes, statements: Sequence[str]) -> bool:
+    """Return whether an error quotes nothing but names that a statement spells out."""
+    number = int(errno) if errno.isdigit() else 0
+    return number in _NAME_ERRORS and not (number in _SETTING_ERRORS and sets_something(statements))
 
 
 def runs_code(statements: Sequence[str]) -> bool:

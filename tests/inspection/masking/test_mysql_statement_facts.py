@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.inspection.masking.mysql_statement_answers import chooses_insert_id, runs_code, sets_something, varies
+from postern.protocols.mysql.dialect.mysql_statement_facts import chooses_insert_id, runs_code, sets_something, varies
 
 CODE = [
     "begin not atomic declare v int; end",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from postern.inspection.sql.mysql_words import READ_CHARSETS
 from postern.inspection.sql.sql_lexing import MAX_TOKENS, check_text, token_of, why_unreadable
 from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, symbol
+from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 MAX_SERVERS = 8
 OLDEST = 50500  # MySQL 5.5

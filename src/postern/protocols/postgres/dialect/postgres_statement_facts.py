@@ -1,0 +1,185 @@
+"""Statements that read no rows, so that an error or a notice which quotes their words quotes no value of a table.
+
+Whether a word of an answer stands in the statement proves nothing where the statement computes it: a client may list
+all letters in a comment, and read the one that an error repeats. So words are trusted only where none comes from data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from postern.inspection.masking.statement_facts import StatementFacts
+from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, children, node, readings
+from postern.interception.events import CopyFormat
+
+_LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
+
+# PostgreSQL: none of these evaluates an expression over rows. Triggers that they fire say so in the error's context.
+_LONGEST_COPY: Final = 64 * 1024  # characters
+_TRUE, _FALSE = frozenset({"true", "on", "1"}), frozenset({"false", "off", "0"})
+# Encodings in which the second byte of a character may be a sign of the format.
+_AMBIGUOUS: Final = frozenset({"sjis", "big5", "gbk", "uhc", "gb18030", "johab", "shift_jis_2004"})
+
+_KINDS_TEXT: Final = """
+    AlterDefaultPrivilegesStmt AlterObjectSchemaStmt AlterOwnerStmt AlterRoleSetStmt AlterRoleStmt AlterSeqStmt
+    CheckPointStmt ClosePortalStmt CommentStmt CreateEnumStmt CreateExtensionStmt CreateFunctionStmt CreateRoleStmt
+    CreateSchemaStmt CreateSeqStmt CreateStmt CreateTrigStmt CreatedbStmt DeallocateStmt DiscardStmt DropRoleStmt
+    DropStmt DropdbStmt GrantRoleStmt GrantStmt ListenStmt LoadStmt LockStmt NotifyStmt PrepareStmt RenameStmt
+    TransactionStmt TruncateStmt UnlistenStmt VariableSetStmt VariableShowStmt ViewStmt
+"""
+_KINDS: Final = frozenset(_KINDS_TEXT.split())
+# These show columns whose names stand elsewhere: in a table, or in what runs.
+_CHOOSES_NAMES: Final = frozenset({"A_Star", "CallStmt", "CreateTableAsStmt", "DoStmt", "ExecuteStmt", "PrepareStmt"})
+_SETS: Final = frozenset({"DiscardStmt", "VariableSetStmt"})
+
+
+class PostgresStatementFacts(StatementFacts):
+    def spells_names(self, statements: Sequence[str]) -> bool:
+        return all(map(_spells_names, statements))
+
+    def quotes_no_values(self, parts: Mapping[str, bytes], statements: Sequence[str]) -> bool:
+        return reads_no_rows(statements)
+
+    def only_sets(self, statements: Sequence[str]) -> bool:
+        return only_sets(statements)
+
+    def copy_format(self, statement: str) -> CopyFormat | None:
+        return copy_format(statement)
+
+
+def reads_no_rows(statements: Sequence[str]) -> bool:
+    """Whether an answer is certainly of statements that read no rows, for PostgreSQL. None is known: it is not."""
+    return bool(statements) and all(map(_reads_no_rows, statements))
+
+
+def only_sets(statements: Sequence[str]) -> bool:
+    """Whether they only set settings, to what they say or to defaults."""
+    return bool(statements) and all(_kinds(one) <= _SETS for one in statements)
+
+
+@lru_cache(maxsize=256)
+def _reads_no_rows(statement: str) -> bool:
+    return _kinds(statement) <= _KINDS
+
+
+def _kinds(statement: str) -> frozenset[str]:
+    """The kinds of its statements, by each way of reading it; "" stands for what cannot be read."""
+    if len(statement) > _LONGEST or "\0" in statement:
+        return frozenset({""})
+    try:
+        return frozenset(_kind(one) for way in readings(statement) for one in way)
+    except (Unreadable, RecursionError):
+        return frozenset({""})
+
+
+def _kind(statement: Message) -> str:
+    kind, message = node(statement)
+    if kind == "SelectStmt" and _sets_constants(message):
+        return "VariableSetStmt"
+    return kind
+
+
+def _sets_constants(select: Message) -> bool:
+    """`select set_config('application_name', 'nightly', false)`, and nothing else."""
+    if select.keys() - {"targetList", "limitOption", "op"}:
+        return False
+    for target in select.get("targetList", ()):
+        kind, call = node(node(target)[1].get("val"))
+        names = [one.get("String", {}).get("sval", "") for one in call.get("funcname", ())]
+        if kind != "FuncCall" or names not in (["set_config"], ["pg_catalog", "set_config"]):
+            return False
+        if not all(node(value)[0] == "A_Const" for value in call.get("args", ())):
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _spells_names(statement: str) -> bool:
+    """Whether no asterisk and no code stands for columns that the text does not name."""
+    if not statement:
+        return True
+    if len(statement) > _LONGEST or "\0" in statement:
+        return False
+    try:
+        kinds = [kind for way in readings(statement) for one in way for kind in _all_kinds(one)]
+    except (Unreadable, RecursionError):
+        return False
+    return _CHOOSES_NAMES.isdisjoint(kinds)
+
+
+def _all_kinds(statement: Message) -> list[str]:
+    waiting, kinds = [node(statement)], []
+    while waiting:
+        kind, message = waiting.pop()
+        kinds.append(kind)
+        waiting += [(inner, child) for _, inner, child in children(kind, message)]
+    return kinds
+
+
+@lru_cache(maxsize=64)
+def copy_format(statement: str) -> CopyFormat | None:
+    """Return the format of the COPY in a text. None where there is no COPY, where several differ, or where the format
+    is not known here."""
+    if len(statement) > _LONGEST_COPY or "\0" in statement:
+        return None
+    try:
+        nodes = [node(each) for way in readings(statement) for each in way]
+    except (Unreadable, RecursionError):
+        return None
+    copies = [found for kind, found in nodes if kind == "CopyStmt"]
+    found = {_format_of(one.get("options", ())) for one in copies if not (one.get("is_from") or one.get("filename"))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _format_of(options: Sequence[Message]) -> CopyFormat | None:
+    said: dict[str, str] = {}
+    for option in options:
+        _, one = node(option)
+        name = one.get("defname", "")
+        if name in said:  # the target refuses it
+            return None
+        said[name] = _said(one)
+    kind = said.pop("format", "text").lower()
+    encoding = said.pop("encoding", "").lower()
+    if kind not in ("text", "csv", "binary") or encoding.replace("-", "_") in _AMBIGUOUS:
+        return None
+    header = _boolean(said.pop("header", "false"))
+    is_csv = kind == "csv"
+    quote = said.pop("quote", '"')
+    form = _encoded(
+        {
+            "delimiter": said.pop("delimiter", "," if is_csv else "\t"),
+            "null": said.pop("null", "" if is_csv else "\\N"),
+            "quote": quote,
+            "escape": said.pop("escape", quote),
+        }
+    )
+    for harmless in ("force_quote", "freeze", "force_not_null", "force_null", "on_error", "log_verbosity"):
+        said.pop(harmless, None)
+    if header is None or said or len(form["delimiter"]) != 1 or len(form["quote"]) != 1 or len(form["escape"]) != 1:
+        return None
+    return CopyFormat(kind, header=header, encoding=encoding, **form)
+
+
+def _encoded(said: Mapping[str, str]) -> dict[str, bytes]:
+    return {name: value.encode("utf-8", "surrogateescape") for name, value in said.items()}
+
+
+def _said(option: Message) -> str:
+    kind, value = node(option.get("arg"))
+    if not kind:
+        return "true"
+    if kind == "String":
+        return str(value.get("sval", ""))
+    if kind == "Integer":
+        return str(value.get("ival", 0))
+    if kind == "Boolean":
+        return "true" if value.get("boolval") else "false"
+    return ""
+
+
+def _boolean(said: str) -> bool | None:
+    folded = said.lower()
+    return True if folded in _TRUE else False if folded in _FALSE else None
