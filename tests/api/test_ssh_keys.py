@@ -90,7 +90,7 @@ async def test_what_is_wrong_is_named(api: Api, body: dict[str, str], status: in
 
 async def test_a_pinned_host_key_is_shown_and_forgotten(api: Api) -> None:
     await api.make_connection("web-1", **SSH)
-    connection = (await api.services.connections.get(api.users["admin"], "web-1")).connection
+    connection = await api.services.connections.get(api.users["admin"], "web-1")
     empty = {"data": [], "total": 0, "has_next_page": False}
     assert (await api.as_admin.get("/connections/web-1/hostkeys")).json() == empty
     line, session = ed25519_line(), uuid4()

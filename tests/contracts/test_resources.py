@@ -7,18 +7,21 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from tests.api.conftest import Api, make_api, message
 from tests.support.public_keys import ed25519_line
 
+from postern.domain.targets.agent import Agent, AgentMode
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
 from postern.store.database import Database
 
 IDENTIFIER = "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11"
+AGENT = "9a0e6bd2-51b2-4a3e-8a55-6f0e4b0e7d10"
+MODES = {f"access_{name}": "enabled" for name in ("mode_connect", "mode_exec", "mode_runbooks", "schema")}
 TEXT = {"rules": [{"type": "deny_words_list", "words": ["drop"]}]}
 EMAILS = [{"name": "PEOPLE", "entity_types": ["EMAIL_ADDRESS"]}]
 PROMPTS = {
@@ -32,7 +35,8 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted. `everybody_reads`: not only administrators and auditors can read them."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them. `renamed`: they can get
+    another name."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -44,10 +48,16 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
+    renamed: bool = True
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
         return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
+
+    @property
+    def new_name(self) -> Mapping[str, Any]:
+        """Return a change of the name, or another one where names stay."""
+        return {"name": "renamed"} if self.renamed else self.change
 
 
 KINDS = {
@@ -110,12 +120,24 @@ KINDS = {
         once=frozenset({"key"}),
         once_deleted=200,  # revoked
     ),
+    "connection": Kind(
+        "/connections",
+        lambda made: made.connections,
+        {"type": "database", "subtype": "postgres", "agent_id": AGENT, **MODES},
+        {"connection_tags": {"team": "data"}, "access_max_duration": 60},
+        change={"reviewers": ["dba"]},
+        everybody_reads=True,
+        renamed=False,  # clients log in by it
+    ),
 }
 
 
 @pytest.fixture
 async def api(database: Database) -> Api:
-    return await make_api(database)
+    api = await make_api(database)
+    now = api.world.clock()
+    await api.world.stores.agents.add(Agent(UUID(AGENT), api.world.org_id, "of-all", AgentMode.GATEWAY, now, now))
+    return api
 
 
 @pytest.fixture(params=KINDS)
@@ -127,11 +149,11 @@ def refused(answer: httpx.Response, status: int, text: str) -> None:
     assert text in message(answer, status)
 
 
-async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
+async def create(api: Api, kind: Kind, name: str = "first-one", **more: Any) -> httpx.Response:
     return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **kind.unique(), **more})
 
 
-async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
+async def made(api: Api, kind: Kind, name: str = "first-one", **more: Any) -> dict[str, Any]:
     answer = await create(api, kind, name, **more)
     assert answer.status_code == 201, answer.text
     return body(kind, answer)
@@ -144,7 +166,7 @@ def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
 
 async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
     shown = await made(api, kind, **kind.optional)
-    for key in ("first one", shown["id"]):
+    for key in ("first-one", shown["id"]):
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
@@ -163,10 +185,10 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
-    first, second = await made(api, kind, "first one"), await made(api, kind, "second one")
-    refused(await create(api, kind, "first one"), 409, "exists already")
-    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
-    refused(changed, 409, "exists already")
+    first, second = await made(api, kind, "first-one"), await made(api, kind, "second-one")
+    refused(await create(api, kind, "first-one"), 409, "exists already")
+    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first-one"})
+    refused(changed, 409 if kind.renamed else 422, "exists already" if kind.renamed else "cannot be changed")
     assert (await api.as_admin.get(f"{kind.path}/first one")).json() == first
 
 
@@ -182,11 +204,15 @@ async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
     path = f"{kind.path}/{shown['id']}"
-    patched = body(kind, await api.as_admin.patch(path, json={"name": "renamed"}))
-    assert patched == shown | {"name": "renamed", "updated_at": patched["updated_at"]}
-    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, "renamed")))
+    patched = body(kind, await api.as_admin.patch(path, json=kind.new_name))
+    assert untimed(patched) == untimed(shown | kind.new_name)
+    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, patched["name"])))
     fixed = {name: shown[name] for name in shown if name not in kind.optional}
-    assert put == bare | fixed | {"name": "renamed", "updated_at": put["updated_at"]}
+    assert untimed(put) == untimed(bare | fixed | {"name": patched["name"]})
+
+
+def untimed(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in shown.items() if name != "updated_at"}
 
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
@@ -195,7 +221,7 @@ async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, k
     first = (await api.as_admin.get(path)).headers["ETag"]
     second = await api.as_admin.patch(path, json=change, headers={"If-Match": first})
     assert (second.status_code, second.headers["ETag"] != first) == (200, True)
-    whole = kind.replacement(shown, "first one")
+    whole = kind.replacement(shown, "first-one")
     for answer in (
         await api.as_admin.patch(path, json=change, headers={"If-Match": first}),
         await api.as_admin.put(path, json=whole, headers={"If-Match": first}),
@@ -222,7 +248,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     monkeypatch.setattr(service, "check", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json={"name": "two"})
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.new_name)
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200

@@ -20,7 +20,6 @@ from postern.domain.sessions.session import EndReason, Session
 from postern.domain.targets.command import Invocation
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.protocols.terminal import terminal_frames as m
-from postern.services.targets.connection_fields import ConnectionFields
 from postern.transport import websocket
 from postern.transport.mux import Mux
 from postern.wiring import tls
@@ -47,7 +46,7 @@ def gateway() -> Iterator[Gateway]:
 def command(
     gateway: Gateway, name: str, *argv: str, secret: Mapping[str, str] | None = None, **more: Any
 ) -> Connection:
-    fields = ConnectionFields(
+    fields: dict[str, Any] = dict(
         name=name,
         type=ConnectionType.CUSTOM,
         subtype="",
@@ -60,7 +59,7 @@ def command(
         secret={f"envvar:{key}": Secret(_encoded(value)) for key, value in (secret or {}).items()},
         **more,
     )
-    return gateway.call(gateway.services.connections.create(gateway.admin, fields)).connection
+    return gateway.call(gateway.services.connections.create(gateway.admin, fields))
 
 
 def _encoded(text: str) -> str:

@@ -21,7 +21,7 @@ from postern.store.ports.review_ports import ReviewFilter
 
 
 def change(gateway: Gateway, name: str, **changes: Any) -> None:
-    gateway.call(gateway.services.connections.patch(gateway.admin, name, changes))
+    gateway.call(gateway.services.connections.update(gateway.admin, name, changes))
 
 
 def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:

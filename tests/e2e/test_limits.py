@@ -178,7 +178,7 @@ def test_disabling_the_connection_cuts_its_sessions(gateway: Gateway, target: Po
     gateway.connection("disabled-later", target)
     with psycopg.connect(gateway.url("disabled-later")) as connection:
         change = {"access_mode_connect": Toggle.DISABLED}
-        gateway.call(gateway.services.connections.patch(gateway.admin, "disabled-later", change))
+        gateway.call(gateway.services.connections.update(gateway.admin, "disabled-later", change))
         assert "access mode connect is disabled" in cut(connection)
 
 
@@ -194,7 +194,7 @@ def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: Postgres
     """The credential is older than the limit: one that is issued later would last no longer than that itself."""
     gateway.connection("short-lived", target)
     url = gateway.url("short-lived")
-    gateway.call(gateway.services.connections.patch(gateway.admin, "short-lived", {"access_max_duration": 5}))
+    gateway.call(gateway.services.connections.update(gateway.admin, "short-lived", {"access_max_duration": 5}))
     with psycopg.connect(url) as connection:
         assert "maximum duration" in cut(connection, 4)
     assert ended(gateway, gateway.newest("short-lived")) == "expired"

@@ -138,7 +138,7 @@ def test_deactivated_user(gateway: Gateway, name: str, hesitant: Hesitant) -> No
 
 def test_connection_that_is_disabled(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     change = {"access_mode_connect": Toggle.DISABLED}
-    patch = gateway.services.connections.patch
+    patch = gateway.services.connections.update
     issued = gateway.credential(name)
     said = ends(gateway, name, issued, hesitant, lambda _: gateway.call(patch(gateway.admin, name, change)))
     assert said.startswith("revoked: ")

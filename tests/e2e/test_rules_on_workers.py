@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import psycopg
 import pytest
@@ -21,7 +22,6 @@ from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.errors import Conflict
 from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
-from postern.services.targets.connection_fields import ConnectionFields
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def other(two: tuple[Gateway, int]) -> Principal:
 
 
 def create(gateway: Gateway, name: str, *rules: Rule, connection: str = "target") -> GuardRail:
-    found = gateway.call(gateway.services.connections.get(gateway.admin, connection)).connection
+    found = gateway.call(gateway.services.connections.get(gateway.admin, connection))
     fields = {"name": name, "input": rules, "connection_ids": (str(found.id),)}
     return gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
 
@@ -119,18 +119,18 @@ def test_attack_a_worker_is_killed_and_its_review_approved(two: tuple[Gateway, i
 
 
 def shell(gateway: Gateway) -> Connection:
-    fields = ConnectionFields(
-        name="shell",
-        type=ConnectionType.CUSTOM,
-        subtype="",
-        agent_id=gateway._agent.id,
-        access_mode_connect=Toggle.ENABLED,
-        access_mode_exec=Toggle.ENABLED,
-        access_mode_runbooks=Toggle.ENABLED,
-        access_schema=Toggle.ENABLED,
-        command=("bash", "--norc"),
-    )
-    return gateway.call(gateway.services.connections.create(gateway.admin, fields)).connection
+    fields: dict[str, Any] = {
+        "name": "shell",
+        "type": ConnectionType.CUSTOM,
+        "subtype": "",
+        "agent_id": gateway._agent.id,
+        "access_mode_connect": Toggle.ENABLED,
+        "access_mode_exec": Toggle.ENABLED,
+        "access_mode_runbooks": Toggle.ENABLED,
+        "access_schema": Toggle.ENABLED,
+        "command": ("bash", "--norc"),
+    }
+    return gateway.call(gateway.services.connections.create(gateway.admin, fields))
 
 
 @pytest.mark.parametrize(("connection", "script"), [("target", "select 'reviewed'"), ("shell", "echo reviewed")])

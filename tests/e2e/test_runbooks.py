@@ -199,7 +199,7 @@ def test_a_mode_that_is_switched_off_ends_what_runs(
     runs = submit(gateway, ann, "brief", "slow.runbook.sql", mark="by mode")
     wait_until(lambda: running(direct, "by mode"))
     change = {"access_mode_runbooks": Toggle.DISABLED}
-    gateway.call(gateway.services.connections.patch(gateway.admin, "brief", change))
+    gateway.call(gateway.services.connections.update(gateway.admin, "brief", change))
     assert gateway.finished(runs.id).metadata["end_reason"] == "revoked"
     with pytest.raises(Denied, match="access mode runbooks is disabled"):
         submit(gateway, ann, "brief", "slow.runbook.sql", mark="x")

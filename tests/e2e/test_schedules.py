@@ -192,11 +192,11 @@ def test_it_runs_as_its_owner_until_they_may_not(site: Site, direct: psycopg.Con
     assert (told["connection"], told["runbook"]) == ("scheduled-shop", "/note.runbook.sql")
     assert (told["owner"], told["schedule_id"]) == (site.sam.email, str(made.id))
     assert gateway.finished(site.begun("as-its-owner", seconds=1).id).exit_code == 0
-    gateway.call(gateway.services.connections.patch(gateway.admin, "scheduled-shop", {"reviewers": ("admin",)}))
+    gateway.call(gateway.services.connections.update(gateway.admin, "scheduled-shop", {"reviewers": ("admin",)}))
     waits = site.begun("as-its-owner", seconds=1)
     assert waits.review_id is not None
     assert str(waits.id) in site.reason("as-its-owner", seconds=1)
-    gateway.call(gateway.services.connections.patch(gateway.admin, "scheduled-shop", {"reviewers": ()}))
+    gateway.call(gateway.services.connections.update(gateway.admin, "scheduled-shop", {"reviewers": ()}))
     assert of_table(direct) == ["it's due"] * 2
 
 
@@ -236,7 +236,7 @@ def test_what_was_given_for_its_runs_is_nowhere_in_clear(site: Site) -> None:
     assert (session.exit_code, stream(gateway, session, "o").strip()) == (0, str(len(parameter)))
     key = wait_until(lambda: gateway.session(session.id).integrations_metadata.get("tracker_issue_key"), PATIENT)
     assert site.jira.issues[str(key)].fields["summary"] == field
-    gateway.call(gateway.services.connections.patch(gateway.admin, "scheduled-box", {"issue_template_id": None}))
+    gateway.call(gateway.services.connections.update(gateway.admin, "scheduled-box", {"issue_template_id": None}))
     assert "open no issue" in site.reason("opens", seconds=1)
     found = in_files(gateway.home)
     assert any(site.sam.email.encode() in content for content in found.values())  # the search finds what is there

@@ -163,7 +163,7 @@ def test_what_was_lent_ends_with_what_it_came_by(
         gateway.call(gateway.services.sessions.kill(gateway.admin, listener.id))
     elif how == "switched off":
         changed = {"access_forward_agent": Toggle.DISABLED}
-        gateway.call(gateway.services.connections.patch(gateway.admin, name, changed))
+        gateway.call(gateway.services.connections.update(gateway.admin, name, changed))
     else:
         gateway.call(gateway.services.credentials.revoke(gateway.admin, name, str(issued.credential.id)))
     gateway.finished(listener.id)

@@ -197,7 +197,7 @@ def test_a_listener_ends_with_what_it_came_by(
             gateway.call(gateway.services.sessions.kill(gateway.admin, listener.id))
         elif how == "switched off":
             changed = {"access_forward_remote": Toggle.DISABLED}
-            gateway.call(gateway.services.connections.patch(gateway.admin, name, changed))
+            gateway.call(gateway.services.connections.update(gateway.admin, name, changed))
         elif how == "revoked":
             gateway.call(gateway.services.credentials.revoke(gateway.admin, name, str(issued.credential.id)))
         else:

@@ -164,7 +164,7 @@ def test_running_command_ends_when_its_mode_is_switched_off(
     try:
         shows(command, b"begun")
         change = {"access_mode_exec": Toggle.DISABLED}
-        gateway.call(gateway.services.connections.patch(gateway.admin, "changing", change))
+        gateway.call(gateway.services.connections.update(gateway.admin, "changing", change))
         shows(command, b"access mode exec is disabled")
         assert command.wait(60) != 0
         shell.stdin.write(b"echo still $((40+2))\n")

@@ -89,7 +89,7 @@ async def test_a_grant_holds_all_a_login_needs(world: World, access: Access, ann
     grant = await grant_for(world, access, ann)
     assert grant.principal == ann
     place = grant.connection.place
-    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),), place=place)
+    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),), place=place, version=2)
     assert grant.connection.secret == connection.secret
     assert grant.verifier.iterations == 4096
     assert await access.find_grant("nobody-shop-aaaaaa") is None
@@ -237,7 +237,7 @@ async def test_an_unknown_redact_type_refuses(world: World, access: Access) -> N
 
 async def test_a_deleted_connection_has_no_policy(world: World, access: Access) -> None:
     connection = await world.add_connection()
-    await world.stores.connections.remove(connection.id)
+    await world.stores.connections.remove(connection)
     with pytest.raises(Unavailable, match="deleted"):
         await access.policy_for(connection)
 
@@ -250,9 +250,9 @@ async def test_a_live_link_is_checked_again(world: World, access: Access, ann: P
     world.clock.forward(seconds=61)
     assert "expired" in str(await access.still_allowed(permit))
     world.clock.forward(seconds=-61)
-    await world.stores.connections.update(replace(connection, access_mode_connect=Toggle.DISABLED))
+    await world.overwrite(connection, access_mode_connect=Toggle.DISABLED)
     assert "disabled" in str(await access.still_allowed(permit))
-    await world.stores.connections.update(connection)
+    await world.overwrite(connection)
     await world.stores.principals.update(Account(replace(ann, status=PrincipalStatus.INACTIVE)), world.clock())
     assert "inactive" in str(await access.still_allowed(permit))
     await world.stores.principals.update(Account(ann, version=2), world.clock())
@@ -267,7 +267,7 @@ async def test_a_link_without_credential_is_checked_again(world: World, access: 
     connection = await world.add_connection()
     permit = await access.admit_principal(ann, "shop", verb=Verb.CONNECT, source="127.0.0.1")
     assert await access.still_allowed(permit) is None
-    await world.stores.connections.remove(connection.id)
+    await world.stores.connections.remove(connection)
     assert "deleted" in str(await access.still_allowed(permit))
 
 
@@ -275,10 +275,10 @@ async def test_a_renewed_permit_has_the_settings_of_now(world: World, access: Ac
     connection = await world.add_connection()
     permit = await access.admit(await grant_for(world, access, ann), source="127.0.0.1")
     assert permit.policy.masked_types == frozenset()
-    await world.stores.connections.update(replace(connection, redact_enabled=True, access_max_duration=60))
+    await world.overwrite(connection, redact_enabled=True, access_max_duration=60)
     renewed = await access.renewed(permit)
     assert (renewed.policy.masked_types, renewed.policy.max_duration) == (DEFAULT_TYPES, 60)
     assert (renewed.credential_id, renewed.expires_at) == (permit.credential_id, permit.expires_at)
-    await world.stores.connections.remove(connection.id)
+    await world.stores.connections.remove(connection)
     with pytest.raises(Denied, match="deleted"):
         await access.renewed(permit)

@@ -57,7 +57,7 @@ async def give(services: Services, admin: Principal, name: str = "shop", **field
 
 
 async def names(services: Services, principal: Principal, page: Page | None = None, **wanted: Any) -> list[str]:
-    found = await services.connections.find(principal, ConnectionFilter(**wanted), page or Page())
+    found = await services.connections.search(principal, ConnectionFilter(**wanted), page or Page())
     return [view.connection.name for view in found.items]
 
 
@@ -123,7 +123,7 @@ async def test_admins_use_all_and_auditors_see_all_and_run_nothing(
     await give(services, admin, groups=("auditor",))
     for who in (admin, auditor):
         assert await names(services, who) == ["shop"]
-        assert (await services.connections.get(who, "shop")).connection.name == "shop"
+        assert (await services.connections.get(who, "shop")).name == "shop"
     await services.access.admit(await grant_of(services, admin), source="::1")
     with pytest.raises(Denied, match="auditors"):
         await services.access.admit_principal(auditor, "shop", verb=Verb.EXEC, source="::1")
@@ -146,7 +146,7 @@ async def test_a_list_is_filtered_by_the_store(world: World, services: Services,
     wanted = [f"c-{n:02}" for n in range(30) if n % 3 == 1 or (n % 3 == 2 and n % 2) or n == 0]
     assert await names(services, ann) == wanted
     for offset in range(0, len(wanted) + 4, 4):
-        found = await services.connections.find(ann, ConnectionFilter(), Page(4, offset))
+        found = await services.connections.search(ann, ConnectionFilter(), Page(4, offset))
         assert [view.connection.name for view in found.items] == wanted[offset : offset + 4]
         assert found.total == len(wanted)
     assert await names(services, ann, search="c-0") == [name for name in wanted if name.startswith("c-0")]
@@ -228,7 +228,7 @@ async def _rename_away(world: World, services: Services, admin: Principal, ann: 
 
 async def _retag(world: World, services: Services, admin: Principal, ann: Principal) -> None:
     await services.access_rules.update(admin, "shop", {"connections": (), "connection_tags": {"stage": "test"}})
-    await services.connections.patch(admin, "shop", {"connection_tags": {"stage": "live"}})
+    await services.connections.update(admin, "shop", {"connection_tags": {"stage": "live"}})
 
 
 async def _deprovision(world: World, services: Services, admin: Principal, ann: Principal) -> None:
@@ -395,7 +395,7 @@ async def test_a_lost_signal_is_made_good_by_time(
     await switch(services, admin)
     assert await names(services, ann) == ["shop"]
     await world.stores.access_rules.remove(await services.access_rules.get(admin, "shop"))
-    assert (await services.connections.get(ann, "shop")).connection.name == "shop"
+    assert (await services.connections.get(ann, "shop")).name == "shop"
     world.clock.forward(seconds=30)
     with pytest.raises(NotFound):
         await services.connections.get(ann, "shop")

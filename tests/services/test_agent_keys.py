@@ -146,7 +146,7 @@ async def test_what_others_gave_an_embedded_agent_keeps_it(world: World, service
     await world.add_connection("other", issued.agent, type=ConnectionType.DATABASE)
     with pytest.raises(Conflict, match="app-db, other"):
         await services.agent_keys.remove(admin, "app")
-    assert (await services.connections.get(admin, "app-db")).connection.agent_id == issued.agent.id
+    assert (await services.connections.get(admin, "app-db")).agent_id == issued.agent.id
 
 
 async def test_only_administrators_write(world: World, services: Services, admin: Principal) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -13,11 +14,10 @@ from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.rules.guardrail import Rule, RuleType
 from postern.domain.secret import Secret
-from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.targets.connection import ConnectionStatus, ConnectionType
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.bundle import Services
 from postern.services.server.audit import redact
-from postern.services.targets.connection_fields import ConnectionFields
 from postern.services.targets.connections import ConnectionFilter
 from postern.store.ports.server_ports import AuditFilter
 from postern.store.schema.target_tables import connections
@@ -37,32 +37,32 @@ async def admin(world: World) -> Principal:
     return await world.add_user("root", "admin")
 
 
-async def fields(services: Services, name: str = "shop") -> ConnectionFields:
-    on = Toggle.ENABLED
+async def fields(services: Services, name: str = "shop") -> dict[str, Any]:
     agent = await services.agents.ensure_embedded()
-    return ConnectionFields(name, ConnectionType.DATABASE, agent.id, on, on, on, on, subtype="postgres")
+    return {"name": name, "type": ConnectionType.DATABASE, "agent_id": agent.id, "subtype": "postgres"}
 
 
 async def test_a_connection_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
-    given = replace(
-        await fields(services),
-        secret=TARGET | {"envvar:PASS": Secret("c2VjcmV0")},
-        connection_tags={"env": "prod"},
-        redact_types=("US_SSN",),
-    )
-    made = (await services.connections.create(admin, given)).connection
-    assert (await services.connections.get(admin, str(made.id))).connection == made
+    given = await fields(services) | {
+        "secret": TARGET | {"envvar:PASS": Secret("c2VjcmV0")},
+        "connection_tags": {"env": "prod"},
+        "redact_types": ("US_SSN",),
+    }
+    made = await services.connections.create(admin, given)
+    assert await services.connections.get(admin, str(made.id)) == made
     guardrail = await services.guardrails.create(
         admin, {"name": "g", "input": (RULE,), "connection_ids": (str(made.id),)}
     )
     world.clock.forward(seconds=1)
-    patched = (await services.connections.patch(admin, "shop", {"redact_enabled": True})).connection
-    expected = replace(made, redact_enabled=True, guardrail_rules=(str(guardrail.id),), updated_at=world.clock())
+    patched = await services.connections.update(admin, "shop", {"redact_enabled": True})
+    expected = replace(
+        made, redact_enabled=True, guardrail_rules=(str(guardrail.id),), updated_at=world.clock(), version=3
+    )
     assert patched == expected
-    assert (await services.connections.find(admin, ConnectionFilter(search="SHO"), Page())).items[
+    assert (await services.connections.search(admin, ConnectionFilter(search="SHO"), Page())).items[
         0
     ].connection == expected
-    replaced = (await services.connections.replace(admin, "shop", await fields(services))).connection
+    replaced = await services.connections.replace(admin, "shop", await fields(services))
     assert (replaced.secret, replaced.connection_tags, replaced.created_at) == (made.secret, {}, made.created_at)
     assert replaced.guardrail_rules == (str(guardrail.id),)
     await services.connections.remove(admin, "shop")
@@ -72,7 +72,7 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
 
 
 async def test_secrets_are_not_in_the_database(services: Services, admin: Principal, world: World) -> None:
-    given = replace(await fields(services), secret=TARGET | {"envvar:PASS": Secret("aHVudGVyMg==")})
+    given = await fields(services) | {"secret": TARGET | {"envvar:PASS": Secret("aHVudGVyMg==")}}
     await services.connections.create(admin, given)
     async with world.database.statement() as connection:
         stored = (await connection.execute(select(connections.c.secret))).scalar_one()
@@ -118,7 +118,7 @@ async def test_agents_live_for_15_seconds(services: Services, admin: Principal, 
     await services.connections.create(admin, await fields(services))
 
     async def status() -> ConnectionStatus:
-        return (await services.connections.get(admin, "shop")).status
+        return (await services.connections.view(await services.connections.get(admin, "shop"))).status
 
     assert await status() is ConnectionStatus.OFFLINE
     await services.agents.beat()

@@ -19,7 +19,7 @@ Read = Callable[[Services, Principal], Awaitable[Any]]
 READS: dict[str, Read] = {
     "get a database": lambda services, who: services.connections.get(who, "shop"),
     "get a server": lambda services, who: services.connections.get(who, "web"),
-    "list": lambda services, who: services.connections.find(who, ConnectionFilter(), Page()),
+    "list": lambda services, who: services.connections.search(who, ConnectionFilter(), Page()),
     "credentials of a server": lambda services, who: services.credentials.find(who, "web", Page()),
     "explain access": lambda services, who: services.access_rules.explain(who, "shop", None),
 }
@@ -81,9 +81,10 @@ async def test_the_status_of_one_connection_reads_one_agent(world: World, servic
     for number in range(3):
         await world.add_agent(f"other-{number}")
     ann = await world.add_user("ann", "dba")
-    view = await services.connections.get(ann, "shop")
+    shop = await services.connections.get(ann, "shop")
+    view = await services.connections.view(shop)
     assert (view.agent_name, view.status.value) == ("agent-of-shop", "online")
     async with counted(world) as statements:
-        await services.connections.get(ann, "shop")
+        await services.connections.view(shop)
     (agent,) = [statement for statement in statements if "FROM agents" in statement]
     assert "agents.id = " in agent

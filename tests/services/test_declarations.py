@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from tests.support.world import World
@@ -19,7 +19,6 @@ from postern.domain.targets.declaration import Declaration
 from postern.errors import Conflict, Invalid, Malformed, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.targets import declarations as module
-from postern.services.targets.connection_fields import ConnectionFields
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.server_ports import AuditEntry, AuditFilter
 
@@ -60,7 +59,7 @@ async def declared(services: Services, agent: Agent, given: Declaration, *, besi
 
 
 async def found(services: Services, admin: Principal, name: str = "shop-db") -> Connection:
-    return (await services.connections.get(admin, name)).connection
+    return await services.connections.get(admin, name)
 
 
 async def entries(services: Services, admin: Principal) -> list[AuditEntry]:
@@ -138,6 +137,7 @@ async def test_a_change_replaces_what_was_declared_and_keeps_what_others_set(
         secret={},
         guardrail_rules=(str(rail.id),),
         updated_at=world.clock(),
+        version=3,
     )
     assert world.signals.of(Topic.POLICY_CHANGED)[-1] == {"connection_id": str(one.id)}
     newest = (await entries(services, admin))[0]
@@ -153,12 +153,16 @@ async def test_a_guard_rail_that_is_attached_at_the_same_moment_stays(
     one = await found(services, admin)
     update = type(world.stores.connections).update
 
-    async def late(self: object, connection: Connection, **options: bool) -> None:
+    async def late(self: object, connection: Connection) -> None:
         fields = {"name": "late", "input": (RULE,), "connection_ids": (str(one.id),)}
         await services.guardrails.create(admin, fields)
-        await update(world.stores.connections, connection, **options)
+        await update(world.stores.connections, connection)
 
-    monkeypatch.setattr(type(world.stores.connections), "update", late)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(world.stores.connections), "update", late)
+        with pytest.raises(Conflict, match="changed by somebody else") as caught:
+            await declared(services, agent, replace(SHOP, reviewers=()))
+    assert caught.value.retry_after == 1
     await declared(services, agent, replace(SHOP, reviewers=()))
     after = await found(services, admin)
     assert (after.reviewers, len(after.guardrail_rules)) == ((), 1)
@@ -336,11 +340,10 @@ async def test_administrators_neither_change_nor_remove_it_and_give_it_no_compan
     services: Services, admin: Principal, agent: Agent
 ) -> None:
     await declared(services, agent, SHOP)
-    on = Toggle.ENABLED
-    given = ConnectionFields("mine", ConnectionType.DATABASE, agent.id, on, on, on, on, subtype="postgres")
+    given = {"name": "mine", "type": ConnectionType.DATABASE, "agent_id": agent.id, "subtype": "postgres"}
     for work in (
-        services.connections.patch(admin, "shop-db", {"reviewers": ()}),
-        services.connections.replace(admin, "shop-db", replace(given, name="shop-db")),
+        services.connections.update(admin, "shop-db", {"reviewers": ()}),
+        services.connections.replace(admin, "shop-db", given | {"name": "shop-db"}),
         services.connections.remove(admin, "shop-db"),
     ):
         with pytest.raises(Malformed, match="managed by agent:shop; change it there"):
@@ -349,9 +352,9 @@ async def test_administrators_neither_change_nor_remove_it_and_give_it_no_compan
         await services.connections.create(admin, given)
     assert caught.value.field == "agent_id"
     own = await services.agents.ensure_embedded()
-    await services.connections.create(admin, replace(given, agent_id=own.id))
+    await services.connections.create(admin, given | {"agent_id": own.id})
     with pytest.raises(Invalid, match=r"^agent_id: agent 'shop' is embedded"):
-        await services.connections.patch(admin, "mine", {"agent_id": agent.id})
+        await services.connections.update(admin, "mine", {"agent_id": agent.id})
 
 
 async def test_attack_an_agent_that_declares_its_connection_anew_while_it_is_deleted(
@@ -363,13 +366,12 @@ async def test_attack_an_agent_that_declares_its_connection_anew_while_it_is_del
     await declared(services, issued.agent, SHOP)
     remove, refused = type(world.stores.connections).remove, []
 
-    async def again(self: object, connection_id: UUID) -> list[UUID]:
-        live = await remove(world.stores.connections, connection_id)
+    async def again(self: object, connection: Connection) -> None:
+        await remove(world.stores.connections, connection)
         try:
             await declared(services, await services.agents.enrol(key.secret, name="app", address="::1"), SHOP)
         except Unauthenticated as error:
             refused.append(error)
-        return live
 
     monkeypatch.setattr(type(world.stores.connections), "remove", again)
     await services.agent_keys.remove(admin, "app")

@@ -134,20 +134,24 @@ async def test_last_test_of_a_connection_is_stored(
     await world.add_connection(place=uuid4())
     await world.add_connection("other", place=uuid4())
     Worker(world, services.errands, answer)
-    assert (await services.connections.get(ann, "shop")).target_status is TargetStatus.UNTESTED
+    assert (await _view(services, ann, "shop")).target_status is TargetStatus.UNTESTED
     for _ in range(2):  # a second test replaces the first
         world.clock.forward(seconds=1)
         with suppress(Malformed, Denied):
             await ask(services.errands, ann)
-    view = await services.connections.get(ann, "shop")
+    view = await _view(services, ann, "shop")
     assert view.target_status is status
     if view.last_test is not None:
         assert (view.last_test.reason, view.last_test.tested_at) == (reason, world.clock())
-    assert (await services.connections.get(ann, "other")).last_test is None
+    assert (await _view(services, ann, "other")).last_test is None
     (listed, _) = sorted(
-        (await services.connections.find(ann, ConnectionFilter(), Page())).items, key=_name, reverse=True
+        (await services.connections.search(ann, ConnectionFilter(), Page())).items, key=_name, reverse=True
     )
     assert listed == view
+
+
+async def _view(services: Any, who: Principal, name: str) -> ConnectionView:
+    return await services.connections.view(await services.connections.get(who, name))
 
 
 def _name(view: ConnectionView) -> str:
@@ -159,9 +163,10 @@ async def test_last_test_is_of_where_the_connection_leads_and_goes_with_it(world
     made = await world.add_connection(place=uuid4())
     Worker(world, services.errands, ErrandAnswer({"success": True}))
     await ask(services.errands, root)
-    assert (await services.connections.get(root, "shop")).target_status is TargetStatus.OK
+    assert (await _view(services, root, "shop")).target_status is TargetStatus.OK
     host = {"secret": {"envvar:HOST": Secret("b3RoZXI="), "envvar:USER": None}}
-    assert (await services.connections.patch(root, "shop", host)).target_status is TargetStatus.UNTESTED
+    await services.connections.update(root, "shop", host)
+    assert (await _view(services, root, "shop")).target_status is TargetStatus.UNTESTED
     await ask(services.errands, root)
     await services.connections.remove(root, "shop")
     assert await world.stores.errands.last_tests([made.id]) == {}
@@ -222,7 +227,7 @@ async def test_what_was_asked_before_is_refused_once_it_may_not_be(
     connection = await world.add_connection()
     asked = asyncio.create_task(ask(errands, ann, ErrandKind.DATABASES))
     await heard(world)
-    await world.stores.connections.update(replace(connection, access_schema=Toggle.DISABLED))
+    await world.overwrite(connection, access_schema=Toggle.DISABLED)
     errand_id = UUID(world.signals.of(Topic.ERRAND_RUN)[0]["errand_id"])
     assert await errands.claim(errand_id, "w1") is None
     with pytest.raises(Denied, match="schema"):

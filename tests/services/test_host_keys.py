@@ -31,7 +31,7 @@ async def root(world: World) -> Principal:
 @pytest.fixture
 async def web(world: World, services: Services, root: Principal) -> Connection:
     await world.add_connection("web-1", type=ConnectionType.APPLICATION, subtype="ssh")
-    return (await services.connections.get(root, "web-1")).connection
+    return await services.connections.get(root, "web-1")
 
 
 async def test_the_first_key_is_pinned_and_no_other_counts(
@@ -70,7 +70,7 @@ async def test_what_was_pinned_holds_only_for_where_it_leads(
     first, second = ed25519_line(), ed25519_line()
     await services.host_keys.pin(web, first, SESSION)
     elsewhere = {"envvar:HOST": Secret("b3RoZXI="), "envvar:USER": None}
-    moved = (await services.connections.patch(root, "web-1", {"secret": elsewhere})).connection
+    moved = await services.connections.update(root, "web-1", {"secret": elsewhere})
     assert await services.host_keys.known(moved) == ()
     with pytest.raises(Denied):  # who is on the way to where it led before has the key of there
         await services.host_keys.pin(web, second, SESSION)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType, Toggle
 from postern.services.bundle import Services
 from postern.services.identity.machines import MachineFields
-from postern.services.targets.connection_fields import fields_of
 
 HOST, OTHER = Secret("ZGIuZXhhbXBsZQ=="), Secret("b3RoZXIuZXhhbXBsZQ==")
 
@@ -44,58 +42,56 @@ async def test_a_connection_that_leads_elsewhere_has_another_place(
     services: Services, world: World, root: Principal, changes: dict[str, Any]
 ) -> None:
     await world.add_connection("shop")
-    before = (await services.connections.get(root, "shop")).connection
-    answered = await services.connections.patch(root, "shop", changes)
-    after = (await services.connections.get(root, "shop")).connection
-    assert answered.connection.place == after.place
+    before = await services.connections.get(root, "shop")
+    answered = await services.connections.update(root, "shop", changes)
+    after = await services.connections.get(root, "shop")
+    assert answered.place == after.place
     assert None not in (before.place, after.place)
     assert after.place != before.place
 
 
 async def test_another_agent_is_another_place(services: Services, world: World, root: Principal) -> None:
     before = await world.add_connection("shop")
-    there = (await services.connections.get(root, "shop")).connection.place
+    there = (await services.connections.get(root, "shop")).place
     other = await world.add_agent("other")
-    moved = await services.connections.patch(root, "shop", {"agent_id": other.id})
-    assert moved.connection.place != there
-    back = await services.connections.patch(root, "shop", {"agent_id": before.agent_id})
-    assert back.connection.place not in (there, moved.connection.place)  # what was approved before stays gone
+    moved = await services.connections.update(root, "shop", {"agent_id": other.id})
+    assert moved.place != there
+    back = await services.connections.update(root, "shop", {"agent_id": before.agent_id})
+    assert back.place not in (there, moved.place)  # what was approved before stays gone
 
 
 async def test_whatever_else_changes_of_a_connection_its_place_stays(
     services: Services, world: World, root: Principal
 ) -> None:
     await world.add_connection("shop")
-    before = (await services.connections.get(root, "shop")).connection
+    before = await services.connections.get(root, "shop")
     others: list[dict[str, Any]] = [
         {"access_mode_exec": Toggle.DISABLED},
         {"connection_tags": {"env": "prod"}, "access_max_duration": 600},
         {"secret": {"envvar:HOST": HOST, "envvar:USER": None, "envvar:DB": None}},
-        {"secret": None},
     ]
     for changes in others:
-        await services.connections.patch(root, "shop", changes)
-    await services.connections.replace(root, "shop", fields_of(before))
-    assert (await services.connections.get(root, "shop")).connection.place == before.place
+        await services.connections.update(root, "shop", changes)
+    assert (await services.connections.get(root, "shop")).place == before.place
 
 
 async def test_who_logs_in_is_admitted_to_the_place_as_it_is(services: Services, world: World, root: Principal) -> None:
     await world.add_connection("shop")
     issued = await services.credentials.issue(root, "shop", None)
-    moved = await services.connections.patch(
+    moved = await services.connections.update(
         root, "shop", {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}}
     )
     grant = await world.stores.access.find_grant(issued.credential.username)
     assert grant is not None
-    assert grant.connection.place == moved.connection.place
+    assert grant.connection.place == moved.place
 
 
 async def test_new_connections_have_places_of_their_own(services: Services, world: World, root: Principal) -> None:
-    one = fields_of(await world.add_connection("one"))
-    places = [(await services.connections.get(root, "one")).connection.place]
+    one = await world.add_connection("one")
+    places = [(await services.connections.get(root, "one")).place]
     for name in ("two", "three"):
-        created = await services.connections.create(root, replace(one, name=name))
-        places.append(created.connection.place)
+        created = await services.connections.create(root, {"name": name, "type": one.type, "agent_id": one.agent_id})
+        places.append(created.place)
     assert len(set(places)) == 3
     assert None not in places
 

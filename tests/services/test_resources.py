@@ -43,7 +43,7 @@ async def test_a_resource_comes_with_its_first_connection_and_stays_after_the_la
     found = await services.resources.get(admin, "warehouse")
     assert (dict(found.connections), found.total) == ({reading.id: "reading", writing.id: "writing"}, 2)
     assert await services.resources.get(admin, str(found.id)) == found
-    await services.connections.patch(admin, "writing", {"resource_name": "mart"})
+    await services.connections.update(admin, "writing", {"resource_name": "mart"})
     assert await names(services, admin) == ["alone", "mart", "warehouse"]
     await services.connections.remove(admin, "reading")
     assert (await services.resources.get(admin, "warehouse")).total == 0
@@ -150,7 +150,7 @@ async def test_filters_have_right_totals_on_both_engines(
     await world.add_connection("gone", tags=("old", "b"), managed_by="operator")
     world.clock.forward(seconds=ALIVE_FOR.total_seconds())
     await world.add_connection("alive", tags=("old", 'a"b'), connection_tags={"env": "prod"})
-    listed = await services.connections.find(admin, wanted, Page(limit=1))
+    listed = await services.connections.search(admin, wanted, Page(limit=1))
     assert ([one.connection.name for one in listed.items], listed.total) == (found[:1], len(found))
 
 

@@ -118,9 +118,9 @@ async def test_a_claim_asks_for_admission_again(world: World, sessions: Sessions
     if change == "inactive":
         await world.stores.principals.update(Account(replace(ann, status=PrincipalStatus.INACTIVE)), world.clock())
     elif change == "disabled":
-        await world.stores.connections.update(replace(connection, access_mode_exec=Toggle.DISABLED))
+        await world.overwrite(connection, access_mode_exec=Toggle.DISABLED)
     else:
-        await world.stores.connections.remove(connection.id)
+        await world.stores.connections.remove(connection)
     assert await sessions.claim(session.id, "w1") is None
     failed = await sessions.get(ann, session.id)
     assert (failed.status, failed.exit_code) == (SessionStatus.DONE, 1)

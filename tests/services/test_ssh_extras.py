@@ -39,11 +39,11 @@ async def test_each_has_a_switch_of_its_own(world: World, services: Services, an
     await world.add_connection("web-1", **WEB, **others | {f"access_{extra}": Toggle.DISABLED})
     with pytest.raises(Denied, match=f"access_{extra}"):
         services.access.narrow(await admit(services, ann), (Verb.CONNECT,), extra)
-    await services.connections.patch(root, "web-1", {f"access_{extra}": Toggle.ENABLED})
+    await services.connections.update(root, "web-1", {f"access_{extra}": Toggle.ENABLED})
     permit = await admit(services, ann)
     narrowed = services.access.narrow(permit, (Verb.CONNECT,), extra)
     assert await services.access.still_allowed(narrowed) is None
-    await services.connections.patch(root, "web-1", {f"access_{extra}": Toggle.DISABLED})
+    await services.connections.update(root, "web-1", {f"access_{extra}": Toggle.DISABLED})
     assert f"access_{extra}" in str(await services.access.still_allowed(narrowed))
     assert await services.access.still_allowed(permit) is None  # a shell goes on
 

@@ -82,10 +82,10 @@ async def test_running_channel_ends_with_its_own_mode_only(
     await world.add_connection("web-1", **SERVER, **modes(*Verb))
     permit = services.access.narrow(await admit(services, ann, Verb.CONNECT), (mode,), None)
     other = next(verb for verb in Verb if verb is not mode)
-    await services.connections.patch(root, "web-1", modes(mode))
+    await services.connections.update(root, "web-1", modes(mode))
     assert await services.access.still_allowed(permit) is None
     permit = await services.access.renewed(permit)
-    await services.connections.patch(root, "web-1", modes(other))
+    await services.connections.update(root, "web-1", modes(other))
     assert f"access mode {mode} is disabled" in str(await services.access.still_allowed(permit))
     assert (await services.access.renewed(permit)).modes == (mode,)
 
@@ -98,7 +98,7 @@ async def test_command_at_a_terminal_needs_both_modes(
     await world.add_connection("web-1", **SERVER, **modes(*Verb))
     permit = services.access.narrow(await admit(services, ann, Verb.EXEC), tuple(Verb), None)
     assert await services.access.still_allowed(permit) is None
-    await services.connections.patch(root, "web-1", modes(enabled))
+    await services.connections.update(root, "web-1", modes(enabled))
     assert "access mode" in str(await services.access.still_allowed(permit))
     opened = await admit(services, ann, enabled)
     with pytest.raises(Denied, match="access mode"):

@@ -101,7 +101,7 @@ async def test_a_connection_that_is_removed_leaves_its_rules(world: World) -> No
     shop, other = await world.add_connection("shop"), await world.add_connection("other")
     rule = rule_of(world, connection_ids=frozenset({shop.id, other.id}))
     await world.stores.review_rules.add(rule)
-    await world.stores.connections.remove(shop.id)
+    await world.stores.connections.remove(shop)
     assert [one.connection_ids for one in await world.stores.review_rules.all(world.org_id)] == [{other.id}]
     gone = rule_of(world, "late", connection_ids=frozenset({shop.id}))
     with pytest.raises(Conflict, match="something that it refers to was just removed"):

@@ -91,9 +91,9 @@ async def test_attack_a_rule_whose_connections_are_deleted_is_not_for_all_of_the
     store = world.stores.runbook_rules
     rule = rule_of(world, connection_ids=frozenset({shop.id, other.id}))
     await store.add(rule)
-    await world.stores.connections.remove(shop.id)
+    await world.stores.connections.remove(shop)
     assert await store.all(world.org_id) == [replace(rule, connection_ids=frozenset({other.id}))]
-    await world.stores.connections.remove(other.id)
+    await world.stores.connections.remove(other)
     (left,) = await store.all(world.org_id)
     assert left == replace(rule, connection_ids=frozenset(), nowhere=True)
     groups = frozenset({"dev"})

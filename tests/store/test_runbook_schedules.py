@@ -211,7 +211,9 @@ async def test_what_came_of_an_earlier_run_is_not_told_of_a_later_one(world: Wor
 
 async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(world: World) -> None:
     made, other = await add(world), await add(world, "other")
-    await world.stores.connections.remove(made.connection_id)
+    shop = await world.stores.connections.get(world.org_id, str(made.connection_id))
+    assert shop is not None
+    await world.stores.connections.remove(shop)
     assert await world.stores.runbook_schedules.get(world.org_id, "nightly") is None
     await world.stores.principals.remove(other.owner_id)
     found = await world.stores.runbook_schedules.get(world.org_id, "other")

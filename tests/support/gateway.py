@@ -42,7 +42,6 @@ from postern.process import PARENT_PID, READY_FD
 from postern.recording.recording_library import Gap, Library
 from postern.services.bundle import Services
 from postern.services.identity.credentials import Issued
-from postern.services.targets.connection_fields import ConnectionFields
 from postern.settings import Settings, load
 from postern.store.ports.target_ports import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals
@@ -240,7 +239,7 @@ class Gateway:
         values = {"HOST": "127.0.0.1", "USER": "postgres", "PASS": "", "DB": "postgres"}
         values |= {"PORT": str(server.port)} if server is not None else {}
         values |= secret or {}
-        fields = ConnectionFields(
+        fields: dict[str, Any] = dict(
             name=name,
             type=ConnectionType.DATABASE,
             subtype=subtype,
@@ -252,7 +251,7 @@ class Gateway:
             secret={f"envvar:{key}": Secret(_base64(value)) for key, value in values.items() if value},
             **more,
         )
-        return self.call(self.services.connections.create(self.admin, fields)).connection
+        return self.call(self.services.connections.create(self.admin, fields))
 
     def credential(self, connection: str, seconds: int | None = None, principal: Principal | None = None) -> Issued:
         return self.call(self.services.credentials.issue(principal or self.admin, connection, seconds))

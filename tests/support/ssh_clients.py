@@ -22,7 +22,6 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.protocols.ssh.listener.ssh_host_key import ensure_host_key, host_key_file
 from postern.services.identity.credentials import Issued
-from postern.services.targets.connection_fields import ConnectionFields
 
 TIMEOUT = 120.0  # seconds: a client that hangs fails its test
 UNHURRIED: Mapping[str, Any] = {"handshake_timeout": TIMEOUT, "dial_timeout": TIMEOUT}
@@ -36,7 +35,7 @@ _ALL_MODES: dict[str, Any] = {
 def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection:
     """A connection to `target` by its key."""
     values = {"HOST": "127.0.0.1", "PORT": str(target.port), "USER": target.user, "PRIVATE_KEY": target.key}
-    fields = ConnectionFields(
+    fields: dict[str, Any] = dict(
         name=name,
         type=ConnectionType.APPLICATION,
         subtype="ssh",
@@ -44,7 +43,7 @@ def server(gateway: Gateway, name: str, target: Sshd, **more: Any) -> Connection
         secret={f"envvar:{key}": Secret(_encoded(value)) for key, value in values.items()},
         **_ALL_MODES | more,
     )
-    return gateway.call(gateway.services.connections.create(gateway.admin, fields)).connection
+    return gateway.call(gateway.services.connections.create(gateway.admin, fields))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -214,6 +214,13 @@ class World:
         connection = Connection(org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
         await self.stores.connections.add(connection)
         return connection
+
+    async def overwrite(self, connection: Connection, **fields: object) -> Connection:
+        """Store it with these fields, whatever was changed since it was read."""
+        current = await self.stores.connections.get(self.org_id, str(connection.id))
+        assert current is not None
+        changed = replace(connection, version=current.version, **fields)  # type: ignore[arg-type]
+        return await self.stores.connections.update(changed)
 
     def features(self) -> Features:
         """The same each time, as a process has them."""

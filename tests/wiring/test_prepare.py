@@ -72,9 +72,9 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
         assert prepared.token is not None
         assert await who(app, prepared.token) == admin
         found = await app.services.connections.get(admin, demo_shop.NAME)
-        assert found.connection.redact_enabled
-        assert found.connection.redact_types == ()  # the default ones
-        policy = await app.services.access.policy_for(found.connection)
+        assert found.redact_enabled
+        assert found.redact_types == ()  # the default ones
+        policy = await app.services.access.policy_for(found)
         assert [rule.name for rule in policy.guardrails] == [demo_shop.GUARDRAIL]
         [rule] = policy.masking
         assert (rule.name, rule.columns, rule.strictness) == (demo_shop.MASKING, demo_shop.COLUMNS, Strictness.STRICT)

@@ -19,6 +19,7 @@ from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
 from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
+from postern.domain.identity.principal import Principal
 from postern.domain.named_resource import NamedResource
 from postern.domain.rules.rule_filter import RuleFilter
 from postern.errors import Invalid
@@ -73,7 +74,7 @@ class AnswerOf(Protocol[R_contra]):
 
 
 class Show(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services) -> Awaitable[Answer]:
+    def __call__(self, resource: R_contra, services: Services, caller: Principal, /) -> Awaitable[Answer]:
         """Return the answer about one resource, with what a list of them leaves out."""
 
 
@@ -89,24 +90,25 @@ def add_crud(
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
     written: Mapping[str, type[ResourceAnswer]] = MappingProxyType({}),
+    find: Callable[..., Awaitable[Any]] | None = None,
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (create, replace, update, delete) what it leads to. `answer_of` makes the answer about one, where that
-    needs more than its fields. `written` are answers to writes that show a secret once, by method. `remove` is the
-    route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that are
-    about a connection."""
+    an operation (list, create, show, update, delete) what it leads to. `answer_of` makes the answer about one, where
+    that needs more than its fields. `written` are answers to writes that show a secret once, by method. `find` is the
+    route that lists, and `remove` the one that deletes, where they take more. `lists_connections`: lists can be
+    narrowed to those that are about a connection."""
     one, many = names
     patch = patch_of(request)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
     answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
 
-    async def shown(method: str, resource: R, services: Services, response: Response) -> Answer:
+    async def shown(method: str, resource: R, services: Services, caller: Principal, response: Response) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
         if show is not None:
-            return await show(resource, services)
+            return await show(resource, services, caller)
         return answered(resource, services, written.get(method, answer))
 
     async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
@@ -115,10 +117,10 @@ def add_crud(
 
     async def create(body: request, caller: Caller, services: Use, response: Response) -> Any:  # type: ignore[valid-type]
         made = await service(services).create(caller, _fields(body))
-        return await shown("POST", made, services, response)
+        return await shown("POST", made, services, caller, response)
 
     async def get(key: Key, caller: Caller, services: Use, response: Response) -> Any:
-        return await shown("GET", await service(services).get(caller, key), services, response)
+        return await shown("GET", await service(services).get(caller, key), services, caller, response)
 
     async def replace(
         key: Key,
@@ -129,7 +131,7 @@ def add_crud(
         version: Version,
     ) -> Any:
         changed = await service(services).replace(caller, key, _fields(body), version)
-        return await shown("PUT", changed, services, response)
+        return await shown("PUT", changed, services, caller, response)
 
     async def update(
         key: Key,
@@ -140,7 +142,7 @@ def add_crud(
         version: Version,
     ) -> Any:
         changed = await service(services).update(caller, key, _fields(body), version)
-        return await shown("PATCH", changed, services, response)
+        return await shown("PATCH", changed, services, caller, response)
 
     async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
         await service(services).remove(caller, key, version)
@@ -148,9 +150,9 @@ def add_crud(
     by_key = f"{path}/{{nameOrID}}"
     of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
     routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
-        (path, "GET", list_them, f"list_{many}", "By name.", of_list),
+        (path, "GET", find or list_them, f"list_{many}", texts.get("list", "By name."), of_list),
         (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
-        (by_key, "GET", get, f"get_{one}", "", {}),
+        (by_key, "GET", get, f"get_{one}", texts.get("show", ""), {}),
         (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),
         (by_key, "PATCH", update, f"patch_{one}", f"{_UPDATES} {texts.get('update', '')}", {}),
         (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),

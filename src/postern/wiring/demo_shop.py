@@ -8,18 +8,16 @@ masked as well.
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 from postern.demo.demo_target import Target
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
 from postern.domain.secret import Secret
-from postern.domain.targets.connection import ConnectionType, Toggle
+from postern.domain.targets.connection import ConnectionType
 from postern.errors import Conflict, NotFound
 from postern.services.bundle import Services
 from postern.services.targets.agents import EMBEDDED
-from postern.services.targets.connection_fields import ConnectionFields, fields_of
 
 NAME = "shop-demo"
 GUARDRAIL = "no destructive statements"
@@ -46,39 +44,33 @@ async def make(services: Services, setter: Principal, target: Target) -> None:
     """Create what is missing of the connection, its guardrail and its masking rule."""
     guardrail = await _guardrail(services, setter)
     agent = await services.agents.get(setter, EMBEDDED)
-    connection = ConnectionFields(
-        name=NAME,
-        type=ConnectionType.DATABASE,
-        subtype="postgres",
-        agent_id=agent.id,
-        access_mode_connect=Toggle.ENABLED,
-        access_mode_exec=Toggle.ENABLED,
-        access_mode_runbooks=Toggle.ENABLED,
-        access_schema=Toggle.ENABLED,
-        connection_tags={"environment": "demo"},
-        guardrail_rules=(str(guardrail.id),),
-        redact_enabled=True,
-        secret=_secret(target),
-    )
+    connection = {
+        "name": NAME,
+        "type": ConnectionType.DATABASE,
+        "subtype": "postgres",
+        "agent_id": agent.id,
+        "connection_tags": {"environment": "demo"},
+        "guardrail_rules": (str(guardrail.id),),
+        "redact_enabled": True,
+        "secret": _secret(target),
+    }
     try:
         created = await services.connections.create(setter, connection)
     except Conflict:
         await follow(services, setter, target)
     else:
-        await _mask_columns(services, setter, str(created.connection.id))
+        await _mask_columns(services, setter, str(created.id))
 
 
 async def follow(services: Services, setter: Principal, target: Target) -> None:
     """The demo server may have another port or password by now. A connection that was removed stays so."""
     try:
-        current = (await services.connections.get(setter, NAME)).connection
+        current = await services.connections.get(setter, NAME)
     except NotFound:
         return
     secret = _secret(target)
     if {key: current.secret.get(key) for key in secret} != secret:
-        await services.connections.replace(
-            setter, NAME, replace(fields_of(current), secret={**current.secret, **secret})
-        )
+        await services.connections.update(setter, NAME, {"secret": {**current.secret, **secret}})
 
 
 async def _guardrail(services: Services, setter: Principal) -> GuardRail:

@@ -34,7 +34,7 @@ async def test_it_is_let_in_when_its_connection_is_there(place: Place, attend: A
     agent = attend(key, declaration=SHOP)
     welcome = await agent.next()
     assert isinstance(welcome, Welcome)
-    made = (await place.services.connections.get(place.admin, "shop-db")).connection
+    made = await place.services.connections.get(place.admin, "shop-db")
     assert (made.agent_id, made.command, made.reviewers) == (welcome.agent_id, (), ("dba",))
     assert (made.redact_types, made.connection_tags, made.default_database) == (("US_SSN",), {"a": "b"}, "shop")
 

@@ -112,7 +112,7 @@ async def test_a_connection_that_is_removed_does_not_shorten_what_is_kept_of_its
     await keeping.keep(10, 10)
     await keeping.keep(None, None, "shop")
     mine = await keeping.sessions(1)
-    await keeping.records.world.stores.connections.remove(keeping.records.connection.id)
+    await keeping.records.world.stores.connections.remove(keeping.records.connection)
     await keeping.days(30)
     await keeping.round()
     assert await keeping.there(mine) == [WHOLE]

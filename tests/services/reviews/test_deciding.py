@@ -273,7 +273,7 @@ async def held(desk: Desk) -> Review:
 
 async def test_attack_a_statement_is_decided_by_who_was_a_reviewer(desk: Desk) -> None:
     review = await held(desk)
-    await desk.world.stores.connections.update(replace(desk.shop, reviewers=("security",)))
+    await desk.world.overwrite(desk.shop, reviewers=("security",))
     sam = await desk.world.add_user("sam", "security")
     with pytest.raises(Denied, match="this review is for 'admin'"):
         await desk.approve(review)

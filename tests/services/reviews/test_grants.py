@@ -127,7 +127,7 @@ async def test_what_was_approved_does_not_cover_what_it_has_become(desk: Desk, c
     else:
         shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
         assert shop is not None
-        await desk.world.stores.connections.update(replace(shop, reviewers=("security",)))
+        await desk.world.overwrite(shop, reviewers=("security",))
     await desk.wish()
     with pytest.raises(Denied, match=r"leads elsewhere|has changed since"):
         await desk.services.access.renewed(permit)
@@ -149,7 +149,7 @@ async def test_what_nobody_asks_for_any_more_goes_on(desk: Desk) -> None:
     permit = await desk.granted()
     shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
     assert shop is not None
-    await desk.world.stores.connections.update(replace(shop, reviewers=()))
+    await desk.world.overwrite(shop, reviewers=())
     assert (await desk.services.access.renewed(permit)).expires_at == permit.expires_at
 
 

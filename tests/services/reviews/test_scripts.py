@@ -202,7 +202,7 @@ async def change(desk: Desk, what: str) -> None:
     elif what == "hidden":
         await desk.switch(Feature.ACCESS_CONTROL, on=True)
     if fields:
-        await desk.world.stores.connections.update(replace(shop, **fields))
+        await desk.world.overwrite(shop, **fields)
 
 
 @pytest.mark.parametrize("what", ["place", "rule", "reviews", "scripts", "mode", "hidden"])
@@ -280,7 +280,7 @@ async def test_it_runs_whoever_the_owner_has_become_since(desk: Desk) -> None:
     session = await desk.ready()
     shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
     assert shop is not None
-    await desk.world.stores.connections.update(replace(shop, reviewers=()))
+    await desk.world.overwrite(shop, reviewers=())
     await desk.services.sessions.execute(desk.ann, session.id)
     await run(desk, session)
     assert await status(desk, session) == (SessionStatus.DONE, ReviewStatus.EXECUTED)

@@ -42,7 +42,7 @@ async def desk(world: World) -> Desk:
 
 async def change(desk: Desk, **fields: Any) -> None:
     desk.shop = replace(desk.shop, **fields)
-    await desk.world.stores.connections.update(desk.shop)
+    await desk.world.overwrite(desk.shop)
     await desk.world.signals.publish(Topic.POLICY_CHANGED, connection_id=str(desk.shop.id))
 
 
@@ -255,7 +255,7 @@ async def test_attack_what_was_quoted_for_one_target_is_not_read_by_another(desk
     running = await claimed(desk, await runs.submit(desk.ann, SPOKEN, source="192.0.2.1"))
     waiting = await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
     script = await desk.submit("select 1")
-    await connections.patch(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy"), "envvar:USER": None}})
+    await connections.update(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy"), "envvar:USER": None}})
     said = await refused(desk, waiting)
     assert said == "connection 'shop' leads elsewhere since 'echo.runbook.sql' was filled in; run it again"
     await desk.services.access.renewed(running)
@@ -270,7 +270,7 @@ async def test_attack_a_connection_that_changes_while_a_runbook_is_filled_in(
     runs, submit = desk.services.runbook_runs, desk.services.sessions.submit
 
     async def later(*args: Any, **named: Any) -> Session:
-        await desk.services.connections.patch(
+        await desk.services.connections.update(
             desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy"), "envvar:USER": None}}
         )
         return await submit(*args, **named)

@@ -61,7 +61,7 @@ async def test_a_run_is_one_session_or_one_event(
     await plan(desk)
     if not may_run:
         desk.shop = replace(desk.shop, access_mode_runbooks=desk.shop.access_mode_exec)
-        await desk.world.stores.connections.update(desk.shop)
+        await desk.world.overwrite(desk.shop)
     desk.world.clock.forward(hours=1)
     words = (database_url, master.hex(), desk.world.clock().isoformat(), *place.split("."))
     victim = await asyncio.create_subprocess_exec(sys.executable, "-c", VICTIM, *words)

@@ -96,7 +96,7 @@ async def test_a_run_that_does_not_come_about_is_an_event_and_one_that_does_is_n
 async def test_an_owner_without_the_right_is_told_of_each_time(desk: Desk) -> None:
     await plan(desk)
     desk.shop = replace(desk.shop, reviewers=(), access_mode_runbooks=desk.shop.access_mode_exec)
-    await desk.world.stores.connections.update(desk.shop)
+    await desk.world.overwrite(desk.shop)
     for times in (1, 2):
         await pass_by(desk, hours=1)
         told = await reasons(desk)

@@ -46,7 +46,7 @@ async def stocked(world: World) -> Desk:
     """Its shop asks nobody to agree, and lets nobody run scripts of their own."""
     desk = await Desk.make(world)
     desk.shop = replace(desk.shop, reviewers=(), force_approve_groups=(), access_mode_exec=Toggle.DISABLED)
-    await world.stores.connections.update(desk.shop)
+    await world.overwrite(desk.shop)
     await shelve(world.stores, world.org_id, FILES, at=world.clock())
     return desk
 
@@ -169,7 +169,7 @@ async def rule_denies(desk: Desk) -> None:
 
 async def mode_is_off(desk: Desk) -> None:
     desk.shop = replace(desk.shop, access_mode_runbooks=Toggle.DISABLED)
-    await desk.world.stores.connections.update(desk.shop)
+    await desk.world.overwrite(desk.shop)
 
 
 async def repository_is_gone(desk: Desk) -> None:
@@ -450,7 +450,7 @@ async def test_it_runs_when_it_is_told_to(desk: Desk) -> None:
 
 async def test_a_run_that_needs_a_review_waits_for_it(desk: Desk) -> None:
     desk.shop = replace(desk.shop, reviewers=("dba",))
-    await desk.world.stores.connections.update(desk.shop)
+    await desk.world.overwrite(desk.shop)
     await plan(desk)
     ran = await pass_by(desk, hours=1)
     (session,) = await sessions(desk)

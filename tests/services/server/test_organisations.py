@@ -115,7 +115,7 @@ async def test_attack_049_nothing_of_one_organisation_is_seen_from_another(world
     connection = await world.add_connection()
     await world.add_agent()
     other = await admin_of(world, services, runner, "acme")
-    assert (await services.connections.find(other, ConnectionFilter(), Page())).items == []
+    assert (await services.connections.search(other, ConnectionFilter(), Page())).items == []
     for key in (connection.name, str(connection.id)):
         with pytest.raises(NotFound):
             await services.connections.get(other, key)

@@ -224,6 +224,7 @@ class Connection:
     place: UUID | None = None  # another one once it leads elsewhere: what was approved was approved for this
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
 
     def is_named(self, org_id: UUID, ids: Collection[UUID], tags: Mapping[str, str]) -> bool:
         """Whether what an organisation says of those listed, and of those that carry all of `tags`, is about this one;

@@ -85,7 +85,7 @@ class AgentKeys:
         require_admin(principal, "delete agents")
         agent = await self._own(principal, name_or_id, "cannot be deleted")
         wanted = ConnectionFilter(agent_id=agent.id)
-        found = await self._connections.find(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
+        found = await self._connections.search(principal.org_id, wanted, Page(_NAMED + 1), SecretUse.NONE)
         declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,7 +18,6 @@ from postern.domain.targets.connection import (
     SUBTYPES,
     Connection,
     ConnectionType,
-    Toggle,
     check_database,
     check_list,
     check_name,
@@ -26,7 +26,7 @@ from postern.domain.targets.connection import (
     is_identifier,
 )
 from postern.domain.targets.target_keys import canonical_subtype, check_target_keys
-from postern.errors import Invalid
+from postern.errors import Invalid, NotFound
 from postern.services.rules.rule_fields import printable_groups
 from postern.store.ports.common_ports import Signals, Topic
 from postern.store.ports.issue_ports import IssueTemplateStore
@@ -35,53 +35,6 @@ from postern.store.ports.target_ports import ConnectionStore
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
 MAX_LABEL = 128  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionFields:
-    """What a writer sets (spec 2.1). None for `secret`, `guardrail_rules` and `subtype` keeps what is there: the
-    first is shown to nobody, the second is also written from the guard rails' side, and a connection without its
-    subtype would lose every protection. A key of `secret` whose value is None keeps the value stored under it. None for
-    `redact_enabled` means that masking is on if and only if `redact_types` names types."""
-
-    name: str
-    type: ConnectionType
-    agent_id: UUID
-    access_mode_connect: Toggle
-    access_mode_exec: Toggle
-    access_mode_runbooks: Toggle
-    access_schema: Toggle
-    access_forward_local: Toggle = Toggle.DISABLED
-    access_forward_remote: Toggle = Toggle.DISABLED
-    access_forward_agent: Toggle = Toggle.DISABLED
-    access_file_transfer: Toggle = Toggle.ENABLED
-    subtype: str | None = None
-    access_max_duration: int | None = None
-    command: tuple[str, ...] = ()
-    connection_tags: Mapping[str, str] = field(default_factory=dict)
-    force_approve_groups: tuple[str, ...] = ()
-    guardrail_rules: tuple[str, ...] | None = None
-    issue_template_id: str | None = None
-    redact_enabled: bool | None = None
-    redact_types: tuple[str, ...] = ()
-    resource_name: str = ""
-    reviewers: tuple[str, ...] = ()
-    secret: Mapping[str, Secret | None] | None = None
-    tags: tuple[str, ...] = ()
-    default_database: str | None = None  # another way to write the secret `envvar:DB`; None keeps what is there
-
-
-def fields_of(connection: Connection) -> ConnectionFields:
-    """What sets it to what it is."""
-    return ConnectionFields(**{spec.name: getattr(connection, spec.name) for spec in fields(ConnectionFields)})
-
-
-def patched(connection: Connection, changes: Mapping[str, Any]) -> ConnectionFields:
-    """Return the connection's fields with `changes` applied. Types that are set without `redact_enabled` switch masking
-    on: a list of types that masks nothing would be taken for protection."""
-    if changes.get("redact_types"):
-        changes = {"redact_enabled": None, **changes}
-    return replace(fields_of(connection), **changes)
 
 
 class FieldChecks:
@@ -103,29 +56,35 @@ class FieldChecks:
         self._templates = templates
         self._enforceable = enforceable
 
-    async def merged(self, current: Connection, given: ConnectionFields) -> Connection:
-        """What `given` makes of `current`, after every check of the spec but those of its name and agent. Raises
+    async def merged(self, current: Connection, fields: Mapping[str, Any]) -> Connection:
+        """Return `current` with what the fields say. Raises Invalid."""
+        return await self.complete(current, replace(current, **await self.resolve(current, fields)))
+
+    async def resolve(self, current: Connection, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn what somebody gives into fields of a connection. Types to mask that are given without `redact_enabled`
+        switch masking on: a list of types that masks nothing would be taken for protection. Raises Invalid."""
+        own = {name: value for name, value in fields.items() if name != "default_database"}
+        if own.get("redact_types"):
+            own.setdefault("redact_enabled", True)
+        if "subtype" in own:
+            own["subtype"] = canonical_subtype(own["subtype"])
+        own["secret"] = _secret_of(current, fields)
+        for groups in {"reviewers", "force_approve_groups"} & own.keys():
+            own[groups] = printable_groups(own[groups], groups)
+        if "guardrail_rules" in own:
+            own["guardrail_rules"] = await self._known_guardrails(current.org_id, own["guardrail_rules"])
+        if "issue_template_id" in own:
+            own["issue_template_id"] = await self._known_template(current, own["issue_template_id"])
+        return own
+
+    async def complete(self, current: Connection, merged: Connection) -> Connection:
+        """Return what `current` becomes, after every check of the spec but those of its name, agent and keys. Raises
         Invalid."""
-        _check_values(given)
-        check_redact_types(given.redact_types, self._models)
-        if given.subtype is not None:
-            given = replace(given, subtype=canonical_subtype(given.subtype))
-        _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
-        _check_command(current, given)
-        given = _with_default_database(current, given)
-        values = {spec.name: getattr(given, spec.name) for spec in fields(given) if spec.name != "default_database"}
-        for kept in ("subtype", "secret", "guardrail_rules"):
-            if values[kept] is None:
-                values[kept] = getattr(current, kept)
-        if given.redact_enabled is None:
-            values["redact_enabled"] = bool(given.redact_types)
-        values["secret"] = _kept_values(current.secret, values["secret"])
-        for groups in ("reviewers", "force_approve_groups"):
-            values[groups] = printable_groups(values[groups], groups)
-        values["resource_name"] = given.resource_name or given.name
-        values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
-        values["issue_template_id"] = await self._known_template(current, given.issue_template_id)
-        merged = replace(current, **values)
+        _check_values(merged)
+        check_redact_types(merged.redact_types, self._models)
+        _check_subtype(merged.type, merged.subtype)
+        _check_command(current, merged)
+        merged = replace(merged, resource_name=merged.resource_name or merged.name)
         if current.place is None or not merged.leads_where(current):
             merged = replace(merged, place=uuid4())
         self._check_enforceable(merged)
@@ -141,7 +100,7 @@ class FieldChecks:
             if reason is not None:
                 raise Invalid(f"guardrail_rules: {reason}", field="guardrail_rules")
 
-    async def _known_guardrails(self, org_id: UUID, given: tuple[str, ...]) -> tuple[str, ...]:
+    async def _known_guardrails(self, org_id: UUID, given: Sequence[str]) -> tuple[str, ...]:
         ids = {UUID(key) for key in given if is_identifier(key)}
         known = {str(key) for key in await self._guardrails.known(org_id, list(ids))} if ids else set()
         for key in given:
@@ -180,36 +139,35 @@ def _check_subtype(kind: ConnectionType, subtype: str) -> None:
         )
 
 
-def _check_command(current: Connection, given: ConnectionFields) -> None:
+def _check_command(current: Connection, saved: Connection) -> None:
     """Refuse a command that would never run. A stored one of an older release stays until it is changed."""
-    subtype = current.subtype if given.subtype is None else given.subtype
-    is_new = tuple(given.command) != tuple(current.command) or subtype != current.subtype
-    if given.command and subtype in SPOKEN and is_new:
+    is_new = tuple(saved.command) != tuple(current.command) or saved.subtype != current.subtype
+    if saved.command and saved.subtype in SPOKEN and is_new:
         raise Invalid(
-            f"command: a connection of subtype {subtype!r} speaks the target's own protocol and runs no command; "
+            f"command: a connection of subtype {saved.subtype!r} speaks the target's own protocol and runs no command; "
             "leave it out, or use type custom for a command",
             field="command",
         )
 
 
-def _with_default_database(current: Connection, given: ConnectionFields) -> ConnectionFields:
-    """Write `default_database` into the secret attribute `DB`, which it is read from. What an answer said is accepted
+def _secret_of(current: Connection, fields: Mapping[str, Any]) -> dict[str, Secret]:
+    """Return the secret that the fields lead to: a key whose value is None keeps its stored value, and
+    `default_database` is written into the attribute `DB`, which it is read from. What an answer said of it is accepted
     and changes nothing. Raises Invalid where both are given and differ."""
-    database = given.default_database
+    secret: Mapping[str, Secret | None] = fields.get("secret", current.secret)
+    database = fields.get("default_database")
     if database is None or database == current.default_database:
-        return given
-    if given.type is not ConnectionType.DATABASE:
+        return _kept_values(current.secret, secret)
+    if fields.get("type", current.type) is not ConnectionType.DATABASE:
         raise Invalid("default_database: only connections of type database have one", field="default_database")
     check_database(database)
     encoded = Secret(base64.b64encode(database.encode()).decode())
-    secret: Mapping[str, Secret | None] = current.secret if given.secret is None else given.secret
-    stated = secret.get(DATABASE_KEY)
-    if stated not in (None, encoded, current.secret.get(DATABASE_KEY)):
+    if secret.get(DATABASE_KEY) not in (None, encoded, current.secret.get(DATABASE_KEY)):
         raise Invalid(
             f"default_database: the secret {DATABASE_KEY!r} names another database; give one of them",
             field="default_database",
         )
-    return replace(given, secret={**secret, DATABASE_KEY: encoded})
+    return _kept_values(current.secret, {**secret, DATABASE_KEY: encoded})
 
 
 def check_keys(current: Connection, saved: Connection) -> None:
@@ -229,16 +187,16 @@ def _filled(connection: Connection) -> dict[str, bool]:
     return {key: bool(value) for key, value in connection.secret.items()}
 
 
-def _check_values(given: ConnectionFields) -> None:
-    check_tags(given.connection_tags)
-    check_secret({key: value.reveal() for key, value in (given.secret or {}).items() if value is not None})
-    if given.access_max_duration is not None and not 1 <= given.access_max_duration <= MAX_DURATION:
+def _check_values(saved: Connection) -> None:
+    check_tags(saved.connection_tags)
+    check_secret({key: value.reveal() for key, value in saved.secret.items()})
+    if saved.access_max_duration is not None and not 1 <= saved.access_max_duration <= MAX_DURATION:
         raise Invalid(f"access_max_duration: must be 1 to {MAX_DURATION} seconds", field="access_max_duration")
-    if given.resource_name:
-        check_name(given.resource_name, "resource_name")
+    if saved.resource_name:
+        check_name(saved.resource_name, "resource_name")
     for listed in ("command", "guardrail_rules", "redact_types", "tags"):
-        check_list(getattr(given, listed) or (), listed)
-    if not all(1 <= len(label) <= MAX_LABEL for label in given.tags):
+        check_list(getattr(saved, listed), listed)
+    if not all(1 <= len(label) <= MAX_LABEL for label in saved.tags):
         raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")
 
 
@@ -253,8 +211,14 @@ def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None
 
 
 async def withdraw(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
-    """Removes it with its credentials, and ends its sessions."""
-    live = await store.remove(connection.id)
+    """Remove it with its credentials, and end its sessions. Raises Conflict where it was changed since it was read."""
+    with suppress(NotFound):
+        await store.remove(connection)
+    await end_sessions(store, signals, connection)
+
+
+async def end_sessions(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
+    """Tell the workers that the connection was removed."""
     await signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
-    for session_id in live:
+    for session_id in await store.open_sessions(connection.id):
         await signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")

@@ -6,19 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
 from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode
-from postern.domain.targets.connection import Connection, ConnectionStatus, check_new_name
+from postern.domain.targets.connection import Connection, ConnectionStatus, ConnectionType, check_new_name
 from postern.domain.targets.errand import TargetStatus, TargetTest
 from postern.domain.targets.resource import TagUse
-from postern.errors import Conflict, Invalid, Malformed, NotFound
-from postern.services.identity.users import require_admin
+from postern.errors import Invalid, Malformed, NotFound
+from postern.services.named_resources import ResourceService
 from postern.services.rules.access_control import AccessControl
-from postern.services.server.trail import changed
-from postern.services.targets.connection_fields import ConnectionFields, FieldChecks, check_keys, patched, withdraw
+from postern.services.targets.connection_fields import FieldChecks, check_keys, end_sessions
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import AgentStore, ConnectionFilter, ConnectionStore, ErrandStore, SecretUse
 
@@ -39,7 +38,14 @@ class ConnectionView:
         return TargetStatus.UNTESTED if self.last_test is None else self.last_test.status
 
 
-class Connections:
+class Connections(ResourceService[Connection]):
+    """Everybody reads the connections within their reach. An update that leaves out `secret`, `guardrail_rules` or
+    `subtype` keeps them: the first is shown to nobody, the second is also written from the guard rails' side, and a
+    connection without its subtype would lose every protection."""
+
+    noun = "connection"
+    kept = frozenset({"subtype", "guardrail_rules", "place"})
+
     def __init__(
         self,
         *,
@@ -51,105 +57,86 @@ class Connections:
         signals: Signals,
         now: Clock,
     ) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
+        self._connections = store
         self._control = control
         self._agents = agents
         self._tests = tests
         self._checks = checks
-        self._signals = signals
-        self._now = now
 
-    async def find(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
-        """Return those that the principal can see, by name, with the secrets of which they are shown something."""
-        reach = await self._control.reach(principal)
-        seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
-        found = await self._store.find(principal.org_id, seen, page, _secrets_for(principal))
-        return Listed(await self._views(principal.org_id, found.items), found.total)
+    def blank(self, key: UUID, org_id: UUID) -> Connection:
+        return Connection(key, org_id, "", ConnectionType.CUSTOM, "", UUID(int=0))
 
-    async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
-        """By key and value, of the connections that the principal may see."""
-        return await self._store.tags(principal.org_id, await self._control.reach(principal), page)
+    def check_name(self, name: str) -> None:
+        check_new_name(name)
 
-    async def get(self, principal: Principal, name_or_id: str) -> ConnectionView:
-        """Return the connection, with its secret if they are shown something of it. Raises NotFound, also when it is
-        hidden from them."""
-        found = await self._control.find(principal, name_or_id, _secrets_for(principal))
-        if found is None:
-            raise NotFound(f"there is no connection {name_or_id!r}")
-        return await self._view(found)
+    async def resolve(self, current: Connection, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = fields.get("name", current.name)
+        if current.name and name != current.name:
+            raise Invalid(f"name: cannot be changed from {current.name!r} to {name!r}", field="name")
+        return await self._checks.resolve(current, fields)
 
-    async def create(self, principal: Principal, given: ConnectionFields) -> ConnectionView:
-        """Raises Denied, Invalid, Conflict."""
-        require_admin(principal, "change connections")
-        at = self._now()
-        empty = Connection(uuid4(), principal.org_id, given.name, given.type, "", given.agent_id)
-        check_new_name(given.name)
-        if await self._store.get(principal.org_id, given.name) is not None:
-            raise Conflict(f"name: a connection {given.name!r} exists already", field="name")
-        connection = replace(await self._merged(empty, given), created_at=at, updated_at=at)
-        await self._store.add(connection)
-        changed(None, connection)
-        return await self._changed(principal, connection)
-
-    async def replace(self, principal: Principal, name_or_id: str, given: ConnectionFields) -> ConnectionView:
-        """All settings become those given, or their defaults. Raises Denied, NotFound, Invalid, Malformed."""
-        current = await self._changeable(principal, name_or_id)
-        return await self._save(principal, current, given)
-
-    async def patch(self, principal: Principal, name_or_id: str, changes: Mapping[str, Any]) -> ConnectionView:
-        """`changes` maps names of ConnectionFields to values; the rest stays. Raises as `replace`."""
-        current = await self._changeable(principal, name_or_id)
-        return await self._save(principal, current, patched(current, changes))
-
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """With its credentials; its live sessions are ended. Raises Denied, NotFound, Malformed."""
-        current = await self._changeable(principal, name_or_id)
-        await withdraw(self._store, self._signals, current)
-        changed(current, None)
-
-    async def _save(self, principal: Principal, current: Connection, given: ConnectionFields) -> ConnectionView:
-        if given.name != current.name:
-            raise Invalid(f"name: cannot be changed from {current.name!r} to {given.name!r}", field="name")
-        connection = replace(await self._merged(current, given), updated_at=self._now())
-        await self._store.update(connection)
-        changed(current, connection)
-        return await self._changed(principal, connection)
-
-    async def _changed(self, principal: Principal, connection: Connection) -> ConnectionView:
-        await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
-        return await self._view(connection)
-
-    async def _changeable(self, principal: Principal, name_or_id: str) -> Connection:
-        require_admin(principal, "change connections")
-        current = (await self.get(principal, name_or_id)).connection
-        if current.managed_by is not None:
-            raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
-        return current
-
-    async def _view(self, connection: Connection) -> ConnectionView:
-        agent = await self._agents.by_id(connection.agent_id)
-        tests = await self._tests.last_tests([connection.id])
-        return _view(connection, agent, tests.get(connection.id), self._now())
-
-    async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
-        now = self._now()
-        agents = {agent.id: agent for agent in await self._agents.all(org_id)}
-        tests = await self._tests.last_tests([one.id for one in found])
-        return [_view(one, agents.get(one.agent_id), tests.get(one.id), now) for one in found]
-
-    async def _merged(self, current: Connection, given: ConnectionFields) -> Connection:
-        agent = await self._agents.get(current.org_id, str(given.agent_id))
+    async def check(self, resource: Connection) -> None:
+        agent = await self._agents.get(resource.org_id, str(resource.agent_id))
         if agent is None:
-            raise Invalid(f"agent_id: there is no agent {given.agent_id}", field="agent_id")
+            raise Invalid(f"agent_id: there is no agent {resource.agent_id}", field="agent_id")
         if agent.mode is AgentMode.EMBEDDED:
             raise Invalid(
                 f"agent_id: agent {agent.name!r} is embedded in an application and serves only what it declares "
                 "itself, by `postern run`; choose another",
                 field="agent_id",
             )
-        merged = await self._checks.merged(current, given)
+
+    async def merge(self, current: Connection, base: Connection, fields: Mapping[str, Any]) -> Connection:
+        merged = await self._checks.complete(current, await super().merge(current, base, fields))
         check_keys(current, merged)
         return merged
+
+    async def announce(self, before: Connection | None, after: Connection | None) -> None:
+        if after is not None:
+            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(after.id))
+        elif before is not None:
+            await end_sessions(self._connections, self._signals, before)
+
+    async def search(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
+        """Return those that the principal can see, by name, with the secrets of which they are shown something."""
+        reach = await self._control.reach(principal)
+        seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
+        found = await self._connections.search(principal.org_id, seen, page, _secrets_for(principal))
+        return Listed(await self._views(principal.org_id, found.items), found.total)
+
+    async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
+        """By key and value, of the connections that the principal may see."""
+        return await self._connections.tags(principal.org_id, await self._control.reach(principal), page)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Connection:
+        """Return the connection, with its secret if they are shown something of it. Raises NotFound, also when it is
+        hidden from them."""
+        return await self.existing(principal, name_or_id)
+
+    async def existing(self, principal: Principal, name_or_id: str) -> Connection:
+        found = await self._control.find(principal, name_or_id, _secrets_for(principal))
+        if found is None:
+            raise NotFound(f"there is no connection {name_or_id!r}")
+        return found
+
+    async def view(self, connection: Connection) -> ConnectionView:
+        """Return the connection with what is derived when it is shown."""
+        agent = await self._agents.by_id(connection.agent_id)
+        tests = await self._tests.last_tests([connection.id])
+        return _view(connection, agent, tests.get(connection.id), self._now())
+
+    async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> Connection:
+        current = await super()._current(principal, name_or_id, version)
+        if current.managed_by is not None:
+            raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
+        return current
+
+    async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
+        now = self._now()
+        agents = {agent.id: agent for agent in await self._agents.all(org_id)}
+        tests = await self._tests.last_tests([one.id for one in found])
+        return [_view(one, agents.get(one.agent_id), tests.get(one.id), now) for one in found]
 
 
 def _secrets_for(principal: Principal) -> SecretUse:

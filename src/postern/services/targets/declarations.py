@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 from postern.domain.lists import Page
@@ -21,7 +23,7 @@ from postern.errors import Conflict, Unavailable
 from postern.services.identity.logins.passwords import Throttle
 from postern.services.server.audit import Audit
 from postern.services.server.trail import Trail
-from postern.services.targets.connection_fields import ConnectionFields, FieldChecks, fields_of, withdraw
+from postern.services.targets.connection_fields import FieldChecks, withdraw
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import ConnectionFilter, ConnectionStore
 
@@ -87,11 +89,11 @@ class Declarations:
             if plan.before is None:
                 await self._connections.add(after)
             else:
-                await self._connections.update(after, with_guardrails=False)
+                await self._connections.update(after)
+            for other in plan.others:
+                await withdraw(self._connections, self._signals, other)
         except Conflict as problem:  # another process was first, or the agent is just being deleted
             raise Conflict(problem.message, field=problem.field, retry_after=_AGAIN) from None
-        for other in plan.others:
-            await withdraw(self._connections, self._signals, other)
         await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(after.id))
         before = plan.before or next(iter(plan.others), None)
         await self._audit.by_agent(
@@ -113,11 +115,11 @@ class Declarations:
                 "choose another one with `postern run --name`",
                 field="name",
             )
-        own = await self._connections.find(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
+        own = await self._connections.search(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
         others = tuple(one for one in own.items if one.name != given.name and _is_of(agent, one))
         at = self._now()
         base = named or _successor(agent, given, others)
-        merged = await self._checks.merged(base, _declared(base, given))
+        merged = await self._checks.merged(base, _declared(given))
         merged = replace(merged, managed_by=_managed_by(agent))
         if named is None:
             return _Plan(None, replace(merged, created_at=at, updated_at=at), others)
@@ -143,21 +145,19 @@ class _Plan:
         return self.before is self.after and not self.others
 
 
-def _declared(base: Connection, given: Declaration) -> ConnectionFields:
+def _declared(given: Declaration) -> Mapping[str, Any]:
     """What is not declared stays as it is. The name of the database is no secret: clients are told it."""
     encoded = base64.b64encode(given.default_database.encode()).decode()
-    return replace(
-        fields_of(base),
-        type=given.type,
-        subtype=given.subtype,
-        command=given.command,
-        reviewers=given.reviewers,
-        redact_enabled=None,
-        redact_types=given.redact_types,
-        connection_tags=dict(given.connection_tags),
-        secret={"envvar:DB": Secret(encoded)} if given.default_database else {},
-        guardrail_rules=None,
-    )
+    return {
+        "type": given.type,
+        "subtype": given.subtype,
+        "command": given.command,
+        "reviewers": given.reviewers,
+        "redact_enabled": bool(given.redact_types),
+        "redact_types": given.redact_types,
+        "connection_tags": dict(given.connection_tags),
+        "secret": {"envvar:DB": Secret(encoded)} if given.default_database else {},
+    }
 
 
 def _successor(agent: Agent, given: Declaration, others: tuple[Connection, ...]) -> Connection:

@@ -9,11 +9,11 @@ from postern.errors import Conflict, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.trail import changed
-from postern.store.ports.target_ports import ResourceStore
+from postern.store.ports.target_ports import ServerResourceStore
 
 
 class Resources:
-    def __init__(self, store: ResourceStore, control: AccessControl) -> None:
+    def __init__(self, store: ServerResourceStore, control: AccessControl) -> None:
         self._store = store
         self._control = control
 

@@ -31,6 +31,7 @@ from postern.domain.targets.connection import Connection, Extra, Toggle
 from postern.domain.targets.errand import Errand, TargetTest
 from postern.domain.targets.resource import Resource, TagUse
 from postern.domain.worker import RelayWorker
+from postern.store.ports.named_resource_ports import ResourceStore
 
 # What was asked: (milliseconds since the session's start, text).
 Piece = tuple[float, str]
@@ -282,14 +283,19 @@ class SecretUse(Enum):
     NONE = "none"
 
 
-class ConnectionStore(Protocol):
+class ConnectionStore(ResourceStore[Connection], Protocol):
+    """Writes make the connection's resource where there is none of that name."""
+
     async def get(self, org_id: UUID, name_or_id: str, secrets: SecretUse = SecretUse.ALL) -> Connection | None:
         """A name wins over an identifier of the same spelling. One statement."""
 
-    async def find(
+    async def search(
         self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
     ) -> Listed[Connection]:
         """By name. Two statements."""
+
+    async def open_sessions(self, connection_id: UUID) -> list[UUID]:
+        """Return its sessions that have not ended."""
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
         """Return these connections without their secrets, by name."""
@@ -304,19 +310,8 @@ class ConnectionStore(Protocol):
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         """By key and value, of the connections within reach."""
 
-    async def add(self, connection: Connection) -> None:
-        """With its association to guard rails; its resource is made where there is none of that name. Raises Conflict
-        when the name is taken."""
 
-    async def update(self, connection: Connection, *, with_guardrails: bool = True) -> None:
-        """All fields but id, org_id, name and created_at; its resource as for `add`. Without guard rails their
-        association stays as it is by then, whatever `connection` says. Raises NotFound."""
-
-    async def remove(self, connection_id: UUID) -> list[UUID]:
-        """With its credentials and associations; answers the ids of its sessions that are still open."""
-
-
-class ResourceStore(Protocol):
+class ServerResourceStore(Protocol):
     """What is shown with a resource are its connections within reach, of which the first by name are named."""
 
     async def find(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[Resource]:

@@ -105,6 +105,7 @@ connections = Table(
     Column("place", Uuid, nullable=False),  # another one once it leads elsewhere
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

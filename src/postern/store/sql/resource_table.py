@@ -9,7 +9,7 @@ Locks are taken in one order: the room for one more, the groups that a resource 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -66,10 +66,12 @@ class Link(Protocol[L]):
 @dataclass(frozen=True)
 class ConnectionLinks:
     """The connections that a resource lists in its field `connection_ids`, with their names. `own` is the column of
-    `pairs` that has the resource's identifier."""
+    `pairs` that has the resource's identifier. `is_mutual`: connections list the resource, too, so a change of the list
+    is one of theirs."""
 
     pairs: Table
     own: str = "rule_id"
+    is_mutual: bool = False
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
         mine = self.pairs.c[self.own] == table.c.id
@@ -87,7 +89,18 @@ class ConnectionLinks:
 
     async def replace(self, transaction: Executor, resource: Any) -> None:
         rows = [{"connection_id": key} for key in sorted(resource.connection_ids)]
+        if self.is_mutual:
+            await self.count_change(transaction, resource.id, resource.connection_ids)
         await replace_rows(transaction, self.pairs.c[self.own], resource.id, rows)
+
+    async def count_change(self, transaction: Executor, key: UUID, after: Collection[UUID]) -> None:
+        """Lock the connections that the resource has and had, and give those that it gets or loses another version."""
+        listed = select(self.pairs.c.connection_id).where(self.pairs.c[self.own] == key)
+        before = set((await transaction.execute(listed)).scalars())
+        held = select(connections.c.id).where(connections.c.id.in_(before | {*after})).order_by(connections.c.name)
+        await transaction.execute(held.with_for_update())
+        changed = update(connections).where(connections.c.id.in_(before ^ {*after}))
+        await transaction.execute(changed.values(version=connections.c.version + 1))
 
     def lists(self, table: Table, name_or_id: str) -> ColumnElement[bool]:
         """Whether a resource of `table` lists this connection."""

@@ -45,6 +45,7 @@ _CONNECTION_LISTS = ("command", "force_approve_groups", "redact_types", "reviewe
 _CONNECTION_PLAIN = (
     *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
     *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at", "place"),
+    "version",
 )
 _TOGGLES = (
     *("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"),

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, Use
+from postern.api.crud import Key
 from postern.api.responses import errors
-from postern.api.routes.targets.connection_routes import Key
 from postern.api.schemas.targets.errand_schemas import (
     ColumnsAnswer,
     ConnectionTestAnswer,

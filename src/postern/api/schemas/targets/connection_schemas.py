@@ -18,6 +18,8 @@ from postern.api.schemas.common import (
     Answer,
     Body,
     Identifier,
+    ResourceAnswer,
+    ResourceBody,
 )
 from postern.domain.identity.credential import Credential, CredentialStatus
 from postern.domain.reference import is_reference
@@ -25,28 +27,27 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.targets.errand import TargetStatus, TargetTest
 from postern.domain.targets.target_keys import readable_values
-from postern.services.targets.connection_fields import ConnectionFields
 from postern.services.targets.connections import ConnectionView
 
 Mode = Annotated[Toggle, Field(strict=False)]
 OptionalMode = Annotated[Toggle | None, Field(strict=False)]
 Type = Annotated[ConnectionType, Field(strict=False)]
 
-# Spelt differently here and in the service, where the tracker is not named.
-_RENAMED = {"tracker_issue_template_id": "issue_template_id"}
-_CLEARED = ("access_max_duration", "tracker_issue_template_id")
 
+class ConnectionRequest(ResourceBody):
+    read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | {
+        *("managed_by", "status", "guardrails_advisory", "warnings"),
+        *("agent_name", "target", "target_status", "last_test"),
+    }
+    nullable = frozenset({"access_max_duration", "issue_template_id"})
 
-class ConnectionOptions(Body):
-    """The fields that no request must have."""
-
-    read_only: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("id", "managed_by", "status", "guardrails_advisory", "warnings"),
-            *("agent_name", "target", "target_status", "last_test"),
-        }
-    )
-
+    name: str
+    type: Type
+    agent_id: Identifier
+    access_mode_connect: Mode
+    access_mode_exec: Mode
+    access_mode_runbooks: Mode
+    access_schema: Mode
     subtype: str | None = Field(
         None, description="Left out or null: stays as it is", json_schema_extra={"enum": [*SUBTYPE_SPELLINGS, None]}
     )
@@ -65,7 +66,7 @@ class ConnectionOptions(Body):
     default_database: str | None = Field(None, description="Written to the secret attribute `DB`; null: stays as it is")
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
-    tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
+    issue_template_id: str | None = Field(None, alias="tracker_issue_template_id", description="Null or empty: none")
     redact_enabled: bool | None = Field(
         None, description="Masks `redact_types`, or the usual types if none are given; types alone set it to true"
     )
@@ -79,42 +80,8 @@ class ConnectionOptions(Body):
     )
     tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
 
-    def changes(self) -> dict[str, Any]:
-        """The fields that were given and are not null, as the service wants them."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        return {_RENAMED.get(name, name): _inward(name, value) for name, value in given.items() if value is not None}
-
-
-class ConnectionRequest(ConnectionOptions):
-    """The body of POST and PUT."""
-
-    name: str
-    type: Type
-    agent_id: Identifier
-    access_mode_connect: Mode
-    access_mode_exec: Mode
-    access_mode_runbooks: Mode
-    access_schema: Mode
-
-    def fields(self) -> ConnectionFields:
-        return ConnectionFields(**self.changes())
-
-
-class ConnectionPatch(ConnectionOptions):
-    """The body of PATCH: what is left out stays as it is, and what is null, too, unless there can be none of it."""
-
-    name: str | None = None
-    type: Type | None = None
-    agent_id: Identifier | None = None
-    access_mode_connect: Mode | None = None
-    access_mode_exec: Mode | None = None
-    access_mode_runbooks: Mode | None = None
-    access_schema: Mode | None = None
-
-    def changes(self) -> dict[str, Any]:
-        """Null, which is how an answer shows that there is none, removes what there can be none of."""
-        cleared = {name for name in _CLEARED if name in self.model_fields_set and getattr(self, name) is None}
-        return super().changes() | {_RENAMED.get(name, name): None for name in cleared}
+    def fields(self) -> dict[str, Any]:
+        return {name: _inward(name, value) for name, value in super().fields().items()}
 
 
 def _inward(name: str, value: Any) -> Any:
@@ -136,9 +103,7 @@ class LastTestAnswer(Answer):
         return cls(tested_at=test.tested_at, status="ok" if test.succeeded else "failed", reason=reason)
 
 
-class ConnectionAnswer(Answer):
-    id: UUID
-    name: str
+class ConnectionAnswer(ResourceAnswer):
     type: ConnectionType
     subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
@@ -182,7 +147,7 @@ class ConnectionAnswer(Answer):
     warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
-    def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
+    def shown(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
         connection = view.connection
         same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
         return cls(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import select
+
 from postern.domain.rules.guardrail import GuardRail
 from postern.store.prepared import Row
 from postern.store.schema.target_tables import connection_guardrails, guardrails
 from postern.store.sql.resource_table import ConnectionLinks, ResourceTable, listed_ids
 from postern.store.sql.rows import guardrail_of, guardrail_values
+from postern.store.threaded import Executor
 
 
 class SqlGuardRails(ResourceTable[GuardRail]):
     table, noun = guardrails, "guard rail"
-    connections = ConnectionLinks(connection_guardrails, "guardrail_id")
+    connections = ConnectionLinks(connection_guardrails, "guardrail_id", is_mutual=True)
     links = (connections,)
 
     async def values(self, resource: GuardRail) -> dict[str, Any]:
@@ -21,3 +24,7 @@ class SqlGuardRails(ResourceTable[GuardRail]):
 
     async def read(self, row: Row) -> GuardRail:
         return guardrail_of(row, sorted(listed_ids(row)))
+
+    async def before_removal(self, transaction: Executor, resource: GuardRail) -> None:
+        await transaction.execute(select(guardrails.c.id).where(guardrails.c.id == resource.id).with_for_update())
+        await self.connections.count_change(transaction, resource.id, ())

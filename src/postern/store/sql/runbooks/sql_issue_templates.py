@@ -182,5 +182,5 @@ async def _lock_connections(transaction: Executor, *conditions: ColumnElement[bo
 
 async def _set(transaction: Executor, ids: Collection[UUID], template_id: str | None, at: datetime | None) -> None:
     if ids:
-        values = {"issue_template_id": template_id, "updated_at": at}
+        values = {"issue_template_id": template_id, "updated_at": at, "version": connections.c.version + 1}
         await transaction.execute(update(connections).where(connections.c.id.in_(ids)).values(values))

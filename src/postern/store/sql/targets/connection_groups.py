@@ -13,6 +13,7 @@ from postern.store.schema.target_tables import connections
 from postern.store.threaded import Executor
 
 _LISTS = (connections.c.reviewers, connections.c.force_approve_groups)
+_NEXT = {"version": connections.c.version + 1}  # who has read the connection before cannot write it any more
 
 
 async def rename_in_connections(transaction: Executor, group: Group, name: str) -> None:
@@ -24,7 +25,7 @@ async def rename_in_connections(transaction: Executor, group: Group, name: str) 
             if group.name in row._mapping[column.name]
         }
         if changed:
-            await transaction.execute(update(connections).where(connections.c.id == row.id).values(changed))
+            await transaction.execute(update(connections).where(connections.c.id == row.id).values(**changed, **_NEXT))
 
 
 async def remove_from_connections(transaction: Executor, group: Group) -> None:
@@ -38,7 +39,7 @@ async def remove_from_connections(transaction: Executor, group: Group) -> None:
         if group.name in row.force_approve_groups:
             left = [one for one in row.force_approve_groups if one != group.name]
             where = connections.c.id == row.id
-            await transaction.execute(update(connections).where(where).values(force_approve_groups=left))
+            await transaction.execute(update(connections).where(where).values(force_approve_groups=left, **_NEXT))
 
 
 async def _with_groups(transaction: Executor, group: Group) -> Sequence[Row[Any]]:
