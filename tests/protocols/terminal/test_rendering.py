@@ -154,7 +154,7 @@ def test_any_invisible_splitting_of_a_word_is_found(between: list[str], size: in
     assert [event for event in told.events if isinstance(event, Refusal)]
 
 
-@given(st.binary(max_size=300), st.integers(1, 50))
+@given(st.binary(max_size=300).filter(lambda data: b"@" not in data), st.integers(1, 50))  # no address by chance
 @settings(max_examples=300, deadline=None)
 def test_bytes_without_a_hit_reach_client_and_recording_as_they_are(data: bytes, size: int) -> None:
     told = printed(data, rail(), Masking(DEFAULT_TYPES), size=size)
