@@ -37,7 +37,45 @@ from postern.protocols.registry import DEFAULT_PROTOCOL
 RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
 
 
-@click.command()
+_PROGRAMS = " or ".join(one.program for one in CLIENTS.values() if one.forms)
+_EXAMPLES = "\n".join(line for one in CLIENTS.values() for line in one.examples)
+_HELP = f"""Connect to a database with its own client, to a server by SSH, or to a command.
+
+Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because the gateway knows you by your login.
+Arguments after -- go to the client.
+
+With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port need
+no password and connect as you. Every user of this machine can reach the port: on a shared machine use --native.
+
+--native issues a credential, and prints a {_PROGRAMS} command that uses it. Its user name and password also work in
+DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL, an SQLAlchemy URL, Django settings,
+shell variables, or a file that the client reads.
+
+SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one that
+uses a credential.
+
+Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
+signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error are
+passed on unchanged.
+
+If access needs a review, your client or command waits: you see who must approve and where, and it continues after the
+approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue in a
+tracker, --issue-field fills in what its template asks for.
+
+\b
+postern connect shop-demo
+postern connect shop-demo --tunnel --port 5433
+postern connect shop-demo --native
+eval "$(postern connect shop-demo --native --hours 8)"
+{_EXAMPLES}
+postern connect shop-console
+postern connect shop-demo --reason "ticket 4711" --duration 2h
+postern connect shop-demo --issue-field summary="restore the orders of monday"
+tar c . | postern connect backup -- --name monday
+"""
+
+
+@click.command(help=_HELP)
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
 @click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
@@ -71,44 +109,6 @@ def connect(
     fields: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Connect to a database with its own client, to a server by SSH, or to a command.
-
-    Databases: at a terminal this starts psql or mysql. It needs no password, because the gateway knows you by your
-    login. Arguments after -- go to the client.
-
-    With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port
-    need no password and connect as you. Every user of this machine can reach the port: on a shared machine use
-    --native.
-
-    --native issues a credential, and prints a psql or mysql command that uses it. Its user name and password also work
-    in DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J),
-    an SQLAlchemy URL, Django settings, shell variables, a line of ~/.pgpass, or an option file for mysql
-    --defaults-file.
-
-    SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one
-    that uses a credential.
-
-    Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
-    signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error
-    are passed on unchanged.
-
-    If access needs a review, your client or command waits: you see who must approve and where, and it continues after
-    the approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue
-    in a tracker, --issue-field fills in what its template asks for.
-
-    \b
-    postern connect shop-demo
-    postern connect shop-demo -- -c 'select count(*) from orders'
-    postern connect shop-demo --tunnel --port 5433
-    postern connect shop-demo --native
-    eval "$(postern connect shop-demo --native --hours 8)"
-    eval "$(postern connect shop-demo --native --format env)" && psql
-    postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf
-    postern connect shop-console
-    postern connect shop-demo --reason "ticket 4711" --duration 2h
-    postern connect shop-demo --issue-field summary="restore the orders of monday"
-    tar c . | postern connect backup -- --name monday
-    """
     for_carried = bool(reason or duration is not None or fields)
     _check_options(tunnel=tunnel, native=native, form=form, hours=hours, as_json=as_json, for_carried=for_carried)
     said = _Said(reason, duration, script_options.fields_of(fields))
@@ -312,7 +312,7 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:
-    """The gateway's CA certificate as a file, as psql wants it; one for each CA, so that earlier lines stay good.
+    """The gateway's CA certificate as a file, as clients want it; one for each CA, so that earlier lines stay good.
     None when the system's own CAs are enough."""
     text = info["ca_certificate"]
     if not text:

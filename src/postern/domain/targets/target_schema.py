@@ -40,7 +40,7 @@ class Relation:
     relation, `column_tags` of single columns. `parents` are the tables that it is a partition of, or inherits from, by
     (schema, name). `generated` are the columns that are computed from others, and their
     expressions. `types` are the target's own numbers of the columns' types, in their order; of a domain that of what it
-    is made of. `hidden` are columns that an asterisk does not stand for (MySQL and MariaDB: INVISIBLE).
+    is made of. `hidden` are columns that an asterisk does not stand for (in SQL: INVISIBLE).
     """
 
     schema: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from postern.protocols.spec import ProtocolSpec, TargetKeys
+from postern.protocols.spec import ProtocolSpec, ScriptSyntax, TargetKeys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
@@ -95,6 +95,7 @@ SSH = ProtocolSpec(
             "HOST_KEYS",
         ),
     ),
+    syntax=ScriptSyntax.SHELL,
     variables={"PRIVATE_KEY": ("SSH_KEY",)},
     wires=_wires,
     targets=_targets,
