@@ -119,7 +119,7 @@ class ProtocolSpec:
     Facts:
     - `type` is the connection type that its subtype belongs to, empty where it has no subtype of its own.
     - `aliases` are other spellings of the subtype.
-    - `port_setting` names the setting with the port of its listener, empty where native clients have none.
+    - `port` is where native clients are listened for, unless settings say otherwise; 0 where there is no listener.
     - `is_textual`: it shows text without rows, and a shell may read what is sent.
     - `has_cancel`: a running request is stopped by a request of its own; else by the end of its stream.
     - `needs_secret_files`: secrets of the kind `filesystem` are written to files for it.
@@ -149,7 +149,7 @@ class ProtocolSpec:
     script: Callable[[str], Script]
     renderer: Callable[[], Renderer]
     aliases: tuple[str, ...] = ()
-    port_setting: str = ""
+    port: int = 0
     is_textual: bool = False
     has_cancel: bool = True
     needs_secret_files: bool = True
@@ -172,3 +172,8 @@ class ProtocolSpec:
     dialect: DialectSpec | None = None
     uri: Callable[[], DatabaseUri] | None = None
     client: Callable[[], NativeClient] | None = None
+
+    @property
+    def port_setting(self) -> str:
+        """The name of the setting with the port of its listener; empty where there is none."""
+        return f"{self.name}_port" if self.port else ""
