@@ -31,7 +31,7 @@ from postern.domain.server import NATIVE
 from postern.domain.targets.connection import SSH, TERMINAL, protocol_of
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
-from postern.protocols.clients import NativeCredential
+from postern.protocols.clients import NativeCredential, netloc
 from postern.protocols.registry import DEFAULT_PROTOCOL
 
 RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
@@ -169,8 +169,11 @@ def _at_terminal() -> bool:
 
 
 def _client_of(connection: Connection) -> str | None:
-    """Return the path of the client that is installed; None, after saying what to install, where there is none."""
-    client_of = CLIENTS[connection["subtype"]]
+    """Return the path of the client that is installed; None, after saying what to install, where there is none. A
+    protocol may have no client of its own."""
+    client_of = CLIENTS.get(connection["subtype"])
+    if client_of is None:
+        return None
     program = client_of.find()
     if program is None:
         report(Status.INFO, client_of.advice)
@@ -204,21 +207,16 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
         opened = await forward.start(port)
     except OSError as error:
         raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
-    database = connection["default_database"] or ""
-    native = CLIENTS[connection["subtype"]]
-    assert native.carried_line is not None  # a database's client: others are not carried
-    database = database or native.default_database
-    program = native.program
-    address = {
-        "host": LOOPBACK,
-        "port": opened,
-        "database": database,
-        program: native.carried_line(LOOPBACK, opened, database),
-    }
+    native = CLIENTS.get(connection["subtype"])
+    database = connection["default_database"] or (native.default_database if native else "")
+    address: dict[str, object] = {"host": LOOPBACK, "port": opened, "database": database}
+    line = netloc(LOOPBACK, opened)
+    if native is not None and native.carried_line is not None:
+        address[native.program] = line = native.carried_line(LOOPBACK, opened, database)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
+    emit(address, as_json, lambda _: click.echo(f"{line}\nCtrl-C ends it."))
     renewing = asyncio.create_task(keep_fresh(forward, environ, used))
     await stopped.wait()
     renewing.cancel()
@@ -266,10 +264,11 @@ async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile
 
 def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    native = CLIENTS[connection["subtype"]]
-    program, line = native.program, native.line(_credential(connection, made, authority))
-    address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
-    emit(address, as_json, lambda value: click.echo(value[program]))
+    address: dict[str, object] = {**made, "sslrootcert": str(authority) if authority else "system"}
+    line = f"{netloc(made['host'], made['port'])} user={made['username']} password={made['password']}"
+    if (native := CLIENTS.get(connection["subtype"])) is not None:
+        address[native.program] = line = native.line(_credential(connection, made, authority))
+    emit(address, as_json, lambda _: click.echo(line))
     if not as_json:
         report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
