@@ -140,7 +140,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/runbooks/rules/{nameOrID}"): {**RUNBOOK_RULE, "name": "renamed"},
     ("PATCH", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
     ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
-    ("PUT", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
+    ("PUT", "/runbooks/schedules/{nameOrID}"): {**SCHEDULE, "name": "renamed"},
+    ("PATCH", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("PUT", "/sinks/{nameOrID}"): {**SINK, "name": "renamed"},
@@ -325,6 +326,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/runbooks/schedules/{nameOrID}"):                              "404 200 200 200 404 200 200 404",
     # An administrator may only switch off what runs as somebody else.
     ("PUT", "/runbooks/schedules/{nameOrID}"):                              "404 200 403 403 404 403 403 404",
+    ("PATCH", "/runbooks/schedules/{nameOrID}"):                            "404 200 403 403 404 403 403 404",
     ("POST", "/runbooks/schedules/{nameOrID}/run"):                         "404 202 403 403 404 403 403 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",

@@ -4,7 +4,7 @@ API, on both engines. A new kind of resource is a new row."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.api.conftest import Api, make_api, message
 from tests.support.public_keys import ed25519_line
+from tests.support.shelf import shelve
 
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
@@ -32,7 +33,8 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted. `everybody_reads`: not only administrators and auditors can read them."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them. `has_owners`: who may
+    change one depends on whose it is. `before` makes what a request refers to."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -44,10 +46,17 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
+    has_owners: bool = False
+    before: Callable[[Api], Awaitable[None]] | None = None
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
         return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
+
+
+async def make_runbook(api: Api) -> None:
+    await api.make_connection()
+    await shelve(api.world.stores, api.world.org_id, {"a.runbook.sql": "select 1"}, at=api.world.clock())
 
 
 KINDS = {
@@ -110,17 +119,29 @@ KINDS = {
         once=frozenset({"key"}),
         once_deleted=200,  # revoked
     ),
+    "schedule": Kind(
+        "/runbooks/schedules",
+        lambda made: made.runbook_schedules,
+        {"connection_name": "shop", "file_name": "/a.runbook.sql", "cron": "0 3 * * *"},
+        {"timezone": "Africa/Abidjan"},  # whose clocks show UTC, so that the next run stays
+        change={"cron": "1 1 * * *"},
+        has_owners=True,
+        before=make_runbook,
+    ),
 }
-
-
-@pytest.fixture
-async def api(database: Database) -> Api:
-    return await make_api(database)
 
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
+
+
+@pytest.fixture
+async def api(database: Database, kind: Kind) -> Api:
+    api = await make_api(database)
+    if kind.before is not None:
+        await kind.before(api)
+    return api
 
 
 def refused(answer: httpx.Response, status: int, text: str) -> None:
@@ -230,6 +251,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     assert (await api.as_admin.get(path)).json() == body(kind, winner)
 
 
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].has_owners], indirect=True)
 async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind) -> None:
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"

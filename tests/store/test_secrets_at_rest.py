@@ -30,7 +30,6 @@ from postern.domain.targets.connection import ConnectionType
 from postern.services.identity.users import UserFields
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
-from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.server.idempotency import Ticket
 from postern.store.ports.identity_ports import NewVoucher
 from postern.store.sql.resealing import reseal
@@ -108,9 +107,9 @@ async def plant_schedule(world: World, admin: Principal) -> list[str]:
     url = "https://api.github.com"
     tracker = TrackerFields(kind=TrackerKind.GITHUB, url=url, token=Secret(token), when_down=WhenDown.GO_ON)
     await services.tracker.create(admin, tracker)
-    fields = ScheduleFields("nightly", "tool", file="pin.runbook.sh", cron="0 * * * *")
-    given = replace(fields, parameters={"pin": Secret(parameter)}, tracker_fields={"why": Secret(field)})
-    await services.runbook_schedules.create(admin, given)
+    given = {"name": "nightly", "connection": "tool", "file": "pin.runbook.sh", "cron": "0 * * * *"}
+    sealed = {"parameters": {"pin": Secret(parameter)}, "tracker_fields": {"why": Secret(field)}}
+    await services.runbook_schedules.create(admin, {**given, **sealed})
     for _ in range(2):
         world.clock.forward(hours=1)
         await services.runbook_schedules.once()

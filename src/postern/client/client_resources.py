@@ -303,7 +303,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
-    ("runbooks", "schedules"): Change.PUT,
     ("serverconfig",): Change.PUT,
     ("serviceaccounts",): Change.PUT,
     ("users",): Change.PUT,

@@ -217,7 +217,9 @@ class Schedule:
     """A runbook that runs by itself, as its owner, at the times of a cron expression in a time zone.
 
     `tracker_fields` go into the issues that its sessions open. `next_at` is None while it is switched off.
-    `last_error` says why the last run did not come about.
+    `last_error` says why the last run did not come about. `connection` is the name of its connection, `owner` the
+    e-mail address of its owner, empty for one who was deleted. `problem` says why what is sealed of it could not be
+    opened: then it is without that, and must not run.
     """
 
     id: UUID
@@ -225,9 +227,9 @@ class Schedule:
     name: str
     owner_id: UUID
     connection_id: UUID
-    repository: str
-    file: str
-    cron: str
+    repository: str = ""
+    file: str = ""
+    cron: str = ""
     zone: str = "UTC"
     parameters: Mapping[str, Secret] = field(default_factory=dict)
     tracker_fields: Mapping[str, Secret] = field(default_factory=dict)
@@ -238,9 +240,18 @@ class Schedule:
     last_error: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    connection: str = field(default="", compare=False)
+    owner: str = field(default="", compare=False)
+    problem: str = field(default="", compare=False)
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot run, or why its last run did not come about."""
+        return self.problem or self.last_error
 
 
-def changed_at(now: datetime, before: Repository | RunbookRule | Schedule) -> datetime:
+def changed_at(now: datetime, before: Repository) -> datetime:
     """`updated_at` of a change: later than before it, whatever the clock says, since that tells what was changed
     meanwhile, and what was read by other settings."""
     assert before.updated_at is not None, "only those of the store are changed"

@@ -10,7 +10,9 @@ from uuid import UUID
 
 from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.runbook import Fetched, Repository, Schedule, ScheduleRun, Snapshot
+from postern.store.ports.named_resource_ports import ResourceStore
 
 
 class RepositoryStore(Protocol):
@@ -102,34 +104,14 @@ class HookRunStore(Protocol):
         """First those that began first. The reason says so where what one printed cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSchedule:
-    """With the name of its connection, and its owner's e-mail address; empty for one who was deleted. `problem` says
-    why what is sealed of it could not be opened: then it is without that, and must not run."""
+class ScheduleStore(ResourceStore[Schedule], Protocol):
+    """The values of parameters and of the fields of issues are sealed. A change leaves what is told of the last run,
+    and what could not be opened."""
 
-    schedule: Schedule
-    connection: str
-    owner: str
-    problem: str = ""
-
-
-class ScheduleStore(Protocol):
-    """The values of parameters and of the fields of issues are sealed."""
-
-    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
-        """By name; of that owner, or of all."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedSchedule | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def add(self, schedule: Schedule, most: int) -> None:
-        """Raises Conflict, TooMany."""
-
-    async def update(self, schedule: Schedule, read: Schedule) -> None:
-        """All but what is told of its last run, unless somebody has changed it since it was `read`. What is sealed
-        stays untouched where it is the same. Raises Conflict."""
-
-    async def remove(self, schedule_id: UUID) -> None: ...
+    async def find(
+        self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, owner_id: UUID | None = None
+    ) -> Listed[Schedule]:
+        """Return a page of them by name; of that owner, or of all."""
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
         """Of all organisations in turn, `most_each` of one, first those of it that were to run longest ago; without

@@ -156,11 +156,14 @@ class ResourceTable(Generic[R]):
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
         """Return one page of them by name."""
-        own = [self.table.c.org_id == org_id, *self._conditions(where)]
+        return await self.some(page, self.table.c.org_id == org_id, *self._conditions(where))
+
+    async def some(self, page: Page, *conditions: ColumnElement[bool]) -> Listed[R]:
+        """Return one page by name of those that meet the conditions."""
         async with self._database.statement() as statement:
-            wanted = self._all.where(*own).limit(page.limit).offset(page.offset)
+            wanted = self._all.where(*conditions).limit(page.limit).offset(page.offset)
             rows = (await statement.execute(wanted)).mappings().all()
-            total = (await statement.execute(count_of(self.table, *own))).scalar_one()
+            total = (await statement.execute(count_of(self.table, *conditions))).scalar_one()
         return Listed([await self.read(row) for row in rows], total)
 
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
