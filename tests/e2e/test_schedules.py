@@ -36,7 +36,6 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
 from postern.services.identity.users import UserFields
 from postern.services.issues.tracker_settings import TrackerFields
-from postern.services.runbooks.repositories import RepositoryFields
 
 YEARLY = "0 0 1 1 *"  # so that it is due when a test says so, and at no other time
 FILES = {
@@ -69,10 +68,10 @@ class Site:
         gateway.start()
         gateway.connection("scheduled-shop", target)
         self.track(command(gateway, "scheduled-box", "bash", "--norc"))
-        given = RepositoryFields(f"file://{self.books.path}")
-        made = gateway.call(gateway.services.runbook_repositories.add(gateway.admin, given)).repository
+        given = {"git_url": f"file://{self.books.path}"}
+        made = gateway.call(gateway.services.runbook_repositories.create(gateway.admin, given))
         self.repository = made.name
-        gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.id))
+        gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.name))
         fields = UserFields(email="sam@example.com", groups=("dev",), status=PrincipalStatus.ACTIVE)
         self.sam: Principal = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"

@@ -13,6 +13,8 @@ from postern.domain.secret import Secret
 
 MARK = ".runbook."  # in the base name of every file that is one
 MAX_FILE = 1_000_000  # bytes of one runbook
+MAX_REPOSITORIES = 20  # of an organisation
+REPOSITORY_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
 HOOK_FOLDERS = ("postern-hooks", "hoop-hooks")
 OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
 
@@ -23,7 +25,8 @@ class Repository:
 
     `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and who
     keeps them asks anew that often. `updated_at` is another after every change: what was fetched before is of other
-    settings.
+    settings. The last four fields say what was fetched by the settings that it has now, and when; and why the last
+    attempt failed.
     """
 
     org_id: UUID
@@ -39,6 +42,11 @@ class Repository:
     hook_ttl: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    commit: str | None = field(default=None, compare=False)
+    fetched_at: datetime | None = field(default=None, compare=False)
+    tried_at: datetime | None = field(default=None, compare=False)
+    error: str = field(default="", compare=False)
 
     @property
     def id(self) -> UUID:
@@ -48,7 +56,7 @@ class Repository:
     @property
     def secrets_set(self) -> list[str]:
         """Which it has; what they are is shown to nobody."""
-        return [name for name in ("git_password", "ssh_key", "ssh_keypass") if getattr(self, name)]
+        return [name for name in REPOSITORY_SECRETS if getattr(self, name)]
 
 
 def repository_id(git_url: str) -> UUID:

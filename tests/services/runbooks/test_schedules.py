@@ -173,7 +173,7 @@ async def mode_is_off(desk: Desk) -> None:
 
 async def repository_is_gone(desk: Desk) -> None:
     (found,) = await desk.world.stores.runbook_repositories.all(desk.world.org_id)
-    await desk.world.stores.runbook_repositories.remove(desk.world.org_id, found.id)
+    await desk.world.stores.runbook_repositories.remove(found)
 
 
 async def newest(desk: Desk, files: dict[str, str]) -> None:

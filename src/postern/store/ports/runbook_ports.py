@@ -15,32 +15,16 @@ from postern.domain.runbook import Fetched, Repository, Schedule, ScheduleRun, S
 from postern.store.ports.named_resource_ports import ResourceStore
 
 
-class RepositoryStore(Protocol):
-    """Their credentials are sealed."""
-
-    async def all(self, org_id: UUID) -> list[Repository]:
-        """By name."""
-
-    async def get(self, org_id: UUID, repository_id: UUID) -> Repository | None: ...
+class RepositoryStore(ResourceStore[Repository], Protocol):
+    """Their credentials are sealed. What was read of one goes with it."""
 
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
         """Of all organisations: those that were not tried since, by the settings that they have now; first those that
         were tried longest ago. `failing`: only those whose last attempt failed; else only the others."""
 
-    async def add(self, repository: Repository, most: int) -> None:
-        """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
-
-    async def update(self, repository: Repository, read: Repository | None = None) -> None:
-        """Raises NotFound; Conflict when somebody has changed it since it was `read`."""
-
-    async def replace(
-        self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository] | None = None
-    ) -> None:
+    async def replace_all(self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository]) -> None:
         """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict, also when
         somebody has changed any since they were `read`."""
-
-    async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
-        """With what was read of it. False when there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ runbook_repositories = Table(
     Column("secrets", LargeBinary, nullable=False),  # sealed JSON
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
