@@ -384,7 +384,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions/{session_id}/holds"):                                "404 403 200 200 404 200 200 404",
     ("POST", "/sessions/{session_id}/holds"):                               "404 403 403 201 404 403 201 404",
     # There is none: who may release one does not find it.
-    ("DELETE", "/sessions/{session_id}/holds/{name}"):                      "404 403 403 404 404 403 404 404",
+    ("DELETE", "/sessions/{session_id}/holds/{nameOrID}"):                  "404 403 403 404 404 403 404 404",
     ("POST", "/sessions/{session_id}/purge"):                               "404 403 403 409 404 403 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",

@@ -54,12 +54,13 @@ class Schedules(ResourceService[Schedule]):
     def __init__(
         self,
         store: ScheduleStore,
+        signals: Signals,
+        now: Clock,
+        *,
         principals: PrincipalStore,
         sessions: SessionStore,
         control: AccessControl,
         runs: Runs,
-        signals: Signals,
-        now: Clock,
     ) -> None:
         super().__init__(store, signals, now)
         self.counted: Callable[[str], None] = lambda _outcome: None
