@@ -387,3 +387,15 @@ def test_file_name_says_what_is_in_it() -> None:
     """No two modules have the same name, so that a search finds one. Each protocol's folder has a `spec.py`."""
     names = [path.stem for path in SOURCE.rglob("*.py") if path.stem not in {"__init__", "__main__", "spec"}]
     assert sorted(name for name, count in Counter(names).items() if count > 1) == []
+
+
+def test_public_class_name_is_used_once() -> None:
+    """So that a search or a stack trace that names a class means one thing."""
+    modules: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        if "_pb2" in path.name:
+            continue  # generated, with the names of its .proto file
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert {name: paths for name, paths in modules.items() if len(paths) > 1} == {}

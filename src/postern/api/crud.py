@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
-from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody
 from postern.domain.named_resource import NamedResource
 from postern.domain.rules.rule_filter import RuleFilter
 from postern.errors import Invalid
@@ -68,7 +68,7 @@ Forced = Annotated[bool, Query(description="Also one that applies to connections
 
 
 class AnswerOf(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, form: type[ResourceAnswer], /) -> Answer:
+    def __call__(self, resource: R_contra, services: Services, form: type[NamedResourceAnswer], /) -> Answer:
         """Return the answer about one resource, which has this form."""
 
 
@@ -84,11 +84,11 @@ def add_crud(
     names: tuple[str, str],
     service: Callable[[Services], ResourceService[R]],
     request: type[ResourceBody],
-    answer: type[ResourceAnswer],
+    answer: type[NamedResourceAnswer],
     texts: Mapping[str, str],
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
-    written: Mapping[str, type[ResourceAnswer]] = MappingProxyType({}),
+    written: Mapping[str, type[NamedResourceAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
     key: str = "{nameOrID}",

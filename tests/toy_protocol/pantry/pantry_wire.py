@@ -64,7 +64,7 @@ class AnswerText(Output):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingReply:
     """What the client waits for: the target's answer, or a line of the gateway's own."""
 
     exchange: int
@@ -78,7 +78,7 @@ class PantryWire(Wire):
         self.wants = Wants()
         self._requests = Lines(max_message)
         self._answers = Lines(max_message)
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[PendingReply] = deque()
         self._last_text: AnswerText | None = None  # whose end is not told yet
         self._exchange = 0
         self._has_quit = False
@@ -104,16 +104,16 @@ class PantryWire(Wire):
 
     def admit(self, request: Request) -> bytes:
         assert isinstance(request, PantryRequest)
-        self._pending.append(Pending(request.exchange))
+        self._pending.append(PendingReply(request.exchange))
         return request.line
 
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, PantryRequest)
-        self._pending.append(Pending(request.exchange, error_line(refusal.message, refusal.hint)))
+        self._pending.append(PendingReply(request.exchange, error_line(refusal.message, refusal.hint)))
         return b""
 
     def tell(self, warning: Warn) -> None:
-        self._pending.append(Pending(self._exchange, self.notice(warning)))
+        self._pending.append(PendingReply(self._exchange, self.notice(warning)))
 
     def client_finished(self) -> bytes:
         if self._has_quit or self._requests.rest:  # in the middle of a line it would be read as a part of that
