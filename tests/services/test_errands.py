@@ -30,6 +30,7 @@ from postern.domain.targets.errand import (
     TargetTest,
 )
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable, Unreachable
+from postern.services.bundle import Services
 from postern.services.targets import errands as module
 from postern.services.targets.connections import ConnectionFilter, ConnectionView
 from postern.services.targets.errands import Errands
@@ -150,7 +151,7 @@ async def test_last_test_of_a_connection_is_stored(
     assert listed == view
 
 
-async def _view(services: Any, who: Principal, name: str) -> ConnectionView:
+async def _view(services: Services, who: Principal, name: str) -> ConnectionView:
     return await services.connections.view(await services.connections.get(who, name))
 
 

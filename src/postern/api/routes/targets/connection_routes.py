@@ -46,5 +46,5 @@ add_crud(
         "delete": "With its credentials; live sessions are ended, and stay in the record.",
     },
     show=_show,
-    find=list_connections,
+    listing=(list_connections, ListAnswer[ConnectionAnswer]),
 )

@@ -18,7 +18,7 @@ from postern.api.schemas.common import (
     Answer,
     Body,
     Identifier,
-    ResourceAnswer,
+    NamedResourceAnswer,
     ResourceBody,
 )
 from postern.domain.identity.credential import Credential, CredentialStatus
@@ -103,7 +103,7 @@ class LastTestAnswer(Answer):
         return cls(tested_at=test.tested_at, status="ok" if test.succeeded else "failed", reason=reason)
 
 
-class ConnectionAnswer(ResourceAnswer):
+class ConnectionAnswer(NamedResourceAnswer):
     type: ConnectionType
     subtype: str = Field(json_schema_extra={"enum": SUBTYPE_NAMES})
     agent_id: UUID
