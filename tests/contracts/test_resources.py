@@ -189,7 +189,7 @@ async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     refused(await create(api, kind, "first-one"), 409, "exists already")
     changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first-one"})
     refused(changed, 409 if kind.renamed else 422, "exists already" if kind.renamed else "cannot be changed")
-    assert (await api.as_admin.get(f"{kind.path}/first one")).json() == first
+    assert (await api.as_admin.get(f"{kind.path}/first-one")).json() == first
 
 
 @pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
