@@ -275,7 +275,7 @@ async def test_a_renewed_permit_has_the_settings_of_now(world: World, access: Ac
     connection = await world.add_connection()
     permit = await access.admit(await grant_for(world, access, ann), source="127.0.0.1")
     assert permit.policy.masked_types == frozenset()
-    await world.overwrite(connection, redact_enabled=True, access_max_duration=60)
+    connection = await world.overwrite(connection, redact_enabled=True, access_max_duration=60)
     renewed = await access.renewed(permit)
     assert (renewed.policy.masked_types, renewed.policy.max_duration) == (DEFAULT_TYPES, 60)
     assert (renewed.credential_id, renewed.expires_at) == (permit.credential_id, permit.expires_at)

@@ -86,7 +86,7 @@ async def test_a_template_says_which_connections_have_it_and_takes_them_from_oth
     await world.stores.issue_templates.add(having(second, shop.id))
     assert (await bound(world, first), await bound(world, second)) == ((other.id,), (shop.id,))
     kept = await connection_of(world, shop)
-    assert kept == replace(shop, issue_template_id=str(second.id), updated_at=second.updated_at)
+    assert kept == replace(shop, issue_template_id=str(second.id), updated_at=second.updated_at, version=3)
     assert (await connection_of(world, other)).updated_at == other.updated_at
     await change(world, first)
     assert await bound(world, first) == (other.id,)
@@ -94,7 +94,7 @@ async def test_a_template_says_which_connections_have_it_and_takes_them_from_oth
     first = replace(first, updated_at=world.clock())
     await change(world, having(first, third.id))
     assert await bound(world, first) == (third.id,)
-    assert await connection_of(world, other) == replace(other, updated_at=world.clock())
+    assert await connection_of(world, other) == replace(other, updated_at=world.clock(), version=3)
     found = await world.stores.issue_templates.find(world.org_id, Page())
     assert [one.connection_ids for one in found.items] == [(third.id,), (shop.id,)]
 
@@ -106,7 +106,7 @@ async def test_a_connection_says_which_template_it_has(world: World) -> None:
     assert await bound(world, template) == (shop.id,)
     await world.overwrite(shop, issue_template_id=None)
     assert await bound(world, template) == ()
-    await world.overwrite(shop)
+    shop = await world.overwrite(shop)
     await world.stores.connections.remove(shop)
     assert await bound(world, template) == ()
 
@@ -235,6 +235,6 @@ async def test_attack_templates_that_take_connections_from_one_another_do_not_lo
             return_exceptions=True,
         )
         assert all(isinstance(one, Conflict | Connection | None) for one in done), done
-        assert None in done
+        assert not all(isinstance(one, Conflict) for one in done)
         has = [await bound(world, template) for template in templates]
         assert sorted(key for keys in has for key in keys) == sorted(ids)
