@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, Work
+from postern.inspection.lineage.lineage_resolver import LineageResolver
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, Work
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
-from postern.protocols.postgres.lineage.postgres_lineage_changes import Changes
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
+    NO_DOUBTS,
+    RULES,
+    Catalogue,
+    DoubtedTables,
+    Doubts,
+)
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
+from postern.protocols.postgres.lineage.postgres_lineage_queries import Queries
 
 
 class Kept(Enum):
@@ -65,7 +72,8 @@ class Statements:
         self._doubts = doubts
         self._sets = sets
         self._work = Work()
-        self._changes = Changes(catalogue, doubts, self._work)
+        self._queries = Queries(catalogue, doubts, self._work)
+        self._resolver = LineageResolver(RULES, DoubtedTables(catalogue, doubts), self._work)
 
     def read(self, statement: Message) -> Read:
         kind, message = node(statement)
@@ -85,7 +93,7 @@ class Statements:
 
     def expression(self, column: Message, outs: list[Out]) -> list[Out]:
         """What an expression over the columns of one table is made of."""
-        return self._changes.queries.targets([column], Scope(outs=outs), Ctes())
+        return self._resolver.targets(self._queries.targets([column]), Scope(outs=outs))
 
     def _rows(self, statement: Message | None) -> tuple[Out, ...] | None:
         kind, message = node(statement)
@@ -102,7 +110,7 @@ class Statements:
         return (UNKNOWN,) if kind == "CallStmt" else None
 
     def _query(self, query: Message | None) -> tuple[Out, ...]:
-        return tuple(self._changes.queries.query(query, None, Ctes()))
+        return tuple(self._resolver.query(self._queries.query(query)))
 
     def _copied(self, copy: Message) -> tuple[Out, ...]:
         if "query" in copy:
@@ -119,7 +127,7 @@ class Statements:
     def _shown(self, name: str) -> tuple[Out, ...]:
         if name.lower() == "all":
             return (Out("name", NOTHING), Out("setting", None), Out("description", NOTHING))
-        return (Out(name, self._changes.queries.expressions.setting(name)),)
+        return (Out(name, self._queries.expressions.setting(name)),)
 
     def _explained(self, explain: Message) -> tuple[Out, ...]:
         """A plan quotes constants, and what functions answered that were called while it was made."""
