@@ -63,7 +63,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("tests/contracts/test_resources.py", "-k", "[contact] or [contact- or -contact]"),
         ("tests/cli/test_resource_groups.py", "-k", "contact or every_group"),
-        ("tests/test_import_rules.py", "-k", "contact"),
+        ("tests/test_import_rules.py",),
     ],
     ids=["contract", "commands", "walls"],
 )

@@ -4,7 +4,7 @@ API, on both engines. A new kind of resource is a new row."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.api.conftest import Api, make_api, message
 from tests.support.public_keys import ed25519_line
+from tests.support.shelf import shelve
 
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
@@ -32,7 +33,9 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted. `everybody_reads`: not only administrators and auditors can read them."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them. `has_owners`: who may
+    change one depends on whose it is. `before` makes what a request refers to. `address`: a name is made of this and
+    the rest of a `git_url`, and stays."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -44,10 +47,26 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
+    has_owners: bool = False
+    before: Callable[[Api], Awaitable[None]] | None = None
+    address: str = ""
+
+    def named(self, name: str) -> dict[str, str]:
+        """Return the fields of a request that give this name."""
+        return {"git_url": f"https://{self.address}{name}"} if self.address else {"name": name}
+
+    def other(self, name: str, before: str = "first one") -> str:
+        """Return the name that one has after this one was given to it."""
+        return before if self.address else name
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
-        return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
+        return {**self.named(name), **self.required, **{field: shown[field] for field in self.unique()}}
+
+
+async def make_runbook(api: Api) -> None:
+    await api.make_connection()
+    await shelve(api.world.stores, api.world.org_id, {"a.runbook.sql": "select 1"}, at=api.world.clock())
 
 
 KINDS = {
@@ -110,12 +129,24 @@ KINDS = {
         once=frozenset({"key"}),
         once_deleted=200,  # revoked
     ),
+    "schedule": Kind(
+        "/runbooks/schedules",
+        lambda made: made.runbook_schedules,
+        {"connection_name": "shop", "file_name": "/a.runbook.sql", "cron": "0 3 * * *"},
+        {"timezone": "Africa/Abidjan"},  # whose clocks show UTC, so that the next run stays
+        change={"cron": "1 1 * * *"},
+        has_owners=True,
+        before=make_runbook,
+    ),
+    "repository": Kind(
+        "/runbooks/configurations",
+        lambda made: made.runbook_repositories,
+        {},
+        {"git_branch": "next", "git_user": "me", "git_hook_ttl": 60},
+        change={"git_branch": "other"},
+        address="git.example.com/",
+    ),
 }
-
-
-@pytest.fixture
-async def api(database: Database) -> Api:
-    return await make_api(database)
 
 
 @pytest.fixture(params=KINDS)
@@ -123,12 +154,20 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+@pytest.fixture
+async def api(database: Database, kind: Kind) -> Api:
+    api = await make_api(database)
+    if kind.before is not None:
+        await kind.before(api)
+    return api
+
+
 def refused(answer: httpx.Response, status: int, text: str) -> None:
     assert text in message(answer, status)
 
 
 async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
-    return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **kind.unique(), **more})
+    return await api.as_admin.post(kind.path, json={**kind.named(name), **kind.required, **kind.unique(), **more})
 
 
 async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
@@ -144,7 +183,8 @@ def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
 
 async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
     shown = await made(api, kind, **kind.optional)
-    for key in ("first one", shown["id"]):
+    assert shown["name"] == f"{kind.address}first one"
+    for key in (shown["name"], shown["id"]):
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
@@ -157,20 +197,22 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
     for name in ("bbb", "aaa", "ccc"):
         await made(api, kind, name)
     page = (await api.as_auditor.get(kind.path, params={"limit": 2, "offset": 1})).json()
-    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == (["bbb", "ccc"], 3, False)
-    one = (await api.as_auditor.get(kind.path, params={"name": "aaa"})).json()
-    assert ([found["name"] for found in one["data"]], one["total"]) == (["aaa"], 1)
+    aaa, bbb, ccc = (f"{kind.address}{name}" for name in ("aaa", "bbb", "ccc"))
+    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == ([bbb, ccc], 3, False)
+    one = (await api.as_auditor.get(kind.path, params={"name": aaa})).json()
+    assert ([found["name"] for found in one["data"]], one["total"]) == ([aaa], 1)
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     first, second = await made(api, kind, "first one"), await made(api, kind, "second one")
     refused(await create(api, kind, "first one"), 409, "exists already")
-    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
-    refused(changed, 409, "exists already")
-    assert (await api.as_admin.get(f"{kind.path}/first one")).json() == first
+    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first one"))
+    assert changed.status_code == (400 if kind.address else 409)
+    assert (await api.as_admin.get(f"{kind.path}/{first['name']}")).json() == first
 
 
 @pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].address], indirect=True)
 async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name: str) -> None:
     answer = await create(api, kind, name)
     if name in kind.accepts:
@@ -181,12 +223,13 @@ async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name
 
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
-    path = f"{kind.path}/{shown['id']}"
-    patched = body(kind, await api.as_admin.patch(path, json={"name": "renamed"}))
-    assert patched == shown | {"name": "renamed", "updated_at": patched["updated_at"]}
-    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, "renamed")))
+    path, other = f"{kind.path}/{shown['id']}", kind.other("renamed")
+    patched = body(kind, await api.as_admin.patch(path, json=kind.named(other)))
+    renamed = {"name": f"{kind.address}{other}"}
+    assert patched == shown | renamed | {"updated_at": patched["updated_at"]}
+    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, other)))
     fixed = {name: shown[name] for name in shown if name not in kind.optional}
-    assert put == bare | fixed | {"name": "renamed", "updated_at": put["updated_at"]}
+    assert put == bare | fixed | renamed | {"updated_at": put["updated_at"]}
 
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
@@ -222,7 +265,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     monkeypatch.setattr(service, "check", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json={"name": "two"})
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.named(kind.other("two")))
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
@@ -230,11 +273,12 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     assert (await api.as_admin.get(path)).json() == body(kind, winner)
 
 
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].has_owners], indirect=True)
 async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind) -> None:
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
-        message(await client.post(kind.path, json={"name": "other", **kind.required, **kind.unique()}), 403)
+        message(await client.post(kind.path, json={**kind.named("other"), **kind.required, **kind.unique()}), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
     for read in (path, kind.path):

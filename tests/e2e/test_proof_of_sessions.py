@@ -36,9 +36,8 @@ from postern.domain.reviews.review import Choice
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.proof.export_reading import verify_package
-from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import VerificationReport
 from postern.services.runbooks.runs import RunRequest
-from postern.services.runbooks.schedules import ScheduleFields
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +57,7 @@ class Site:
     folder: Path
     greeter: int  # the port of a server that speaks first
 
-    def export(self, around: Session | None = None) -> Report:
+    def export(self, around: Session | None = None) -> VerificationReport:
         """Verify an export: the whole, or of the second before and after a session began."""
         gateway, near = self.gateway, timedelta(seconds=1)
         since, until = (around.start_date - near, around.start_date + near) if around else (None, None)
@@ -72,7 +71,7 @@ class Site:
         path.write_bytes(gateway.call(read()))
         return verify_package(path, keys)
 
-    def verify(self) -> Report:
+    def verify(self) -> VerificationReport:
         """Verify the store, after a checkpoint of all that the ledger has."""
         services = self.gateway.services
         self.gateway.call(services.checkpoints.make(self.gateway.admin))
@@ -229,11 +228,11 @@ class Schedule(Script):
 
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         gateway, schedules = site.gateway, site.gateway.services.runbook_schedules
-        gateway.call(schedules.create(who, ScheduleFields(name=name, connection=name, file=RUNBOOK, cron=YEARLY)))
-        read = gateway.call(schedules.get(gateway.admin, name)).schedule
+        gateway.call(schedules.create(who, {"name": name, "connection": name, "file": RUNBOOK, "cron": YEARLY}))
+        read = gateway.call(schedules.get(gateway.admin, name))
         due = replace(read, next_at=gateway.services.now() - timedelta(seconds=1))
-        gateway.call(gateway.stores.runbook_schedules.update(due, read))
-        begun = wait_until(lambda: gateway.call(schedules.get(gateway.admin, name)).schedule.last_session_id, PATIENT)
+        gateway.call(gateway.stores.runbook_schedules.update(due))
+        begun = wait_until(lambda: gateway.call(schedules.get(gateway.admin, name)).last_session_id, PATIENT)
         return gateway.session(begun)
 
 

@@ -25,7 +25,7 @@ from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import message as pm
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport, carrier_error
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel, carrier_error
 from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
@@ -130,9 +130,10 @@ CASES = {
     "mysql: an OK packet that is none": Case(
         mysql, [MY_QUERY, target(mm.packet(1, b"\0\xfb" + SECRET.encode()))], r"answering a query \(its start\)"),
     "mysql: an end of rows that is none": Case(
-        mysql, [MY_QUERY, target(my.Answer().columns("a").row(SECRET).add(b"\xfe\0").bytes)], r"\(its rows\)"),
+        mysql, [MY_QUERY, target(my.AnswerPackets().columns("a").row(SECRET).add(b"\xfe\0").bytes)], r"\(its rows\)"),
     "mysql: an end of columns that is none": Case(
-        mysql, [MY_QUERY, target(my.Answer().add(b"\1").add(b"def").add(SECRET.encode()).bytes)], r"\(its columns\)"),
+        mysql, [MY_QUERY, target(my.AnswerPackets().add(b"\1").add(b"def").add(SECRET.encode()).bytes)],
+        r"\(its columns\)"),
     # programs, terminals and SSH
     "terminal: a client's frame that is too long": Case(terminal, [client(TOO_LONG)], r"the program has not begun"),
     "terminal: a client's frame of unknown kind": Case(
@@ -273,7 +274,7 @@ async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the
 ) -> None:
     caplog.set_level(logging.DEBUG)
     channel = cast("Any", SimpleNamespace(close=lambda: None, pause_reading=lambda: None, resume_reading=lambda: None))
-    transport = ChannelTransport(channel, "192.0.2.1")
+    transport = ClientChannel(channel, "192.0.2.1")
     drives = Drives()
     transport.set_protocol(endpoint.connect(cast("Driver", drives), Side.CLIENT, transport))
     transport.closed(error=error)

@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
-from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody
 from postern.domain.named_resource import NamedResource
 from postern.domain.rules.rule_filter import RuleFilter
 from postern.errors import Invalid
@@ -68,7 +68,7 @@ Forced = Annotated[bool, Query(description="Also one that applies to connections
 
 
 class AnswerOf(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, form: type[ResourceAnswer], /) -> Answer:
+    def __call__(self, resource: R_contra, services: Services, form: type[NamedResourceAnswer], /) -> Answer:
         """Return the answer about one resource, which has this form."""
 
 
@@ -84,19 +84,23 @@ def add_crud(
     names: tuple[str, str],
     service: Callable[[Services], ResourceService[R]],
     request: type[ResourceBody],
-    answer: type[ResourceAnswer],
+    answer: type[NamedResourceAnswer],
     texts: Mapping[str, str],
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
-    written: Mapping[str, type[ResourceAnswer]] = MappingProxyType({}),
+    written: Mapping[str, type[NamedResourceAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
+    key: str = "{nameOrID}",
+    listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (create, replace, update, delete) what it leads to. `answer_of` makes the answer about one, where that
     needs more than its fields. `written` are answers to writes that show a secret once, by method. `remove` is the
     route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that are
-    about a connection."""
+    about a connection. `listing` is the route that lists, and its answer, where that has more than a page. `key` is
+    the part of the path that says which one: `{nameOrID:path}` where names have
+    slashes."""
     one, many = names
     patch = patch_of(request)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
@@ -145,10 +149,11 @@ def add_crud(
     async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
         await service(services).remove(caller, key, version)
 
-    by_key = f"{path}/{{nameOrID}}"
-    of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
+    by_key = f"{path}/{key}"
+    lists, listed_as = listing or (list_them, ListAnswer[answer])  # type: ignore[valid-type]
+    of_list = {"response_model": listed_as, "responses": errors(403)}
     routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
-        (path, "GET", list_them, f"list_{many}", "By name.", of_list),
+        (path, "GET", lists, f"list_{many}", "By name.", of_list),
         (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
         (by_key, "GET", get, f"get_{one}", "", {}),
         (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),

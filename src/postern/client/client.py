@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from postern.client.client_authentication import Authentication, Ticket
+from postern.client.client_authentication import ClientAuthentication, SecondFactorTicket
 from postern.client.client_http import Http
 from postern.client.client_resources import (
     Collection,
-    Credentials,
-    Reports,
-    Reviews,
-    RunbookRepositories,
+    CredentialsClient,
+    ReportsClient,
+    ReviewsClient,
     Runbooks,
-    SecondFactors,
-    Sessions,
-    SshLogins,
+    SecondFactorsClient,
+    SessionsClient,
+    SshLoginsClient,
 )
-from postern.client.client_shapes import ServerInfo, User
+from postern.client.client_shapes import ServerInfo, UserShape
 from postern.client.runbook_runs import RunbookRuns
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentMode
@@ -30,22 +29,22 @@ class Client:
 
     def __init__(self, http: Http) -> None:
         self.http = http
-        self.authentication = Authentication(http)
+        self.authentication = ClientAuthentication(http)
         self.connections = self.collection("connections")
-        self.credentials = Credentials(http)
-        self.reports = Reports(http)
-        self.reviews = Reviews(http)
+        self.credentials = CredentialsClient(http)
+        self.reports = ReportsClient(http)
+        self.reviews = ReviewsClient(http)
         self.runbooks = Runbooks(http)
         self.runbook_runs = RunbookRuns(http)
-        self.second_factors = SecondFactors(http)
-        self.sessions = Sessions(http)
-        self.ssh_logins = SshLogins(http)
+        self.second_factors = SecondFactorsClient(http)
+        self.sessions = SessionsClient(http)
+        self.ssh_logins = SshLoginsClient(http)
 
     def login(self, email: str, password: Secret, ask_code: Callable[[], Secret] | None = None) -> Secret:
         """The access token. `ask_code` is asked for a code of an authenticator app, or a recovery code, where the
         account has a second factor. Raises Unauthenticated when they do not belong together."""
         step = self.authentication.password(email, password)
-        if not isinstance(step, Ticket):
+        if not isinstance(step, SecondFactorTicket):
             return step
         if ask_code is None:
             raise Denied("this account has a second factor, and nobody was asked for it")
@@ -60,8 +59,7 @@ class Client:
 
     def collection(self, *parts: str) -> Collection:
         """What is listed below a path, such as `("users", "groups")`."""
-        kind = RunbookRepositories if parts == ("runbooks", "configurations") else Collection
-        return kind(self.http, *parts)
+        return Collection(self.http, *parts)
 
     def default_agent_id(self) -> str:
         """Return the agent of a connection that names none: the gateway's own, or the only one. Raises NotFound,
@@ -75,8 +73,8 @@ class Client:
             raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
         return str(own[0]["id"])
 
-    def userinfo(self) -> User:
-        return cast(User, self.http.call("GET", "/userinfo"))
+    def userinfo(self) -> UserShape:
+        return cast(UserShape, self.http.call("GET", "/userinfo"))
 
     def serverinfo(self) -> ServerInfo:
         return cast(ServerInfo, self.http.call("GET", "/serverinfo"))

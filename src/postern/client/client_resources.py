@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from postern.client.client_http import Http
-from postern.client.client_shapes import EventTriple, ExecResult, Review, Row, RowPage, Session, SessionPage
+from postern.client.client_shapes import EventTriple, ExecResult, ReviewShape, Row, RowPage, SessionPage, SessionShape
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import is_identifier
 from postern.errors import NotFound
@@ -34,7 +34,7 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-class Credentials:
+class CredentialsClient:
     """Credentials of connections, for native clients."""
 
     def __init__(self, http: Http) -> None:
@@ -47,7 +47,7 @@ class Credentials:
         return cast(Row, self._http.call("POST", path, body=body))
 
 
-class Reports:
+class ReportsClient:
     def __init__(self, http: Http) -> None:
         self._http = http
 
@@ -68,7 +68,7 @@ class Reports:
         self._http.call("POST", "/reports/rebuild")
 
 
-class Sessions:
+class SessionsClient:
     def __init__(self, http: Http) -> None:
         self._http = http
 
@@ -76,7 +76,7 @@ class Sessions:
         """Filters of the API, `limit`, `offset` or `cursor`, `count`; `expand="matches"` with a `search`."""
         return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
 
-    def each(self, **filters: Any) -> Iterator[Session]:
+    def each(self, **filters: Any) -> Iterator[SessionShape]:
         """All that fit, page by page; sessions that begin meanwhile change nothing."""
         while True:
             page = self.list(**{**filters, "limit": PAGE, "count": "none"})
@@ -85,10 +85,10 @@ class Sessions:
                 return
             filters = {**filters, "offset": None, "cursor": page["next_cursor"]}
 
-    def get(self, session_id: str, *, expand: bool = False) -> Session:
+    def get(self, session_id: str, *, expand: bool = False) -> SessionShape:
         """`expand` brings the script and the events along."""
         query = {"expand": ["event_stream", "session_input"]} if expand else None
-        return cast(Session, self._http.call("GET", _path("sessions", session_id), query=query))
+        return cast(SessionShape, self._http.call("GET", _path("sessions", session_id), query=query))
 
     def events(self, session_id: str, kinds: str | None = None) -> Iterator[EventTriple]:
         """All that was recorded, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
@@ -178,18 +178,18 @@ class Runbooks:
         return cast(Row, self._http.call("GET", "/runbooks/file", query={"name": name, "repository": repository}))
 
 
-class Reviews:
+class ReviewsClient:
     """An identifier is the review's, or that of the session that waits for it."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def all(self, **filters: str | None) -> list[Review]:
+    def all(self, **filters: str | None) -> list[ReviewShape]:
         """Filters of the API: status, type, connection, session, owner, waiting_for_me."""
-        return cast("list[Review]", self._http.all("/reviews", query=filters))
+        return cast("list[ReviewShape]", self._http.all("/reviews", query=filters))
 
-    def get(self, review_id: str) -> Review:
-        return cast(Review, self._http.call("GET", _path("reviews", review_id)))
+    def get(self, review_id: str) -> ReviewShape:
+        return cast(ReviewShape, self._http.call("GET", _path("reviews", review_id)))
 
     def decide(
         self,
@@ -199,28 +199,28 @@ class Reviews:
         comment: str = "",
         force: bool = False,
         time_window: dict[str, Any] | None = None,
-    ) -> Review:
+    ) -> ReviewShape:
         """`status` is APPROVED, REJECTED or REVOKED; `time_window` as the API has it. Raises Denied, Conflict."""
         body: dict[str, Any] = {"status": status, "comment": comment}
         if force:
             body["force_review"] = True
         if time_window is not None:
             body["time_window"] = time_window
-        return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
+        return cast(ReviewShape, self._http.call("PUT", _path("reviews", review_id), body=body))
 
-    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> Review | None:
+    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> ReviewShape | None:
         """Ask for access before connecting; `duration` is in seconds. None where no approval is required."""
         body: dict[str, Any] = {"connection": connection, "reason": reason}
         if duration is not None:
             body["access_duration"] = duration
-        return cast("Review | None", self._http.call("POST", _path("reviews"), body=body)["review"])
+        return cast("ReviewShape | None", self._http.call("POST", _path("reviews"), body=body)["review"])
 
-    def withdraw(self, review_id: str) -> Review:
+    def withdraw(self, review_id: str) -> ReviewShape:
         """One's own. Raises Conflict."""
-        return cast(Review, self._http.call("POST", _path("reviews", review_id, "withdraw")))
+        return cast(ReviewShape, self._http.call("POST", _path("reviews", review_id, "withdraw")))
 
 
-class SecondFactors:
+class SecondFactorsClient:
     """One's own. `proof` is `current_password`, or `code` and `code_kind`."""
 
     def __init__(self, http: Http) -> None:
@@ -249,7 +249,7 @@ class SecondFactors:
         return list(answer["recovery_codes"])
 
 
-class SshLogins:
+class SshLoginsClient:
     """SSH clients that wait for the caller."""
 
     def __init__(self, http: Http) -> None:
@@ -283,7 +283,6 @@ class _Lookup:
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
-    ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
     ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
@@ -295,7 +294,6 @@ class Change(StrEnum):
 
     PATCH = "PATCH"
     PUT = "PUT"  # the fields that are left out stay as they are
-    READ_AND_PUT = "read and PUT"  # the route replaces the whole item
 
 
 # Collections whose items have no PATCH.
@@ -303,12 +301,10 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
-    ("runbooks", "schedules"): Change.PUT,
     ("serverconfig",): Change.PUT,
     ("serviceaccounts",): Change.PUT,
     ("users",): Change.PUT,
     ("users", "groups"): Change.PUT,
-    ("runbooks", "configurations"): Change.READ_AND_PUT,
 }
 
 
@@ -347,9 +343,6 @@ class Collection:
                 return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
             case Change.PUT:
                 return self.replace(key, changes)
-            case Change.READ_AND_PUT:
-                current = self.get(key)
-                return self.replace(str(current.get("id", key)), {**current, **changes})
 
     def replace(self, key: str, body: Row) -> Row:
         return cast(Row, self._http.call("PUT", self._item(key), body=body))
@@ -399,19 +392,3 @@ class Collection:
                 if row[field] == key:
                     return row
         raise NotFound(f"there is no {lookup.noun} {key!r}")
-
-
-class RunbookRepositories(Collection):
-    """The repositories of runbooks, which the API lists in one answer without pages."""
-
-    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
-        rows = self.everything()["data"]
-        end = len(rows) if limit is None else offset + limit
-        return {"data": rows[offset:end], "total": len(rows), "has_next_page": end < len(rows)}
-
-    def everything(self, **filters: Any) -> RowPage:
-        try:
-            rows = self._http.call("GET", _path(*self._parts))["repositories"]
-        except NotFound:
-            rows = []
-        return {"data": rows, "total": len(rows), "has_next_page": False}

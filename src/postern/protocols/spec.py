@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.domain.targets.target_schema import TargetSchema
-    from postern.gateway.agent_reach import Agent
+    from postern.gateway.agent_reach import ReachableAgent
     from postern.gateway.clients.fronts import Fronts
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
-    from postern.gateway.rules.row_counts import RowCounts
+    from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
     from postern.protocols.protocol_database_uri import DatabaseUri
-    from postern.recording.recording_library import Reader
+    from postern.recording.recording_library import ResultReader
     from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
     from postern.relay.relay_target import Dialer
@@ -64,6 +65,33 @@ def database_keys(port: int) -> TargetKeys:
     )
 
 
+class ScriptSyntax(StrEnum):
+    """How what reads a script reads its quotes and comments. Runbooks quote values by it."""
+
+    SHELL = "a shell"
+    DOLLAR_QUOTES = "SQL with dollar quotes"  # and E'\\', comments within comments, \commands of the client
+    BACKSLASH_ESCAPES = "SQL with backslash escapes"  # and #, `names`, /*! what is run */, commands of the client
+    TSQL = "T-SQL"
+    PL_SQL = "PL/SQL"
+    SQLITE = "SQLite"
+    SQL = "SQL"  # nobody says which
+    PYTHON = "Python"
+    JAVASCRIPT = "JavaScript"
+    OTHER = "other"
+
+    @property
+    def is_sql(self) -> bool:
+        return self in _SQL
+
+
+_SQL: Final = frozenset(
+    {
+        *(ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.BACKSLASH_ESCAPES, ScriptSyntax.TSQL),
+        *(ScriptSyntax.PL_SQL, ScriptSyntax.SQLITE, ScriptSyntax.SQL),
+    }
+)
+
+
 def no_parameters(name: str) -> Mapping[str, str]:
     """Return the login parameters of a protocol that has none."""
     return {}
@@ -91,11 +119,12 @@ class ProtocolSpec:
     Facts:
     - `type` is the connection type that its subtype belongs to, empty where it has no subtype of its own.
     - `aliases` are other spellings of the subtype.
-    - `port_setting` names the setting with the port of its listener, empty where native clients have none.
+    - `port` is where native clients are listened for, unless settings say otherwise; 0 where there is no listener.
     - `is_textual`: it shows text without rows, and a shell may read what is sent.
     - `has_cancel`: a running request is stopped by a request of its own; else by the end of its stream.
     - `needs_secret_files`: secrets of the kind `filesystem` are written to files for it.
     - `keys` are those of its targets, None where a command takes any.
+    - `syntax` is that of scripts, as the target or its own client reads them.
     - `variables` are the environment variables of its own clients, by the key that they stand for.
     - `password_variable` is the one that holds the password for a command.
     - `unsafe_variables` begin the names of variables that users must not set for commands.
@@ -120,12 +149,13 @@ class ProtocolSpec:
     script: Callable[[str], Script]
     renderer: Callable[[], Renderer]
     aliases: tuple[str, ...] = ()
-    port_setting: str = ""
+    port: int = 0
     is_textual: bool = False
     has_cancel: bool = True
     needs_secret_files: bool = True
     tested_by_login: bool = False
     keys: TargetKeys | None = None
+    syntax: ScriptSyntax = ScriptSyntax.OTHER
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     password_variable: str = ""
     unsafe_variables: tuple[str, ...] = ()
@@ -135,10 +165,15 @@ class ProtocolSpec:
     runner: Callable[[Fronts], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
-    row_counts: Callable[[Dialer], RowCounts] | None = None
-    checked_agent: Callable[[Agent, Services], Agent] | None = None
-    results: Callable[[], Reader] | None = None
+    row_counts: Callable[[Dialer], RowCounter] | None = None
+    checked_agent: Callable[[ReachableAgent, Services], ReachableAgent] | None = None
+    results: Callable[[], ResultReader] | None = None
     answers: Callable[[], AnswerReader] | None = None
     dialect: DialectSpec | None = None
     uri: Callable[[], DatabaseUri] | None = None
     client: Callable[[], NativeClient] | None = None
+
+    @property
+    def port_setting(self) -> str:
+        """The name of the setting with the port of its listener; empty where there is none."""
+        return f"{self.name}_port" if self.port else ""

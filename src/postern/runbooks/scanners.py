@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import Target
 
 MAX_SIGNS = 400_000  # quotes and the like that are followed in one script
 MAX_TAGS = 1_000  # dollar quotes
 TAIL = 200  # characters that are kept of what stands in front
 
 
-class State(Enum):
+class ScannerState(Enum):
     CODE = auto()
     COMMENT = auto()
     QUOTED = auto()
@@ -41,7 +41,7 @@ class Scanner:
         self.tail = (self.tail + text[-TAIL:])[-TAIL:]
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         raise NotImplementedError
 
     @property
@@ -55,7 +55,7 @@ class Scanner:
 
     def is_whole(self) -> bool:
         """Whether the script, which ends here, could be followed to its end, and everything in it is closed."""
-        return not (self.is_lost or self.skips or self.state is State.QUOTED)
+        return not (self.is_lost or self.skips or self.state is ScannerState.QUOTED)
 
     def prefix(self, quote: str) -> str:
         """What belongs to a literal that begins here. Raises Fault where none should."""
@@ -79,12 +79,12 @@ class Scanner:
         return at + 2
 
 
-class Unknown(Scanner):
+class UnknownScanner(Scanner):
     """Of a language that nobody knows."""
 
     @property
-    def state(self) -> State:
-        return State.CODE  # what quoted() lets pass there means nothing anywhere
+    def state(self) -> ScannerState:
+        return ScannerState.CODE  # what quoted() lets pass there means nothing anywhere
 
     def prefix(self, quote: str) -> str:
         return ""
@@ -94,27 +94,27 @@ class Unknown(Scanner):
 
 
 _LINE = "line"  # a command of the program that speaks with a database, up to the end of its line
-_BEYOND = r"[\x80-\U0010ffff]"  # letters to PostgreSQL
+_BEYOND = r"[\x80-\U0010ffff]"  # letters of names, too, for some
 
 
 class Sql(Scanner):
-    def __init__(self, target: Target, effort: Effort) -> None:
+    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
-        self._target = target
+        self._syntax = syntax
         self._mode = ""  # code; else what ends it, behind "\" where a backslash escapes
         self._tags: list[str] = []
         self._opened = 0
         self._depth = 0  # of comments
-        self.is_conditional = False  # in what some servers of MySQL run, and others take for a comment
+        self.is_conditional = False  # in what some servers run, and others take for a comment
         self._closed: tuple[int, str] = (-1, "")  # where a literal ended last, and its mode
         self._offset = 0
-        self._code = re.compile(_SQL_CODE[target])
+        self._code = re.compile(_SQL_CODE[syntax])
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         if self._mode == "":
-            return State.CODE
-        return State.COMMENT if self._mode in ("\n", "*/") else State.QUOTED
+            return ScannerState.CODE
+        return ScannerState.COMMENT if self._mode in ("\n", "*/") else ScannerState.QUOTED
 
     @property
     def is_within_tags(self) -> bool:
@@ -134,7 +134,9 @@ class Sql(Scanner):
         found = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
         if found is None:
             return ""
-        if quote == "'" and (found[0] in ("N", "n") or (found[0] in ("E", "e") and self._target is Target.POSTGRES)):
+        if quote == "'" and (
+            found[0] in ("N", "n") or (found[0] in ("E", "e") and self._syntax is ScriptSyntax.DOLLAR_QUOTES)
+        ):
             return found[0]
         raise Fault("what stands in front would change how the quotes are read: put a blank between them")
 
@@ -199,19 +201,19 @@ class Sql(Scanner):
         elif sign == "'":
             self._mode = self._literal(self._before(text, start), self._offset + start)
         else:
-            self._mode = "\\" + sign if self._target is Target.MYSQL and sign == '"' else sign
+            self._mode = "\\" + sign if self._syntax is ScriptSyntax.BACKSLASH_ESCAPES and sign == '"' else sign
         if self._mode.startswith("q") and len(text) > found.end():
             opening = text[found.end()]
             self._mode = {"[": "]", "(": ")", "{": "}", "<": ">"}.get(opening, opening) + "'"
 
     def _literal(self, before: str, offset: int) -> str:
-        if self._target is Target.MYSQL:
+        if self._syntax is ScriptSyntax.BACKSLASH_ESCAPES:
             return "\\'"
         if self._closed[0] == offset:  # '' within a literal
             return self._closed[1]
-        if self._target is Target.POSTGRES and re.search(rf"(?:^|(?!{_BEYOND})[^\w$])[eE]$", before):
+        if self._syntax is ScriptSyntax.DOLLAR_QUOTES and re.search(rf"(?:^|(?!{_BEYOND})[^\w$])[eE]$", before):
             return "\\'"
-        if self._target is Target.ORACLE and re.search(r"(?:^|[^\w$])[nN]?[qQ]$", before):
+        if self._syntax is ScriptSyntax.PL_SQL and re.search(r"(?:^|[^\w$])[nN]?[qQ]$", before):
             return "q'"
         return "'"
 
@@ -236,7 +238,7 @@ class Sql(Scanner):
         return found.end()
 
     def _leave_comment(self, text: str, at: int, limit: int) -> int:
-        nests = self._target in (Target.POSTGRES, Target.TSQL)
+        nests = self._syntax in (ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.TSQL)
         found = re.compile(r"\*/|/\*" if nests else r"\*/").search(text, at, limit)
         if found is None:
             return limit
@@ -247,17 +249,17 @@ class Sql(Scanner):
 
 
 _SQL_CODE = {
-    # psql takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
-    Target.POSTGRES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$|(?P<anywhere>\\(?!;))"""
-    r"""|(?P<data>(?i:\bp?stdin\b))""",
+    # The client takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
+    ScriptSyntax.DOLLAR_QUOTES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$"""
+    r"""|(?P<anywhere>\\(?!;))|(?P<data>(?i:\bp?stdin\b))""",
     # What stands in /*! … */ and /*M! … */ is run.
-    Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
+    ScriptSyntax.BACKSLASH_ESCAPES: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
     r"""|(?P<anywhere>\\[!.uTPRC])|(?P<line>(?im:^[ \t]*(?:use|source|system|delimiter|pager|tee|prompt|connect"""
     r"""|charset|edit|help|\?)[ \t]+(?![=<>!,)]|(?:in|is|not|like|between|and|or|index|key)\b)))""",
-    Target.TSQL: r"""'|"|\[|\]|--|/\*|(?P<line>(?m:^[ \t]*(?::|!!)))""",
-    Target.ORACLE: r"""'|"|--|/\*|(?P<line>(?im:^[ \t]*(?:ho(?:st)?[ \t]|!|\$|@)))""",
-    Target.SQLITE: r"""'|"|`|\[|--|/\*|(?P<line>(?m:^[ \t]*\.))""",
-    Target.SQL: r"""'|"|`|--|/\*|(?P<anywhere>\\)|(?P<line>(?m:^[ \t]*(?:\.|:|!|@)))""",
+    ScriptSyntax.TSQL: r"""'|"|\[|\]|--|/\*|(?P<line>(?m:^[ \t]*(?::|!!)))""",
+    ScriptSyntax.PL_SQL: r"""'|"|--|/\*|(?P<line>(?im:^[ \t]*(?:ho(?:st)?[ \t]|!|\$|@)))""",
+    ScriptSyntax.SQLITE: r"""'|"|`|\[|--|/\*|(?P<line>(?m:^[ \t]*\.))""",
+    ScriptSyntax.SQL: r"""'|"|`|--|/\*|(?P<anywhere>\\)|(?P<line>(?m:^[ \t]*(?:\.|:|!|@)))""",
 }
 
 
@@ -265,21 +267,21 @@ _SQL_CODE = {
 _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 
 
-class Program(Scanner):
+class ProgramScanner(Scanner):
     """Python and JavaScript."""
 
-    def __init__(self, target: Target, effort: Effort) -> None:
+    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
-        self._is_python = target is Target.PYTHON
+        self._is_python = syntax is ScriptSyntax.PYTHON
         self._mode = ""  # code; else what ends it
         self._braces: list[int] = []  # open ones of each ${ that code stands in
         self._code = re.compile(r"'''|\"\"\"|'|\"|#" if self._is_python else r"'|\"|`|//|/\*|/|\{|\}")
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         if self._mode == "":
-            return State.CODE
-        return State.COMMENT if self._mode in ("\n", "*/") else State.QUOTED
+            return ScannerState.CODE
+        return ScannerState.COMMENT if self._mode in ("\n", "*/") else ScannerState.QUOTED
 
     def prefix(self, quote: str) -> str:
         if re.search(r"[\w$'\"`\\]$", self.tail):

@@ -20,7 +20,7 @@ from postern.errors import Invalid, NotFound, PreconditionFailed
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 MAX_DESCRIPTION = 10_000
 
@@ -35,7 +35,7 @@ class ResourceService(Generic[R]):
     noun: str
     kept: frozenset[str] = frozenset()
 
-    def __init__(self, store: ResourceStore[R], signals: Signals, now: Clock) -> None:
+    def __init__(self, store: NamedResourceStore[R], signals: Signals, now: Clock) -> None:
         self._store = store
         self._signals = signals
         self._now = now
@@ -83,7 +83,7 @@ class ResourceService(Generic[R]):
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> R:
         """Raises Denied, Invalid, Conflict."""
         self.require_admin(principal)
-        blank = replace_fields(self.blank(uuid4(), principal.org_id), created_at=self._now())
+        blank = self.new(principal.org_id)
         made = await self.merge(blank, blank, fields)
         await self._store.add(made)
         return await self.saved(None, made)
@@ -102,9 +102,7 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
-        blank = replace_fields(self.blank(current.id, current.org_id), **kept)
-        return await self.write(current, await self.merge(current, blank, fields))
+        return await self.write(current, await self.merge(current, self.emptied(current), fields))
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
@@ -128,6 +126,14 @@ class ResourceService(Generic[R]):
     def require_remover(self, principal: Principal) -> None:
         """Raises Denied for who may not delete them."""
         self.require_admin(principal)
+
+    def new(self, org_id: UUID) -> R:
+        return replace_fields(self.blank(uuid4(), org_id), created_at=self._now())
+
+    def emptied(self, current: R) -> R:
+        """Return the resource without what a replacement sets anew."""
+        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
+        return replace_fields(self.blank(current.id, current.org_id), **kept)
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
         current = await self.existing(principal, name_or_id)

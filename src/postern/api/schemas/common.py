@@ -69,7 +69,7 @@ class Answer(BaseModel):
     """Of a response."""
 
 
-class ResourceAnswer(Answer):
+class NamedResourceAnswer(Answer):
     """Of a response about a named resource, whose attributes it has."""
 
     model_config = ConfigDict(from_attributes=True)

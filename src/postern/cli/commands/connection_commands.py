@@ -23,7 +23,7 @@ from postern.cli.json_files import one_object
 from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
 from postern.cli.printing import emit, fields, json_option, local_time, span
 from postern.cli.printing import table as show_table
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, given, pairs, tag_option, told, yes_option
 from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
@@ -52,15 +52,15 @@ def _address(one: Row) -> str | None:
 
 
 connections = resource_group(
-    Resource(
+    ResourceCommands(
         noun=CONNECTION,
-        help="""List and manage connections.
+        help=f"""List and manage connections.
 
         \b
         postern connections
         postern connections list --tag env=prod --status online
         postern connections show shop-demo
-        postern connections create orders --subtype postgres \\
+        postern connections create orders --subtype {DEFAULT_PROTOCOL} \\
             --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
         postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
         postern connections update orders --set access_max_duration=3600 --tag env=prod
@@ -80,7 +80,7 @@ connections = resource_group(
         filters=[
             Field("--search", "search", "Only those whose name, type, subtype or resource contains this text."),
             Field("--type", "type", "Only of this type.", type=click.Choice(["database", "application", "custom"])),
-            Field("--subtype", "subtype", "Only those of this subtype, as in postgres."),
+            Field("--subtype", "subtype", f"Only those of this subtype, as in {DEFAULT_PROTOCOL}."),
             Field(
                 "--status",
                 "status",

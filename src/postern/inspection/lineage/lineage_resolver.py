@@ -50,15 +50,15 @@ from postern.inspection.lineage.scope import (
     Cte,
     Ctes,
     Filters,
+    FromPart,
     Item,
     NameRules,
     Out,
-    Part,
     Scope,
     Sources,
     TooMuch,
     Variables,
-    Work,
+    WorkBudget,
     either,
     is_nothing_else,
     merged,
@@ -83,7 +83,9 @@ class KnownTables(Protocol):
 class LineageResolver:
     """Of one text. `has_unknown_names`: a name in it means nothing, as far as the catalogue tells."""
 
-    def __init__(self, rules: NameRules, tables: KnownTables, work: Work, variables: Variables | None = None) -> None:
+    def __init__(
+        self, rules: NameRules, tables: KnownTables, work: WorkBudget, variables: Variables | None = None
+    ) -> None:
         self._rules = rules
         self._tables = tables
         self._work = work
@@ -209,16 +211,16 @@ class LineageResolver:
 
     def _from(self, sources: Iterable[FromItem], scope: Scope, ctes: Ctes) -> Scope:
         """The scope of a query whose FROM this is, within that of `scope`."""
-        parts: list[Part] = []
+        parts: list[FromPart] = []
         for source in sources:
             parts.append(self._part(source, scope, parts, ctes))
         return self._beside(scope, parts)
 
-    def _beside(self, scope: Scope, parts: Sequence[Part]) -> Scope:
+    def _beside(self, scope: Scope, parts: Sequence[FromPart]) -> Scope:
         self._work.step(sum([len(part.outs) for part in parts]))
         return scope.with_parts(parts)
 
-    def _part(self, source: FromItem, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
+    def _part(self, source: FromItem, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
         """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
         self._work.step()
         if isinstance(source, TableName):
@@ -231,14 +233,14 @@ class LineageResolver:
         if isinstance(source, FunctionRows):
             return self._rows(source, self._beside(scope, left), ctes)
         if isinstance(source, FromList):
-            parts: list[Part] = []
+            parts: list[FromPart] = []
             for one in source.parts:
                 parts.append(self._part(one, scope, [*left, *parts], ctes))
             items = tuple([item for part in parts for item in part.items])
-            return Part(items, tuple([out for part in parts for out in part.outs]))
-        return Part((), (UNKNOWN,))
+            return FromPart(items, tuple([out for part in parts for out in part.outs]))
+        return FromPart((), (UNKNOWN,))
 
-    def _named(self, table: TableName, ctes: Ctes) -> Part:
+    def _named(self, table: TableName, ctes: Ctes) -> FromPart:
         cte = None if table.schema else ctes.find(self._rules.folded(table.name))
         if cte is None:
             return self._table(table)
@@ -247,12 +249,12 @@ class LineageResolver:
             outs = [Out(None, merged([*outs, *self._tables.table("", table.name)[0]]), many=True)]
         return _part(table.name, outs, table.alias)
 
-    def _table(self, table: TableName) -> Part:
+    def _table(self, table: TableName) -> FromPart:
         """A table or view, never a CTE: as what statements change is named."""
         outs, schema = self._tables.table(table.schema, table.name)
         return _part(table.name, outs, table.alias, schema, system=True)
 
-    def _join(self, join: JoinedTables, scope: Scope, before: list[Part], ctes: Ctes) -> Part:
+    def _join(self, join: JoinedTables, scope: Scope, before: list[FromPart], ctes: Ctes) -> FromPart:
         left = self._part(join.left, scope, before, ctes)
         right = self._part(join.right, scope, [*before, left], ctes)
         if join.on is not None and self._filters.wanted:
@@ -272,7 +274,7 @@ class LineageResolver:
             items += (Item(join.using_alias, common),)
         return _joined(join, items, common + rest)
 
-    def _rows(self, rows: FunctionRows, scope: Scope, ctes: Ctes) -> Part:
+    def _rows(self, rows: FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []
         for one in rows.values:
             sources = self.of(one.value, scope, ctes)
@@ -380,12 +382,12 @@ class LineageResolver:
     # INSERT, UPDATE, DELETE and MERGE: what they return holds what they have just written as well.
 
     def _change(self, change: ChangeStatement, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        target = Part((), ()) if change.table is None else self._table(change.table)
-        beside: list[Part] = []
+        target = FromPart((), ()) if change.table is None else self._table(change.table)
+        beside: list[FromPart] = []
         if change.beside:
             scope = self._from(change.beside, Scope(parent).with_parts([target] if change.beside_sees else []), ctes)
-            seen = target if change.beside_sees else Part((), ())
-            beside = [Part(tuple(scope.items[len(seen.items) :]), tuple(scope.outs[len(seen.outs) :]))]
+            seen = target if change.beside_sees else FromPart((), ())
+            beside = [FromPart(tuple(scope.items[len(seen.items) :]), tuple(scope.outs[len(seen.outs) :]))]
         written = self._inserted(change, target, parent, ctes)
         parts = [*beside, target] if change.table_last else [target, *beside]
         scope = self._beside(Scope(parent), parts)
@@ -405,7 +407,9 @@ class LineageResolver:
                 scope.items.append(Item(name, after.outs))
         return self.targets(change.returning, scope, ctes)
 
-    def _inserted(self, change: ChangeStatement, target: Part, parent: Scope | None, ctes: Ctes) -> dict[str, Sources]:
+    def _inserted(
+        self, change: ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
+    ) -> dict[str, Sources]:
         """What a query writes into each column, by its name."""
         if not change.has_query:
             return {}
@@ -420,7 +424,7 @@ class LineageResolver:
             _write(written, name, out.sources)
         return written
 
-    def _after(self, change: ChangeStatement, target: Part, written: dict[str, Sources]) -> Part:
+    def _after(self, change: ChangeStatement, target: FromPart, written: dict[str, Sources]) -> FromPart:
         """The target with what is written into it. Whatever is written may show in any column that is computed."""
         computed = None
         if "" not in written and change.table is not None:
@@ -435,7 +439,7 @@ class LineageResolver:
             plain = COMPUTED if is_fresh else out.plain
             outs.append(replace(out, sources=union([out.sources, fresh]), plain=plain))
         columns = tuple(outs)
-        return Part(tuple([replace(item, outs=columns) for item in target.items]), columns)
+        return FromPart(tuple([replace(item, outs=columns) for item in target.items]), columns)
 
 
 _VALUES: Final[dict[type, Callable[[LineageResolver, Any, Scope, Ctes], Sources]]] = {
@@ -451,26 +455,28 @@ _VALUES: Final[dict[type, Callable[[LineageResolver, Any, Scope, Ctes], Sources]
 }
 
 
-def _part(name: str, outs: Sequence[Out], alias: AliasList | None, schema: str = "", *, system: bool = False) -> Part:
+def _part(
+    name: str, outs: Sequence[Out], alias: AliasList | None, schema: str = "", *, system: bool = False
+) -> FromPart:
     if alias is not None:
         name, schema = alias.name, ""
         outs = renamed(outs, alias.columns)
     columns = tuple(outs)
-    return Part((Item(name, columns, schema, system),), columns)
+    return FromPart((Item(name, columns, schema, system),), columns)
 
 
-def _joined(join: JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> Part:
+def _joined(join: JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
     """With an alias, only that can be spoken of."""
-    return Part(items, outs) if join.alias is None else _part("", outs, join.alias)
+    return FromPart(items, outs) if join.alias is None else _part("", outs, join.alias)
 
 
-def _common(left: Part, right: Part, name: str) -> Out:
+def _common(left: FromPart, right: FromPart, name: str) -> Out:
     """A column that a join merges: it shows one side's value, or the other's."""
     one, other = _side(left, name), _side(right, name)
     return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
 
 
-def _side(part: Part, name: str) -> Out:
+def _side(part: FromPart, name: str) -> Out:
     exact = [out for out in part.outs if out.name == name]
     return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 
@@ -493,7 +499,7 @@ def _added(table: CommonTable, outs: list[Out]) -> list[Out]:
     return [*outs, *(Out(name, everything if holds else NOTHING) for name, holds in table.added)]
 
 
-def _names(target: Part) -> tuple[str, ...]:
+def _names(target: FromPart) -> tuple[str, ...]:
     return tuple([out.name or "" for out in target.outs])
 
 

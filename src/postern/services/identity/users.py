@@ -21,7 +21,7 @@ from postern.services.server.trail import changed as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
 
-__all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
+__all__ = ["OwnProfile", "PrincipalFilter", "UserFields", "Users"]
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 _ROLES = {Role.ADMIN: "administrator", Role.AUDITOR: "auditor"}
@@ -40,7 +40,7 @@ class UserFields:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class OwnProfile:
     """Somebody's own account, and where it is; `alone` says that the server has no other organisation."""
 
     account: Account
@@ -86,13 +86,13 @@ class Users:
             raise NotFound("this account was deleted")
         return account
 
-    async def profile(self, principal: Principal) -> Profile:
+    async def profile(self, principal: Principal) -> OwnProfile:
         """Raises NotFound."""
         found = await self._store.profile(principal.org_id, principal.id)
         if found is None:
             raise NotFound("this account was deleted")
         account, organisation, organisations = found
-        return Profile(account, organisation, organisations == 1)
+        return OwnProfile(account, organisation, organisations == 1)
 
     async def create(self, principal: Principal, fields: UserFields) -> Account:
         """Without a password the user is invited: the first login by the identity provider makes the account theirs.

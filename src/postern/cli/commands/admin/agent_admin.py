@@ -5,11 +5,12 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import AGENT
 from postern.cli.printing import emit, json_option, local_time
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, told, yes_option
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
 from postern.domain.targets.agent import AgentMode
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 
 def _readable(agent: Row) -> Row:
@@ -20,7 +21,7 @@ def _show_key(made: Row) -> None:
     """Print the key alone on standard output, to be piped."""
     click.echo(made["key"])
     by = (
-        "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
+        f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         if made["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )
@@ -28,7 +29,7 @@ def _show_key(made: Row) -> None:
 
 
 agents = resource_group(
-    Resource(
+    ResourceCommands(
         noun=AGENT,
         help="""List and manage agents: the processes near the targets that dial out to this gateway. AGENT is a name
         or id.

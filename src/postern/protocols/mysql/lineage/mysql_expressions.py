@@ -25,9 +25,9 @@ from postern.inspection.lineage.relations import (
     WholeRow,
     Word,
 )
-from postern.inspection.lineage.scope import Sources, Work
+from postern.inspection.lineage.scope import Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN
 
@@ -52,14 +52,14 @@ Windows = Sequence[exp.Expr]
 """The windows that a query names."""
 
 
-class Expressions:
+class MysqlExpressions:
     """`query` writes down a query inside of an expression. `variables` are the real names of those in the tree, `given`
     is what its bind variables are made of."""
 
     def __init__(
         self,
-        state: State,
-        work: Work,
+        state: SessionState,
+        work: WorkBudget,
         variables: Mapping[str, str],
         given: Sources,
         query: Callable[[exp.Expr], Query],

@@ -33,9 +33,9 @@ from postern.inspection.lineage.relations import (
     ValueRows,
     With,
 )
-from postern.inspection.lineage.scope import NOTHING, Sources, Work
-from postern.protocols.mysql.lineage.mysql_expressions import Expressions, called, passed_through
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
+from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, called, passed_through
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled
 
@@ -43,13 +43,13 @@ _CLAUSES: Final = ("where", "having", "group", "order", "limit", "offset")
 _UNKNOWN_ROWS: Final = UnknownRows()
 
 
-class Queries:
+class MysqlQueries:
     """The front end of MySQL and MariaDB. `given` is what bind variables are made of."""
 
-    def __init__(self, state: State, work: Work, spelled: Spelled, given: Sources = NOTHING) -> None:
+    def __init__(self, state: SessionState, work: WorkBudget, spelled: Spelled, given: Sources = NOTHING) -> None:
         self._work = work
         self._doubtful = spelled.doubtful
-        self.expressions = Expressions(state, work, spelled.variables, given, self.query)
+        self.expressions = MysqlExpressions(state, work, spelled.variables, given, self.query)
 
     def query(self, node: exp.Expr) -> Query:
         around, self.expressions.windows = self.expressions.windows, ()

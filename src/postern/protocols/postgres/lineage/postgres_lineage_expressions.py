@@ -22,10 +22,10 @@ from postern.inspection.lineage.relations import (
     RowField,
     WholeRow,
 )
-from postern.inspection.lineage.scope import NOTHING, Sources, Work
+from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
@@ -74,11 +74,15 @@ def row_reference(value: Message | None) -> ColumnName | WholeRow | None:
     return reference(ref) if kind == "ColumnRef" else None
 
 
-class Expressions:
+class PostgresExpressions:
     """`query` writes down a query inside of an expression."""
 
     def __init__(
-        self, catalogue: Catalogue, doubts: Doubts, work: Work, query: Callable[[Message | None], Query]
+        self,
+        catalogue: PostgresLineageCatalogue,
+        doubts: Doubts,
+        work: WorkBudget,
+        query: Callable[[Message | None], Query],
     ) -> None:
         self._catalogue = catalogue
         self._doubts = doubts

@@ -28,12 +28,12 @@ from postern.inspection.lineage.relations import (
     ValueRows,
     With,
 )
-from postern.inspection.lineage.scope import Work
+from postern.inspection.lineage.scope import WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import (
-    Expressions,
+    PostgresExpressions,
     Windows,
     row_reference,
     strings,
@@ -43,12 +43,12 @@ from postern.protocols.postgres.lineage.postgres_lineage_names import output_nam
 _UNKNOWN_ROWS = UnknownRows()
 
 
-class Queries:
+class PostgresQueries:
     """The front end of PostgreSQL."""
 
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, work: Work) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget) -> None:
         self._work = work
-        self.expressions = Expressions(catalogue, doubts, work, self.query)
+        self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
 
     def query(self, value: Message | None) -> Query:
         """Of a `Node` that holds a query or a change."""

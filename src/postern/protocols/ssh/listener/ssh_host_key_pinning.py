@@ -13,12 +13,12 @@ from uuid import UUID
 from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import SSH, Connection
-from postern.gateway.agent_reach import Agent
+from postern.gateway.agent_reach import ReachableAgent
 from postern.relay.relay_hooks import Hook
 from postern.relay.relay_target import Start, Target
 
 
-class HostKeys(Protocol):
+class PinnedHostKeys(Protocol):
     async def known(self, connection: Connection) -> tuple[str, ...]:
         """In OpenSSH's form. Raises Unavailable."""
 
@@ -27,9 +27,9 @@ class HostKeys(Protocol):
 
 
 class Believing:
-    """Implements `Agent` by another one."""
+    """Implements `ReachableAgent` by another one."""
 
-    def __init__(self, agent: Agent, host_keys: HostKeys) -> None:
+    def __init__(self, agent: ReachableAgent, host_keys: PinnedHostKeys) -> None:
         self._agent = agent
         self._host_keys = host_keys
 

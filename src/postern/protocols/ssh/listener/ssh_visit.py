@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import asyncssh
 
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
-from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.relay.relay_handshake import StreamHandshake
 
 MOST_CHANNELS = 100  # of one connection, at a time
@@ -29,7 +29,7 @@ class Visit:
     known: Proved | None = None
     target: str = ""
     authenticated: asyncio.Future[Proved] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    channels: set[ChannelTransport] = field(default_factory=set)
+    channels: set[ClientChannel] = field(default_factory=set)
     login: str = field(default_factory=lambda: str(uuid4()))  # which channels share one login at the target
     right: Right | None = None  # once it is known who it is
     over: asyncio.TimerHandle | None = None  # while it waits for a browser, or has done
@@ -40,12 +40,12 @@ class Visit:
     _exchanging: bool = False
 
     @property
-    def person(self) -> Person | None:
+    def person(self) -> SshUser | None:
         """Who it is of, where that is nobody by a credential."""
         proved = self.authenticated.result()
-        return proved if isinstance(proved, Person) else None
+        return proved if isinstance(proved, SshUser) else None
 
-    def opens(self, channel: ChannelTransport) -> None:
+    def opens(self, channel: ClientChannel) -> None:
         self.channels.add(channel)
         channel.below_filled(self.is_full)
 
