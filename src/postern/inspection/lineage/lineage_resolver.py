@@ -10,39 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from postern.inspection.lineage.relations import (
-    AliasList,
-    Assigned,
-    ChangeStatement,
-    ColumnName,
-    CommonTable,
-    Conditions,
-    Counted,
-    DerivedTable,
-    Expression,
-    FromItem,
-    FromList,
-    FunctionRows,
-    InnerQuery,
-    JoinedTables,
-    KnownValue,
-    Made,
-    NestedQuery,
-    OutputColumn,
-    Query,
-    RowField,
-    RowStar,
-    Select,
-    SetOperation,
-    Star,
-    TableName,
-    Targets,
-    ValueRows,
-    VariableValue,
-    WholeRow,
-    With,
-    Word,
-)
+from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import (
     COMPUTED,
     NOTHING,
@@ -93,30 +61,30 @@ class LineageResolver:
         self._variables = variables or Variables()
         self.has_unknown_names = False
 
-    def query(self, query: Query, parent: Scope | None = None, ctes: Ctes = _NO_CTES) -> list[Out]:
+    def query(self, query: rel.Query, parent: Scope | None = None, ctes: Ctes = _NO_CTES) -> list[Out]:
         """The columns of a query."""
         self._work.step()
         if query is None:
             return [UNKNOWN]
         ctes = self._within(query.ctes, parent, ctes)
-        if isinstance(query, Select):
+        if isinstance(query, rel.Select):
             scope = self._from(query.sources, Scope(parent), ctes)
             found = self.targets(query.targets, scope, ctes)
             self._filter(query.conditions, scope, found, ctes)
             return found
-        if isinstance(query, SetOperation):
+        if isinstance(query, rel.SetOperation):
             left = self.query(query.left, parent, ctes)
             found = _both(left, self.query(query.right, parent, ctes))
             self._filter(query.conditions, Scope(parent, outs=found), found, ctes)
             return found
-        if isinstance(query, ValueRows):
+        if isinstance(query, rel.ValueRows):
             return self._values(query, Scope(parent), ctes)
-        if isinstance(query, NestedQuery):
+        if isinstance(query, rel.NestedQuery):
             self._filter(query.conditions, Scope(parent), (), ctes)
             return self.query(query.query, parent, ctes)
         return self._change(query, parent, ctes)
 
-    def targets(self, targets: Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
+    def targets(self, targets: rel.Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
         """The columns of a list behind SELECT or RETURNING."""
         found: list[Out] = []
         for target in targets:
@@ -129,17 +97,17 @@ class LineageResolver:
         self._work.step(len(found))
         return found
 
-    def _target(self, target: OutputColumn | Star | RowStar, scope: Scope, ctes: Ctes) -> list[Out]:
-        if isinstance(target, OutputColumn):
+    def _target(self, target: rel.OutputColumn | rel.Star | rel.RowStar, scope: Scope, ctes: Ctes) -> list[Out]:
+        if isinstance(target, rel.OutputColumn):
             value, column = target.value, target.column
-            if isinstance(value, ColumnName):
+            if isinstance(value, rel.ColumnName):
                 self._work.step()
                 found = self._column(value, scope)
                 return [Out(target.name, found.sources, plain=found.plain)]
             sources = self.of(value, scope, ctes)
             plain = COMPUTED if column is None else self._column(column, scope).plain
             return [Out(target.name, sources, plain=plain)]
-        if isinstance(target, Star):
+        if isinstance(target, rel.Star):
             if not target.table:
                 return [out for out in scope.outs if not out.hidden]
             items = self._rules.items(scope, target.table, target.schema)
@@ -151,7 +119,7 @@ class LineageResolver:
 
     # WITH
 
-    def _within(self, clause: With | None, parent: Scope | None, ctes: Ctes) -> Ctes:
+    def _within(self, clause: rel.With | None, parent: Scope | None, ctes: Ctes) -> Ctes:
         """The CTEs that a query with this WITH can speak of."""
         if clause is None:
             return ctes
@@ -164,15 +132,15 @@ class LineageResolver:
             ctes = Ctes({self._rules.folded(table.name): self._cte(table, parent, ctes)}, ctes)
         return ctes
 
-    def _cte(self, table: CommonTable, parent: Scope | None, ctes: Ctes) -> Cte:
+    def _cte(self, table: rel.CommonTable, parent: Scope | None, ctes: Ctes) -> Cte:
         def read() -> list[Out]:
             return _added(table, renamed(self.query(table.query, parent, ctes), table.columns))
 
         def seed() -> list[Out]:
             first, within = table.query, ctes
-            while isinstance(first, SetOperation | NestedQuery):
+            while isinstance(first, rel.SetOperation | rel.NestedQuery):
                 within = self._within(first.ctes, parent, within)
-                first = first.left if isinstance(first, SetOperation) else first.query
+                first = first.left if isinstance(first, rel.SetOperation) else first.query
             if first is table.query:
                 return [UNKNOWN]
             return _added(table, renamed(self.query(first, parent, within), table.columns))
@@ -181,7 +149,7 @@ class LineageResolver:
 
     # Clauses of a query
 
-    def _filter(self, conditions: Conditions | None, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
+    def _filter(self, conditions: rel.Conditions | None, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
         """Tells what decides which rows a query gives. It may put something into variables, whoever asks."""
         values = conditions(self._filters.wanted) if conditions is not None else ()
         if not values:
@@ -193,10 +161,10 @@ class LineageResolver:
             shown = {out.name for out in outs}
         for value in values:
             # Those of its columns that a query sorts or groups by are known already.
-            if not (isinstance(value, ColumnName) and value.name in shown):
+            if not (isinstance(value, rel.ColumnName) and value.name in shown):
                 self._filters.add(self.of(value, scope, ctes))
 
-    def _values(self, values: ValueRows, scope: Scope, ctes: Ctes) -> list[Out]:
+    def _values(self, values: rel.ValueRows, scope: Scope, ctes: Ctes) -> list[Out]:
         found: list[Out] = []
         for row in values.rows:
             fresh: list[Out] = []
@@ -209,7 +177,7 @@ class LineageResolver:
 
     # FROM
 
-    def _from(self, sources: Iterable[FromItem], scope: Scope, ctes: Ctes) -> Scope:
+    def _from(self, sources: Iterable[rel.FromItem], scope: Scope, ctes: Ctes) -> Scope:
         """The scope of a query whose FROM this is, within that of `scope`."""
         parts: list[FromPart] = []
         for source in sources:
@@ -220,19 +188,19 @@ class LineageResolver:
         self._work.step(sum([len(part.outs) for part in parts]))
         return scope.with_parts(parts)
 
-    def _part(self, source: FromItem, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
+    def _part(self, source: rel.FromItem, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
         """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
         self._work.step()
-        if isinstance(source, TableName):
+        if isinstance(source, rel.TableName):
             return self._named(source, ctes)
-        if isinstance(source, JoinedTables):
+        if isinstance(source, rel.JoinedTables):
             return self._join(source, scope, left, ctes)
-        if isinstance(source, DerivedTable):
+        if isinstance(source, rel.DerivedTable):
             parent = self._beside(scope, left) if source.lateral else scope.parent
             return _part("", self.query(source.query, parent, ctes), source.alias)
-        if isinstance(source, FunctionRows):
+        if isinstance(source, rel.FunctionRows):
             return self._rows(source, self._beside(scope, left), ctes)
-        if isinstance(source, FromList):
+        if isinstance(source, rel.FromList):
             parts: list[FromPart] = []
             for one in source.parts:
                 parts.append(self._part(one, scope, [*left, *parts], ctes))
@@ -240,7 +208,7 @@ class LineageResolver:
             return FromPart(items, tuple([out for part in parts for out in part.outs]))
         return FromPart((), (UNKNOWN,))
 
-    def _named(self, table: TableName, ctes: Ctes) -> FromPart:
+    def _named(self, table: rel.TableName, ctes: Ctes) -> FromPart:
         cte = None if table.schema else ctes.find(self._rules.folded(table.name))
         if cte is None:
             return self._table(table)
@@ -249,12 +217,12 @@ class LineageResolver:
             outs = [Out(None, merged([*outs, *self._tables.table("", table.name)[0]]), many=True)]
         return _part(table.name, outs, table.alias)
 
-    def _table(self, table: TableName) -> FromPart:
+    def _table(self, table: rel.TableName) -> FromPart:
         """A table or view, never a CTE: as what statements change is named."""
         outs, schema = self._tables.table(table.schema, table.name)
         return _part(table.name, outs, table.alias, schema, system=True)
 
-    def _join(self, join: JoinedTables, scope: Scope, before: list[FromPart], ctes: Ctes) -> FromPart:
+    def _join(self, join: rel.JoinedTables, scope: Scope, before: list[FromPart], ctes: Ctes) -> FromPart:
         left = self._part(join.left, scope, before, ctes)
         right = self._part(join.right, scope, [*before, left], ctes)
         if join.on is not None and self._filters.wanted:
@@ -274,7 +242,7 @@ class LineageResolver:
             items += (Item(join.using_alias, common),)
         return _joined(join, items, common + rest)
 
-    def _rows(self, rows: FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
+    def _rows(self, rows: rel.FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []
         for one in rows.values:
             sources = self.of(one.value, scope, ctes)
@@ -292,14 +260,14 @@ class LineageResolver:
 
     # Expressions
 
-    def of(self, value: Expression, scope: Scope, ctes: Ctes) -> Sources:
+    def of(self, value: rel.Expression, scope: Scope, ctes: Ctes) -> Sources:
         """What a value is made of, seen from the names around it."""
         self._work.step()
-        if isinstance(value, Made):
+        if isinstance(value, rel.Made):
             return union([self.of(part, scope, ctes) for part in value.parts])
         return _VALUES[type(value)](self, value, scope, ctes)
 
-    def _column(self, column: ColumnName, scope: Scope) -> Out:
+    def _column(self, column: rel.ColumnName, scope: Scope) -> Out:
         self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
         if column.table:
             items = self._rules.items(scope, column.table, column.schema)
@@ -315,20 +283,20 @@ class LineageResolver:
             return Out(None, None)
         return found
 
-    def _sources_of(self, column: ColumnName, scope: Scope, ctes: Ctes) -> Sources:
+    def _sources_of(self, column: rel.ColumnName, scope: Scope, ctes: Ctes) -> Sources:
         return self._column(column, scope).sources
 
-    def _known(self, value: KnownValue, scope: Scope, ctes: Ctes) -> Sources:
+    def _known(self, value: rel.KnownValue, scope: Scope, ctes: Ctes) -> Sources:
         return value.sources
 
-    def _whole_row(self, row: WholeRow, scope: Scope, ctes: Ctes) -> Sources:
+    def _whole_row(self, row: rel.WholeRow, scope: Scope, ctes: Ctes) -> Sources:
         self._work.step(len(scope.outs) >> 4)
         if not row.table:
             return merged(scope.outs)
         items = self._rules.items(scope, row.table, row.schema)
         return merged([out for item in items for out in item.outs]) if items else None
 
-    def _word(self, word: Word, scope: Scope, ctes: Ctes) -> Sources:
+    def _word(self, word: rel.Word, scope: Scope, ctes: Ctes) -> Sources:
         level: Scope | None = scope
         while level is not None:
             if any(out.name == word.name for out in level.outs):
@@ -337,21 +305,21 @@ class LineageResolver:
             level = level.outer()
         return NOTHING
 
-    def _counted(self, counted: Counted, scope: Scope, ctes: Ctes) -> Sources:
+    def _counted(self, counted: rel.Counted, scope: Scope, ctes: Ctes) -> Sources:
         found = self._column(counted.column, scope)
         return NOTHING if is_nothing_else(found) else found.sources
 
-    def _row_field(self, field: RowField, scope: Scope, ctes: Ctes) -> Sources:
+    def _row_field(self, field: rel.RowField, scope: Scope, ctes: Ctes) -> Sources:
         row = self._row(field.row, scope)
         if row is None:
             return self.of(field.otherwise, scope, ctes)
         found = self._rules.column_of([row], field.name)
         return None if found is None else found.sources
 
-    def _row(self, name: ColumnName | WholeRow, scope: Scope) -> Item | None:
+    def _row(self, name: rel.ColumnName | rel.WholeRow, scope: Scope) -> Item | None:
         """What stands in FROM under the name that this is, where it means a whole row of that."""
         table = name.table
-        if isinstance(name, ColumnName):
+        if isinstance(name, rel.ColumnName):
             if name.table:
                 return None
             table = name.name
@@ -363,17 +331,17 @@ class LineageResolver:
         items = self._rules.items(scope, table) if table and not name.schema else []
         return items[0] if items else None
 
-    def _inner_query(self, inner: InnerQuery, scope: Scope, ctes: Ctes) -> Sources:
+    def _inner_query(self, inner: rel.InnerQuery, scope: Scope, ctes: Ctes) -> Sources:
         def read() -> Sources:
             outs = self.query(inner.query, scope, ctes)
             return NOTHING if inner.exists else merged(outs)
 
         return self._filters.of(scope, read)
 
-    def _variable(self, variable: VariableValue, scope: Scope, ctes: Ctes) -> Sources:
+    def _variable(self, variable: rel.VariableValue, scope: Scope, ctes: Ctes) -> Sources:
         return self._variables.kept(variable.name)
 
-    def _assigned(self, assigned: Assigned, scope: Scope, ctes: Ctes) -> Sources:
+    def _assigned(self, assigned: rel.Assigned, scope: Scope, ctes: Ctes) -> Sources:
         found = self.of(assigned.value, scope, ctes)
         for name in assigned.names:
             self._variables.assign(name, found)
@@ -381,7 +349,7 @@ class LineageResolver:
 
     # INSERT, UPDATE, DELETE and MERGE: what they return holds what they have just written as well.
 
-    def _change(self, change: ChangeStatement, parent: Scope | None, ctes: Ctes) -> list[Out]:
+    def _change(self, change: rel.ChangeStatement, parent: Scope | None, ctes: Ctes) -> list[Out]:
         target = FromPart((), ()) if change.table is None else self._table(change.table)
         beside: list[FromPart] = []
         if change.beside:
@@ -408,7 +376,7 @@ class LineageResolver:
         return self.targets(change.returning, scope, ctes)
 
     def _inserted(
-        self, change: ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
+        self, change: rel.ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
     ) -> dict[str, Sources]:
         """What a query writes into each column, by its name."""
         if not change.has_query:
@@ -424,7 +392,7 @@ class LineageResolver:
             _write(written, name, out.sources)
         return written
 
-    def _after(self, change: ChangeStatement, target: FromPart, written: dict[str, Sources]) -> FromPart:
+    def _after(self, change: rel.ChangeStatement, target: FromPart, written: dict[str, Sources]) -> FromPart:
         """The target with what is written into it. Whatever is written may show in any column that is computed."""
         computed = None
         if "" not in written and change.table is not None:
@@ -443,20 +411,20 @@ class LineageResolver:
 
 
 _VALUES: Final[dict[type, Callable[[LineageResolver, Any, Scope, Ctes], Sources]]] = {
-    Assigned: LineageResolver._assigned,
-    ColumnName: LineageResolver._sources_of,
-    Counted: LineageResolver._counted,
-    InnerQuery: LineageResolver._inner_query,
-    KnownValue: LineageResolver._known,
-    RowField: LineageResolver._row_field,
-    VariableValue: LineageResolver._variable,
-    WholeRow: LineageResolver._whole_row,
-    Word: LineageResolver._word,
+    rel.Assigned: LineageResolver._assigned,
+    rel.ColumnName: LineageResolver._sources_of,
+    rel.Counted: LineageResolver._counted,
+    rel.InnerQuery: LineageResolver._inner_query,
+    rel.KnownValue: LineageResolver._known,
+    rel.RowField: LineageResolver._row_field,
+    rel.VariableValue: LineageResolver._variable,
+    rel.WholeRow: LineageResolver._whole_row,
+    rel.Word: LineageResolver._word,
 }
 
 
 def _part(
-    name: str, outs: Sequence[Out], alias: AliasList | None, schema: str = "", *, system: bool = False
+    name: str, outs: Sequence[Out], alias: rel.AliasList | None, schema: str = "", *, system: bool = False
 ) -> FromPart:
     if alias is not None:
         name, schema = alias.name, ""
@@ -465,7 +433,7 @@ def _part(
     return FromPart((Item(name, columns, schema, system),), columns)
 
 
-def _joined(join: JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
+def _joined(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
     """With an alias, only that can be spoken of."""
     return FromPart(items, outs) if join.alias is None else _part("", outs, join.alias)
 
@@ -491,7 +459,7 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
     ]
 
 
-def _added(table: CommonTable, outs: list[Out]) -> list[Out]:
+def _added(table: rel.CommonTable, outs: list[Out]) -> list[Out]:
     """With the columns that SEARCH and CYCLE add, which hold what they look at."""
     if not table.added:
         return outs

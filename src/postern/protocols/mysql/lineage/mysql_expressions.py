@@ -10,21 +10,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.inspection.lineage.relations import (
-    CONSTANT,
-    UNKNOWABLE,
-    Assigned,
-    ColumnName,
-    Counted,
-    Expression,
-    InnerQuery,
-    KnownValue,
-    Made,
-    Query,
-    VariableValue,
-    WholeRow,
-    Word,
-)
+from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
@@ -62,7 +48,7 @@ class MysqlExpressions:
         work: WorkBudget,
         variables: Mapping[str, str],
         given: Sources,
-        query: Callable[[exp.Expr], Query],
+        query: Callable[[exp.Expr], rel.Query],
     ) -> None:
         self._state = state
         self._work = work
@@ -71,19 +57,19 @@ class MysqlExpressions:
         self._query = query
         self.windows: Windows = ()
 
-    def of(self, value: exp.Expr) -> Expression:
+    def of(self, value: exp.Expr) -> rel.Expression:
         """Of a whole expression. What it assigns may be all that is in it: of `@a := b or c` only the server knows what
         binds closer."""
         if isinstance(value, exp.Column):
             return _reference(value)
-        found: list[Expression] = []
+        found: list[rel.Expression] = []
         self._add(value, found)
-        made: Expression = Made(tuple(found)) if found else CONSTANT
+        made: rel.Expression = rel.Made(tuple(found)) if found else rel.CONSTANT
         names = [name for node in _inside(value) for name in self.assigned(node)]
-        return Assigned(tuple(names), made) if names else made
+        return rel.Assigned(tuple(names), made) if names else made
 
-    def all(self, values: Iterable[exp.Expr]) -> Expression:
-        return Made(tuple([self.of(value) for value in values]))
+    def all(self, values: Iterable[exp.Expr]) -> rel.Expression:
+        return rel.Made(tuple([self.of(value) for value in values]))
 
     def assigned(self, node: exp.Expr) -> Iterator[str]:
         """The variable that a node puts a value into."""
@@ -93,12 +79,12 @@ class MysqlExpressions:
         elif isinstance(node, exp.Anonymous) and node.expressions and called(node) == LAST:
             yield LAST_ID
 
-    def _add_inside(self, node: exp.Expr, found: list[Expression], but: object = None) -> None:
+    def _add_inside(self, node: exp.Expr, found: list[rel.Expression], but: object = None) -> None:
         for child in node.iter_expressions():
             if child is not but:
                 self._add(child, found)
 
-    def _add(self, node: exp.Expr, found: list[Expression]) -> None:
+    def _add(self, node: exp.Expr, found: list[rel.Expression]) -> None:
         """What a node is made of, beside what was `found`."""
         self._work.step()
         if isinstance(node, _EMPTY):
@@ -106,40 +92,40 @@ class MysqlExpressions:
         if isinstance(node, exp.Column):
             found.append(_reference(node))
         elif isinstance(node, exp.Identifier | exp.Var):
-            found.append(Word(column_name(node.name)))
+            found.append(rel.Word(column_name(node.name)))
         elif isinstance(node, exp.Exists):
             for child in node.iter_expressions():
                 is_query = isinstance(child, exp.Query)
-                found.append(InnerQuery(self._query(child), exists=True) if is_query else UNKNOWABLE)
+                found.append(rel.InnerQuery(self._query(child), exists=True) if is_query else rel.UNKNOWABLE)
         elif isinstance(node, exp.Query):
-            found.append(InnerQuery(self._query(node)))
+            found.append(rel.InnerQuery(self._query(node)))
         elif isinstance(node, exp.Placeholder):
-            found.append(KnownValue(self._given))
+            found.append(rel.KnownValue(self._given))
         elif isinstance(node, exp.Parameter):
             name = node.this.name
             is_name = isinstance(node.this, exp.Var)
-            found.append(VariableValue(self._variables.get(name, name)) if is_name else UNKNOWABLE)
+            found.append(rel.VariableValue(self._variables.get(name, name)) if is_name else rel.UNKNOWABLE)
         elif isinstance(node, exp.SessionParameter):
             found.append(self._setting(node))
         else:
             self._add_call(node, found)
 
-    def _add_call(self, node: exp.Expr, found: list[Expression]) -> None:
+    def _add_call(self, node: exp.Expr, found: list[rel.Expression]) -> None:
         name = called(node)
         if name in _SEQUENCES:
             return
         if name == LAST:
-            found.append(VariableValue(LAST_ID))
+            found.append(rel.VariableValue(LAST_ID))
             self._add_inside(node, found)
         elif name == FOREIGN or (isinstance(node, _OTHER) and name not in _ANONYMOUS):
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
         elif isinstance(node, exp.Count):
             for value in _counted(node):
                 column = passed_through(value)
                 if column is None:
                     self._add(value, found)
                 else:
-                    found.append(Counted(column))
+                    found.append(rel.Counted(column))
         elif isinstance(node, exp.Window):
             alias = node.args.get("alias")
             self._add_inside(node, found, but=alias)
@@ -149,37 +135,37 @@ class MysqlExpressions:
         elif isinstance(node, _PLAIN) or name in _ANONYMOUS:
             self._add_inside(node, found)
         else:
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
 
-    def _setting(self, node: exp.SessionParameter) -> Expression:
+    def _setting(self, node: exp.SessionParameter) -> rel.Expression:
         name = node.name.lower()
         if name in COUNTING_SETTINGS:
-            return UNKNOWABLE
+            return rel.UNKNOWABLE
         if name in QUOTING_SETTINGS:
-            return VariableValue(QUOTING_SETTINGS[name])
-        return CONSTANT if self._state.settings and not self._state.lost else UNKNOWABLE
+            return rel.VariableValue(QUOTING_SETTINGS[name])
+        return rel.CONSTANT if self._state.settings and not self._state.lost else rel.UNKNOWABLE
 
 
-def passed_through(value: exp.Expr) -> ColumnName | None:
+def passed_through(value: exp.Expr) -> rel.ColumnName | None:
     """The column that a value is, under whatever alias."""
     while isinstance(value, exp.Alias | exp.Paren):
         value = value.this
     found = _reference(value) if isinstance(value, exp.Column) else None
-    return found if isinstance(found, ColumnName) else None
+    return found if isinstance(found, rel.ColumnName) else None
 
 
 def called(node: exp.Expr) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
-def _reference(column: exp.Column) -> Expression:
+def _reference(column: exp.Column) -> rel.Expression:
     if column.args.get("catalog") is not None:
-        return UNKNOWABLE
+        return rel.UNKNOWABLE
     if isinstance(column.this, exp.Star):
-        return WholeRow(column.table, column.db)
+        return rel.WholeRow(column.table, column.db)
     name = column_name(column.name)
     is_call = name in BARE and not column.this.args.get("quoted")
-    return ColumnName(name, column.table, column.db, is_call)
+    return rel.ColumnName(name, column.table, column.db, is_call)
 
 
 def _inside(value: exp.Expr) -> Iterator[exp.Expr]:

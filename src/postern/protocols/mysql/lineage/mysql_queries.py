@@ -7,32 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.inspection.lineage.relations import (
-    CONSTANT,
-    UNKNOWABLE,
-    AliasList,
-    Assigned,
-    ChangeStatement,
-    CommonTable,
-    Conditions,
-    DerivedTable,
-    Expression,
-    FromItem,
-    FromList,
-    FunctionRows,
-    JoinedTables,
-    NestedQuery,
-    OutputColumn,
-    Query,
-    RowsOf,
-    Select,
-    SetOperation,
-    Star,
-    TableName,
-    UnknownRows,
-    ValueRows,
-    With,
-)
+from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, called, passed_through
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
@@ -40,7 +15,7 @@ from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled
 
 _CLAUSES: Final = ("where", "having", "group", "order", "limit", "offset")
-_UNKNOWN_ROWS: Final = UnknownRows()
+_UNKNOWN_ROWS: Final = rel.UnknownRows()
 
 
 class MysqlQueries:
@@ -51,57 +26,57 @@ class MysqlQueries:
         self._doubtful = spelled.doubtful
         self.expressions = MysqlExpressions(state, work, spelled.variables, given, self.query)
 
-    def query(self, node: exp.Expr) -> Query:
+    def query(self, node: exp.Expr) -> rel.Query:
         around, self.expressions.windows = self.expressions.windows, ()
         try:
             return self._query(node)
         finally:
             self.expressions.windows = around
 
-    def targets(self, values: Iterable[exp.Expr]) -> list[OutputColumn | Star]:
+    def targets(self, values: Iterable[exp.Expr]) -> list[rel.OutputColumn | rel.Star]:
         """A list behind SELECT or RETURNING."""
         return [self._target(value) for value in values]
 
-    def _query(self, node: exp.Expr) -> Query:
+    def _query(self, node: exp.Expr) -> rel.Query:
         self._work.step()
         ctes = self._with(node)
         if isinstance(node, exp.Subquery):
             conditions, query = self._conditions(node), self.query(node.this)
-            return NestedQuery(query, conditions, ctes) if conditions or ctes else query
+            return rel.NestedQuery(query, conditions, ctes) if conditions or ctes else query
         if isinstance(node, exp.SetOperation):
             left, right = self._query(node.this), self.query(node.expression)
             self.expressions.windows = ()
-            return SetOperation(left, right, self._conditions(node), ctes)
+            return rel.SetOperation(left, right, self._conditions(node), ctes)
         if isinstance(node, exp.Values):
-            return ValueRows(tuple([self._row(row) for row in node.expressions]), ctes=ctes)
+            return rel.ValueRows(tuple([self._row(row) for row in node.expressions]), ctes=ctes)
         return self._select(node, ctes) if isinstance(node, exp.Select) else None
 
-    def _with(self, node: exp.Expr) -> With | None:
+    def _with(self, node: exp.Expr) -> rel.With | None:
         clause = node.args.get("with_")
         if not isinstance(clause, exp.With):
             return None
         tables = [
-            CommonTable(one.alias, self.query(one.this), tuple(map(column_name, one.alias_column_names)))
+            rel.CommonTable(one.alias, self.query(one.this), tuple(map(column_name, one.alias_column_names)))
             for one in clause.expressions
         ]
-        return With(tuple(tables), bool(clause.args.get("recursive")))
+        return rel.With(tuple(tables), bool(clause.args.get("recursive")))
 
-    def _select(self, select: exp.Select, ctes: With | None) -> Select:
+    def _select(self, select: exp.Select, ctes: rel.With | None) -> rel.Select:
         source = select.args.get("from_")
-        sources: list[FromItem] = []
+        sources: list[rel.FromItem] = []
         self.expressions.windows = ()
         if isinstance(source, exp.From):
             sources = self._joined(self._source(source.this), select.args.get("joins") or ())
         self.expressions.windows = select.args.get("windows") or ()
-        return Select(self.targets(select.expressions), tuple(sources), self._conditions(select), ctes)
+        return rel.Select(self.targets(select.expressions), tuple(sources), self._conditions(select), ctes)
 
-    def _conditions(self, node: exp.Expr) -> Conditions | None:
+    def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
         """What only filters or sorts is not in the answer; what it puts into variables is in them."""
         found = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
         clauses = [clause for clause in found if isinstance(clause, exp.Expr)]
         windows = self.expressions.windows
 
-        def conditions(wanted: bool) -> Sequence[Expression]:
+        def conditions(wanted: bool) -> Sequence[rel.Expression]:
             around, self.expressions.windows = self.expressions.windows, windows
             try:
                 return [
@@ -115,16 +90,16 @@ class MysqlQueries:
 
         return conditions if clauses else None
 
-    def _row(self, row: exp.Expr) -> tuple[OutputColumn, ...]:
+    def _row(self, row: exp.Expr) -> tuple[rel.OutputColumn, ...]:
         cells = row.expressions if isinstance(row, exp.Tuple | exp.Anonymous) else [row]
-        return tuple([OutputColumn(None, self.expressions.of(cell), passed_through(cell)) for cell in cells])
+        return tuple([rel.OutputColumn(None, self.expressions.of(cell), passed_through(cell)) for cell in cells])
 
-    def _target(self, value: exp.Expr) -> OutputColumn | Star:
+    def _target(self, value: exp.Expr) -> rel.OutputColumn | rel.Star:
         if isinstance(value, exp.Star):
-            return Star()
+            return rel.Star()
         if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
-            return Star(value.table, value.db)
-        return OutputColumn(self._name(value), self.expressions.of(value), passed_through(value))
+            return rel.Star(value.table, value.db)
+        return rel.OutputColumn(self._name(value), self.expressions.of(value), passed_through(value))
 
     def _name(self, value: exp.Expr) -> str | None:
         """None where it may be any: a column without a name of its own is called as the text says."""
@@ -136,7 +111,7 @@ class MysqlQueries:
 
     # FROM
 
-    def _joined(self, first: FromItem, joins: Iterable[exp.Join]) -> list[FromItem]:
+    def _joined(self, first: rel.FromItem, joins: Iterable[exp.Join]) -> list[rel.FromItem]:
         """A comma binds less than JOIN."""
         groups = [first]
         for join in joins:
@@ -144,52 +119,52 @@ class MysqlQueries:
             if any(join.args.get(name) for name in ("kind", "side", "method")):
                 names = tuple([column_name(one.name) for one in join.args.get("using") or ()])
                 is_right = join.args.get("side") == "RIGHT"
-                groups[-1] = JoinedTables(groups[-1], right, names, bool(join.args.get("method")), is_right)
+                groups[-1] = rel.JoinedTables(groups[-1], right, names, bool(join.args.get("method")), is_right)
             else:
                 groups.append(right)
         return groups
 
-    def _source(self, node: exp.Expr) -> FromItem:
+    def _source(self, node: exp.Expr) -> rel.FromItem:
         self._work.step()
         first = self._alone(node)
         joins = node.args.get("joins")
-        return FromList(tuple(self._joined(first, joins))) if joins else first
+        return rel.FromList(tuple(self._joined(first, joins))) if joins else first
 
-    def _alone(self, node: exp.Expr) -> FromItem:
+    def _alone(self, node: exp.Expr) -> rel.FromItem:
         """Without its own joins."""
         if isinstance(node, exp.Table):
             return self._table(node)
         if isinstance(node, exp.Lateral):
-            return DerivedTable(self.query(node.this), _alias(node), lateral=True)
+            return rel.DerivedTable(self.query(node.this), _alias(node), lateral=True)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and not node.alias:
             return self._source(node.this)
         if isinstance(node, exp.Subquery | exp.Values):
-            return DerivedTable(self.query(node), _alias(node))
+            return rel.DerivedTable(self.query(node), _alias(node))
         return _UNKNOWN_ROWS
 
-    def _table(self, table: exp.Table) -> FromItem:
+    def _table(self, table: exp.Table) -> rel.FromItem:
         if isinstance(table.this, exp.JSONTable):
             # What its columns are called is known, and all are made of the same.
-            return FunctionRows("", (RowsOf(self.expressions.of(table.this.this), None),), alias=_alias(table))
+            return rel.FunctionRows("", (rel.RowsOf(self.expressions.of(table.this.this), None),), alias=_alias(table))
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
             return _UNKNOWN_ROWS
         if not table.db and table.name.lower() == "dual" and not table.this.args.get("quoted"):
-            return FromList()
-        return TableName(table.name, table.db, _alias(table))
+            return rel.FromList()
+        return rel.TableName(table.name, table.db, _alias(table))
 
     # INSERT, REPLACE, UPDATE and DELETE
 
-    def change(self, tree: exp.Expr) -> ChangeStatement:
+    def change(self, tree: exp.Expr) -> rel.ChangeStatement:
         """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
         target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
         source, conflict = tree.args.get("expression"), tree.args.get("conflict")
         has_query = isinstance(source, exp.Query)
-        written: list[Expression] = [] if isinstance(tree, exp.Delete) else [CONSTANT]
+        written: list[rel.Expression] = [] if isinstance(tree, exp.Delete) else [rel.CONSTANT]
         parts = (None if has_query else source, conflict)
         written += [self.expressions.all(part.expressions) for part in parts if isinstance(part, exp.Expr)]
         returning = tree.args.get("returning")
-        return ChangeStatement(
-            TableName(target.name, target.db, _alias(target)) if isinstance(target, exp.Table) else None,
+        return rel.ChangeStatement(
+            rel.TableName(target.name, target.db, _alias(target)) if isinstance(target, exp.Table) else None,
             query=self.query(source) if isinstance(source, exp.Query) else None,
             has_query=has_query,
             is_loose=True,
@@ -199,20 +174,20 @@ class MysqlQueries:
             ctes=self._with(tree),
         )
 
-    def _effects(self, tree: exp.Expr) -> Iterator[Assigned]:
+    def _effects(self, tree: exp.Expr) -> Iterator[rel.Assigned]:
         """What stands elsewhere in a change is not shown, and may put anything into a variable."""
         for node in tree.walk():
             names = tuple(self.expressions.assigned(node))
             if names and called(node) == LAST:
-                yield Assigned(names, self.expressions.all(node.expressions))
+                yield rel.Assigned(names, self.expressions.all(node.expressions))
             elif names and isinstance(node.this, exp.Parameter):
-                yield Assigned(names, UNKNOWABLE)
+                yield rel.Assigned(names, rel.UNKNOWABLE)
 
 
-def _alias(node: exp.Expr) -> AliasList | None:
+def _alias(node: exp.Expr) -> rel.AliasList | None:
     if not node.alias:
         return None
-    return AliasList(node.alias, tuple(map(column_name, node.alias_column_names)))
+    return rel.AliasList(node.alias, tuple(map(column_name, node.alias_column_names)))
 
 
 def _is_clause(node: exp.Expr) -> bool:

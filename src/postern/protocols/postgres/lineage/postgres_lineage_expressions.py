@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from postern.inspection.lineage.relations import (
-    CONSTANT,
-    UNKNOWABLE,
-    ColumnName,
-    Counted,
-    Expression,
-    InnerQuery,
-    KnownValue,
-    Made,
-    Query,
-    RowField,
-    WholeRow,
-)
+from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
@@ -61,15 +49,15 @@ def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
     )
 
 
-def reference(ref: Message) -> ColumnName | WholeRow:
+def reference(ref: Message) -> rel.ColumnName | rel.WholeRow:
     """What a ColumnRef names."""
     names = strings(ref.get("fields"))
     table = names[-2] if len(names) > 1 else ""
     schema = names[-3] if len(names) > 2 else ""
-    return WholeRow(table, schema) if names[-1] == "*" else ColumnName(names[-1], table, schema)
+    return rel.WholeRow(table, schema) if names[-1] == "*" else rel.ColumnName(names[-1], table, schema)
 
 
-def row_reference(value: Message | None) -> ColumnName | WholeRow | None:
+def row_reference(value: Message | None) -> rel.ColumnName | rel.WholeRow | None:
     kind, ref = node(value)
     return reference(ref) if kind == "ColumnRef" else None
 
@@ -82,7 +70,7 @@ class PostgresExpressions:
         catalogue: PostgresLineageCatalogue,
         doubts: Doubts,
         work: WorkBudget,
-        query: Callable[[Message | None], Query],
+        query: Callable[[Message | None], rel.Query],
     ) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
@@ -90,27 +78,27 @@ class PostgresExpressions:
         self._query = query
         self.windows: Windows = {}
 
-    def of(self, value: Message | None) -> Expression:
+    def of(self, value: Message | None) -> rel.Expression:
         """Of a `Node`; a constant where there is none."""
         kind, message = node(value)
         if kind == "ColumnRef":
             return reference(message)
-        found: list[Expression] = []
+        found: list[rel.Expression] = []
         if kind:
             self._add(kind, message, found)
-        return Made(tuple(found)) if found else CONSTANT
+        return rel.Made(tuple(found)) if found else rel.CONSTANT
 
-    def all(self, values: Iterable[Message | None]) -> Expression:
-        found: list[Expression] = []
+    def all(self, values: Iterable[Message | None]) -> rel.Expression:
+        found: list[rel.Expression] = []
         self._add_all(values, found)
-        return Made(tuple(found)) if found else CONSTANT
+        return rel.Made(tuple(found)) if found else rel.CONSTANT
 
-    def inside(self, kind: str, message: Message) -> Expression:
+    def inside(self, kind: str, message: Message) -> rel.Expression:
         """Of all that is within a message."""
-        found: list[Expression] = []
+        found: list[rel.Expression] = []
         for _, sort, child in children(kind, message):
             self._add(sort, child, found)
-        return Made(tuple(found))
+        return rel.Made(tuple(found))
 
     def setting(self, name: str) -> Sources:
         """Of the session's setting of that name."""
@@ -118,13 +106,13 @@ class PostgresExpressions:
             return None
         return NOTHING
 
-    def _add_all(self, values: Iterable[Message | None], found: list[Expression]) -> None:
+    def _add_all(self, values: Iterable[Message | None], found: list[rel.Expression]) -> None:
         for value in values:
             kind, message = node(value)
             if kind:
                 self._add(kind, message, found)
 
-    def _add(self, kind: str, message: Message, found: list[Expression]) -> None:
+    def _add(self, kind: str, message: Message, found: list[rel.Expression]) -> None:
         """What a message is made of, beside what was `found`."""
         self._work.step()
         if kind == "ColumnRef":
@@ -137,26 +125,26 @@ class PostgresExpressions:
             if known or message.get("kind") in _BETWEEN:
                 self._add_all((message.get("lexpr"), message.get("rexpr")), found)
             else:
-                found.append(UNKNOWABLE)
+                found.append(rel.UNKNOWABLE)
         elif kind == "SubLink":
             self._add_link(message, found)
         elif kind == "A_Indirection":
             self._add_indirection(message, found)
         elif kind == "JsonArrayQueryConstructor":
-            found.append(InnerQuery(self._query(message.get("query"))))
+            found.append(rel.InnerQuery(self._query(message.get("query"))))
         elif kind in _PLAIN:
             for _, sort, child in children(kind, message):
                 self._add(sort, child, found)
         elif kind not in _EMPTY:
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
 
-    def _add_call(self, call: Message, found: list[Expression]) -> None:
+    def _add_call(self, call: Message, found: list[rel.Expression]) -> None:
         name = strings(call.get("funcname"))
         if not name or not self._catalogue.pure(name, self._doubts):
-            found.append(KnownValue(self._asked_setting(name, call)))
+            found.append(rel.KnownValue(self._asked_setting(name, call)))
             return
         if name[-1] in ZONED and not self._doubts.settings:
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
             return
         arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
         if name[-1] == "count":
@@ -164,8 +152,8 @@ class PostgresExpressions:
             columns, rest = arguments[:count], arguments[count:]
             for one in columns:
                 column = row_reference(one)
-                if isinstance(column, ColumnName):
-                    found.append(Counted(column))
+                if isinstance(column, rel.ColumnName):
+                    found.append(rel.Counted(column))
                 else:
                     rest.append(one)
             arguments = rest
@@ -173,7 +161,7 @@ class PostgresExpressions:
         if "over" in call:
             self._add_window(call["over"], found)
 
-    def _add_window(self, window: Message, found: list[Expression]) -> None:
+    def _add_window(self, window: Message, found: list[rel.Expression]) -> None:
         """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
         self._add("WindowDef", window, found)
         seen: set[str] = set()
@@ -182,7 +170,7 @@ class PostgresExpressions:
             seen.add(name)
             other = self.windows.get(name)
             if other is None:
-                found.append(UNKNOWABLE)
+                found.append(rel.UNKNOWABLE)
                 return
             self._add("WindowDef", other, found)
             name = other.get("refname")
@@ -197,27 +185,27 @@ class PostgresExpressions:
             return None
         return self.setting(first["sval"].get("sval", ""))
 
-    def _add_link(self, link: Message, found: list[Expression]) -> None:
+    def _add_link(self, link: Message, found: list[rel.Expression]) -> None:
         symbols = strings(link.get("operName"))
         exists = link.get("subLinkType") == "EXISTS_SUBLINK"
         if not exists and symbols and not self._catalogue.operates(symbols[-1], self._doubts):
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
             return
         if not exists:
             self._add_all((link.get("testexpr"),), found)
-        found.append(InnerQuery(self._query(link.get("subselect")), exists))
+        found.append(rel.InnerQuery(self._query(link.get("subselect")), exists))
 
-    def _add_indirection(self, message: Message, found: list[Expression]) -> None:
+    def _add_indirection(self, message: Message, found: list[rel.Expression]) -> None:
         steps = message.get("indirection", [])
         names = strings(steps)
         value = self.of(message.get("arg"))
         row = row_reference(message.get("arg"))
         if row is not None and names and names[0] != "*" and "String" in steps[0]:
-            value = RowField(row, names[0], value if self._is_field(names[0]) else UNKNOWABLE)
+            value = rel.RowField(row, names[0], value if self._is_field(names[0]) else rel.UNKNOWABLE)
             names = names[1:]
         found.append(value)
         if not all(map(self._is_field, names)):
-            found.append(UNKNOWABLE)
+            found.append(rel.UNKNOWABLE)
         for step in steps:
             if "A_Indices" in step:
                 self._add("A_Indices", step["A_Indices"], found)

@@ -5,29 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from postern.inspection.lineage.relations import (
-    AliasList,
-    ChangeStatement,
-    CommonTable,
-    Conditions,
-    DerivedTable,
-    Expression,
-    FromItem,
-    FunctionRows,
-    JoinedTables,
-    Made,
-    OutputColumn,
-    Query,
-    RowsOf,
-    RowStar,
-    Select,
-    SetOperation,
-    Star,
-    TableName,
-    UnknownRows,
-    ValueRows,
-    With,
-)
+from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
@@ -40,7 +18,7 @@ from postern.protocols.postgres.lineage.postgres_lineage_expressions import (
 )
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
 
-_UNKNOWN_ROWS = UnknownRows()
+_UNKNOWN_ROWS = rel.UnknownRows()
 
 
 class PostgresQueries:
@@ -50,7 +28,7 @@ class PostgresQueries:
         self._work = work
         self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
 
-    def query(self, value: Message | None) -> Query:
+    def query(self, value: Message | None) -> rel.Query:
         """Of a `Node` that holds a query or a change."""
         kind, message = node(value)
         around, self.expressions.windows = self.expressions.windows, {}
@@ -61,29 +39,29 @@ class PostgresQueries:
         finally:
             self.expressions.windows = around
 
-    def targets(self, values: Iterable[Message]) -> list[OutputColumn | Star | RowStar]:
+    def targets(self, values: Iterable[Message]) -> list[rel.OutputColumn | rel.Star | rel.RowStar]:
         """A list behind SELECT or RETURNING."""
         return [self._target(one["ResTarget"]) for one in values]
 
-    def _target(self, target: Message) -> OutputColumn | Star | RowStar:
+    def _target(self, target: Message) -> rel.OutputColumn | rel.Star | rel.RowStar:
         value = target.get("val")
         kind, content = node(value)
         if kind == "ColumnRef" and "A_Star" in content["fields"][-1]:
             names = strings(content["fields"])
-            return Star(names[-2] if len(names) > 1 else "", names[-3] if len(names) > 2 else "")
+            return rel.Star(names[-2] if len(names) > 1 else "", names[-3] if len(names) > 2 else "")
         if kind == "A_Indirection" and "A_Star" in content["indirection"][-1]:
             row = row_reference(content.get("arg")) if len(content["indirection"]) == 1 else None
-            return RowStar(row, self.expressions.of(value))
-        return OutputColumn(output_name(target), self.expressions.of(value))
+            return rel.RowStar(row, self.expressions.of(value))
+        return rel.OutputColumn(output_name(target), self.expressions.of(value))
 
-    def _with(self, message: Message) -> With | None:
+    def _with(self, message: Message) -> rel.With | None:
         clause = message.get("withClause")
         if not clause:
             return None
         tables = [self._common_table(one["CommonTableExpr"]) for one in clause.get("ctes", ())]
-        return With(tuple(tables), bool(clause.get("recursive")))
+        return rel.With(tuple(tables), bool(clause.get("recursive")))
 
-    def _common_table(self, table: Message) -> CommonTable:
+    def _common_table(self, table: Message) -> rel.CommonTable:
         added: list[tuple[str, bool]] = []
         search, cycle = table.get("search_clause"), table.get("cycle_clause")
         if search is not None:
@@ -91,37 +69,37 @@ class PostgresQueries:
         if cycle is not None:
             added += [(cycle.get("cycle_mark_column", ""), False), (cycle.get("cycle_path_column", ""), True)]
         names = strings(table.get("aliascolnames"))
-        return CommonTable(table.get("ctename", ""), self.query(table.get("ctequery")), names, tuple(added))
+        return rel.CommonTable(table.get("ctename", ""), self.query(table.get("ctequery")), names, tuple(added))
 
-    def _select(self, select: Message) -> Query:
+    def _select(self, select: Message) -> rel.Query:
         self._work.step()
         ctes = self._with(select)
         if "larg" in select:
             left, right = self._select(select["larg"]), self._select(select["rarg"])
             self.expressions.windows = {}
-            return SetOperation(left, right, self._conditions(select), ctes)
+            return rel.SetOperation(left, right, self._conditions(select), ctes)
         if select.get("valuesLists"):
             rows = [
                 tuple([self._target({"val": value}) for value in row["List"].get("items", ())])
                 for row in select["valuesLists"]
             ]
-            return ValueRows(tuple(rows), "column", ctes)
+            return rel.ValueRows(tuple(rows), "column", ctes)
         self.expressions.windows = {}
         sources = self._from(select.get("fromClause", ()))
         windows = [one["WindowDef"] for one in select.get("windowClause", ())]
         self.expressions.windows = {window.get("name", ""): window for window in windows}
         targets = self.targets(select.get("targetList", ()))
-        return Select(targets, sources, self._conditions(select), ctes)
+        return rel.Select(targets, sources, self._conditions(select), ctes)
 
-    def _conditions(self, select: Message) -> Conditions:
+    def _conditions(self, select: Message) -> rel.Conditions:
         windows = self.expressions.windows
 
-        def conditions(wanted: bool) -> Sequence[Expression]:
+        def conditions(wanted: bool) -> Sequence[rel.Expression]:
             return self._filters(select, windows) if wanted else ()
 
         return conditions
 
-    def _filters(self, select: Message, windows: Windows) -> list[Expression]:
+    def _filters(self, select: Message, windows: Windows) -> list[rel.Expression]:
         lists = [value for name in ("groupClause", "sortClause", "distinctClause") for value in select.get(name, ())]
         values = [select.get(name) for name in ("whereClause", "havingClause", "limitCount", "limitOffset")]
         around, self.expressions.windows = self.expressions.windows, windows
@@ -132,10 +110,10 @@ class PostgresQueries:
 
     # FROM
 
-    def _from(self, values: Iterable[Message]) -> tuple[FromItem, ...]:
+    def _from(self, values: Iterable[Message]) -> tuple[rel.FromItem, ...]:
         return tuple([self._source(value) for value in values])
 
-    def _source(self, value: Message | None) -> FromItem:
+    def _source(self, value: Message | None) -> rel.FromItem:
         kind, message = node(value)
         self._work.step()
         if kind == "RangeVar":
@@ -144,7 +122,7 @@ class PostgresQueries:
             return self._join(message)
         if kind == "RangeSubselect":
             lateral = bool(message.get("lateral"))
-            return DerivedTable(self.query(message.get("subquery")), _alias(message), lateral)
+            return rel.DerivedTable(self.query(message.get("subquery")), _alias(message), lateral)
         if kind == "RangeFunction":
             return self._functions(message)
         if kind == "RangeTableSample":
@@ -153,9 +131,9 @@ class PostgresQueries:
             return self._xml_table(message)
         return self._json_table(message) if kind == "JsonTable" else _UNKNOWN_ROWS
 
-    def _join(self, join: Message) -> JoinedTables:
+    def _join(self, join: Message) -> rel.JoinedTables:
         quals = join.get("quals")
-        return JoinedTables(
+        return rel.JoinedTables(
             self._source(join.get("larg")),
             self._source(join.get("rarg")),
             strings(join.get("usingClause")),
@@ -165,10 +143,10 @@ class PostgresQueries:
             using_alias=join.get("join_using_alias", {}).get("aliasname", ""),
         )
 
-    def _functions(self, element: Message) -> FunctionRows:
+    def _functions(self, element: Message) -> rel.FunctionRows:
         functions = [one["List"]["items"] for one in element.get("functions", [])]
         alias = _alias(element)
-        rows: list[RowsOf] = []
+        rows: list[rel.RowsOf] = []
         name = ""
         for call, *definitions in functions:
             kind, content = node(call)
@@ -176,27 +154,27 @@ class PostgresQueries:
             value = self.expressions.of(call)
             listed = [item for one in definitions for item in one.get("List", {}).get("items", ())]
             if listed:
-                rows.append(RowsOf(value, _defined(listed), certain=True))
+                rows.append(rel.RowsOf(value, _defined(listed), certain=True))
             elif name in COLUMNS:
-                rows.append(RowsOf(value, COLUMNS[name]))
+                rows.append(rel.RowsOf(value, COLUMNS[name]))
             else:
-                rows.append(RowsOf(value, None if not name or name in RECORDS else (name,)))
+                rows.append(rel.RowsOf(value, None if not name or name in RECORDS else (name,)))
         if len(rows) != 1:
             name = ""
         elif alias is not None and rows[0].names == (name,):
-            rows = [RowsOf(rows[0].value, (alias.name,), rows[0].certain)]
+            rows = [rel.RowsOf(rows[0].value, (alias.name,), rows[0].certain)]
         columns, ordinality = _defined(element.get("coldeflist", ())), bool(element.get("ordinality"))
-        return FunctionRows(name, tuple(rows), columns, ordinality, alias)
+        return rel.FunctionRows(name, tuple(rows), columns, ordinality, alias)
 
-    def _xml_table(self, element: Message) -> FunctionRows:
+    def _xml_table(self, element: Message) -> rel.FunctionRows:
         columns = [one["RangeTableFuncCol"] for one in element.get("columns", ())]
         inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
         inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
         names = tuple([column.get("colname", "") for column in columns])
-        rows = RowsOf(self.expressions.all(inputs), names, certain=True)
-        return FunctionRows("xmltable", (rows,), alias=_alias(element))
+        rows = rel.RowsOf(self.expressions.all(inputs), names, certain=True)
+        return rel.FunctionRows("xmltable", (rows,), alias=_alias(element))
 
-    def _json_table(self, element: Message) -> FunctionRows:
+    def _json_table(self, element: Message) -> rel.FunctionRows:
         columns = list(_json_columns(element.get("columns", ())))
         behaviors = [column[when] for column in columns for when in ("on_empty", "on_error") if when in column]
         of = self.expressions
@@ -205,12 +183,12 @@ class PostgresQueries:
             of.all(element.get("passing", ())),
             *(of.inside("JsonBehavior", behavior) for behavior in behaviors),
         ]
-        rows = RowsOf(Made(tuple(inputs)), tuple([column.get("name", "") for column in columns]), certain=True)
-        return FunctionRows("json_table", (rows,), alias=_alias(element))
+        rows = rel.RowsOf(rel.Made(tuple(inputs)), tuple([column.get("name", "") for column in columns]), certain=True)
+        return rel.FunctionRows("json_table", (rows,), alias=_alias(element))
 
     # INSERT, UPDATE, DELETE and MERGE
 
-    def _change(self, kind: str, message: Message) -> ChangeStatement:
+    def _change(self, kind: str, message: Message) -> rel.ChangeStatement:
         self._work.step()
         ctes = self._with(message)
         more: dict[str, Any] = {}
@@ -238,7 +216,7 @@ class PostgresQueries:
         for one in clause.get("options", ()):
             option = one["ReturningOption"]
             names[option.get("option", "")] = option.get("value", "")
-        return ChangeStatement(
+        return rel.ChangeStatement(
             _table(message["relation"]),
             assigned=tuple([self._assignment(one["ResTarget"]) for one in assigned]),
             returning=self.targets(clause.get("exprs", ())),
@@ -247,10 +225,10 @@ class PostgresQueries:
             **more,
         )
 
-    def _assignment(self, target: Message) -> tuple[str, Expression]:
+    def _assignment(self, target: Message) -> tuple[str, rel.Expression]:
         return target.get("name", ""), self.expressions.of(target.get("val"))
 
-    def _inserted(self, clause: Message) -> tuple[tuple[str, ...], tuple[Expression, ...]]:
+    def _inserted(self, clause: Message) -> tuple[tuple[str, ...], tuple[rel.Expression, ...]]:
         values = tuple([self.expressions.of(value) for value in clause["values"]])
         return _columns(clause.get("targetList", ())), values
 
@@ -258,13 +236,13 @@ class PostgresQueries:
 _CHANGES = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
 
-def _alias(message: Message) -> AliasList | None:
+def _alias(message: Message) -> rel.AliasList | None:
     alias = message.get("alias")
-    return None if alias is None else AliasList(alias.get("aliasname", ""), strings(alias.get("colnames")))
+    return None if alias is None else rel.AliasList(alias.get("aliasname", ""), strings(alias.get("colnames")))
 
 
-def _table(message: Message) -> TableName:
-    return TableName(message.get("relname", ""), message.get("schemaname", ""), _alias(message))
+def _table(message: Message) -> rel.TableName:
+    return rel.TableName(message.get("relname", ""), message.get("schemaname", ""), _alias(message))
 
 
 def _sorted_by(value: Message) -> Message | None:
