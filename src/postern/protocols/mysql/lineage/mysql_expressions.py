@@ -5,7 +5,7 @@ All that stands inside of an expression counts, but for EXISTS. Kinds of nodes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from postern.inspection.lineage.scope import Sources, WorkBudget
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN
+from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, Spelled, called
 
 # Made of what is inside of them. Functions are: `spelling` has given those that are not another name.
 _PLAIN: Final = (
@@ -39,20 +39,19 @@ Windows = Sequence[exp.Expr]
 
 
 class MysqlExpressions:
-    """`query` writes down a query inside of an expression. `variables` are the real names of those in the tree, `given`
-    is what its bind variables are made of."""
+    """`query` writes down a query inside of an expression; `given` is what bind variables are made of."""
 
     def __init__(
         self,
         state: SessionState,
         work: WorkBudget,
-        variables: Mapping[str, str],
+        spelled: Spelled,
         given: Sources,
         query: Callable[[exp.Expr], rel.Query],
     ) -> None:
         self._state = state
         self._work = work
-        self._variables = variables
+        self._spelled = spelled
         self._given = given
         self._query = query
         self.windows: Windows = ()
@@ -65,7 +64,7 @@ class MysqlExpressions:
         found: list[rel.Expression] = []
         self._add(value, found)
         made: rel.Expression = rel.Made(tuple(found)) if found else rel.CONSTANT
-        names = [name for node in _inside(value) for name in self.assigned(node)]
+        names = [name for node in _inside(value) for name in self.assigned(node)] if self._spelled.assigns else ()
         return rel.Assigned(tuple(names), made) if names else made
 
     def all(self, values: Iterable[exp.Expr]) -> rel.Expression:
@@ -75,7 +74,7 @@ class MysqlExpressions:
         """The variable that a node puts a value into."""
         if isinstance(node, exp.PropertyEQ):
             name = str(node.this.this.name) if isinstance(node.this, exp.Parameter) else ""
-            yield self._variables.get(name, name)
+            yield self._spelled.variables.get(name, name)
         elif isinstance(node, exp.Anonymous) and node.expressions and called(node) == LAST:
             yield LAST_ID
 
@@ -104,7 +103,7 @@ class MysqlExpressions:
         elif isinstance(node, exp.Parameter):
             name = node.this.name
             is_name = isinstance(node.this, exp.Var)
-            found.append(rel.VariableValue(self._variables.get(name, name)) if is_name else rel.UNKNOWABLE)
+            found.append(rel.VariableValue(self._spelled.variables.get(name, name)) if is_name else rel.UNKNOWABLE)
         elif isinstance(node, exp.SessionParameter):
             found.append(self._setting(node))
         else:
@@ -152,10 +151,6 @@ def passed_through(value: exp.Expr) -> rel.ColumnName | None:
         value = value.this
     found = _reference(value) if isinstance(value, exp.Column) else None
     return found if isinstance(found, rel.ColumnName) else None
-
-
-def called(node: exp.Expr) -> str:
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _reference(column: exp.Column) -> rel.Expression:

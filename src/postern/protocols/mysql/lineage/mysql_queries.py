@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
-from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, called, passed_through
+from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, passed_through
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled
+from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled, called
 
 _CLAUSES: Final = ("where", "having", "group", "order", "limit", "offset")
 _UNKNOWN_ROWS: Final = rel.UnknownRows()
@@ -24,7 +24,8 @@ class MysqlQueries:
     def __init__(self, state: SessionState, work: WorkBudget, spelled: Spelled, given: Sources = NOTHING) -> None:
         self._work = work
         self._doubtful = spelled.doubtful
-        self.expressions = MysqlExpressions(state, work, spelled.variables, given, self.query)
+        self._assigns = spelled.assigns
+        self.expressions = MysqlExpressions(state, work, spelled, given, self.query)
 
     def query(self, node: exp.Expr) -> rel.Query:
         around, self.expressions.windows = self.expressions.windows, ()
@@ -176,7 +177,7 @@ class MysqlQueries:
 
     def _effects(self, tree: exp.Expr) -> Iterator[rel.Assigned]:
         """What stands elsewhere in a change is not shown, and may put anything into a variable."""
-        for node in tree.walk():
+        for node in tree.walk() if self._assigns else ():
             names = tuple(self.expressions.assigned(node))
             if names and called(node) == LAST:
                 yield rel.Assigned(names, self.expressions.all(node.expressions))
