@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef
 
@@ -17,9 +17,6 @@ Plain = frozenset[frozenset[ColumnRef]]
 """The columns of tables that a value may be, passed through unchanged: see `Origin`."""
 
 COMPUTED: Final[Plain] = frozenset()
-
-# Columns that tables of PostgreSQL have beside their own.
-SYSTEM_COLUMNS: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 
 MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
@@ -112,16 +109,6 @@ class Item:
     schema: str = ""
     system: bool = False
 
-    def column(self, name: str) -> Out:
-        found = [out for out in self.outs if out.name == name]
-        if found:
-            return only(name, found)
-        if self.system and name in SYSTEM_COLUMNS:
-            return Out(name, NOTHING)
-        fuzzy = [out for out in self.outs if out.name is None]
-        # Without any, it is a function in the form of a column, or a column that is too new.
-        return only(name, (), fuzzy) if fuzzy else Out(name, None)
-
 
 @dataclass(frozen=True, slots=True)
 class FromPart:
@@ -133,13 +120,14 @@ class FromPart:
 
 @dataclass(slots=True)
 class Scope:
-    """One level of names. `outs` are what a bare name may mean and `*` stands for. `asked`: a query inside of it has
+    """One level of names. `outs` are what a bare name may mean and `*` stands for. `aliases` are the names that the
+    columns of the query itself have, where queries inside of it may speak of these. `asked`: a query inside of it has
     looked for a name here."""
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
-    windows: dict[str, Any] = field(default_factory=dict)
+    aliases: list[Out] = field(default_factory=list)
     asked: bool = False
 
     def outer(self) -> Scope | None:
@@ -154,36 +142,113 @@ class Scope:
 
     def with_parts(self, parts: Iterable[FromPart]) -> Scope:
         """The same, and beside it what stands further left in the same FROM."""
-        found = replace(self, items=list(self.items), outs=list(self.outs))
+        found = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.asked)
         for part in parts:
             found.add(part)
         return found
 
-    def item(self, name: str, schema: str = "") -> Item | None:
-        scope: Scope | None = self
-        while scope is not None:
-            for item in scope.items:
-                if item.name == name and (not schema or item.schema == schema):
-                    return item
-            scope = scope.outer()
-        return None
 
-    def named(self, name: str) -> Out:
-        """What a bare name means: a column of the innermost level that has it, else a whole row."""
+def is_unnamed(one: str | None, name: str) -> bool:
+    return one is None
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """What names of a dialect mean beyond being spelled alike.
+
+    `fold` makes names of tables the same that some server takes for each other; `may_be` says whether some takes a
+    column, of a name that is spelled otherwise, for one of that name. `hides`: a column of the very name hides those
+    beside it whose names are not known. `rows`: a bare name may mean a whole row. `sees_aliases`: queries inside, and
+    clauses behind, may speak of the columns that a query gives. `widest` is how many columns a list may have.
+    """
+
+    fold: Callable[[str], str] | None = None
+    may_be: Callable[[str | None, str], bool] = is_unnamed
+    hides: bool = True
+    rows: bool = True
+    system_columns: frozenset[str] = frozenset()
+    sees_aliases: bool = False
+    widest: int = 1664
+
+    def folded(self, name: str) -> str:
+        return name if self.fold is None else self.fold(name)
+
+    def is_meant(self, one: str | None, name: str) -> bool:
+        """Whether a column may be the one of that name."""
+        return one == name or self.may_be(one, name)
+
+    def column(self, scope: Scope, name: str) -> Out | None:
+        """What a bare name means: a column of the innermost level that has it, else a whole row. None where nothing of
+        that name is known."""
         fuzzy: list[Out] = []
-        scope: Scope | None = self
-        while scope is not None:
-            found = [out for out in scope.outs if out.name == name]
+        level: Scope | None = scope
+        while level is not None:
+            found = [out for out in level.outs if out.name == name]
+            if found and self.hides:
+                return only(name, found, fuzzy)
+            if name in self.system_columns and any(item.system for item in level.items):
+                return only(name, (), fuzzy)
+            fuzzy += [out for out in level.outs if self.may_be(out.name, name)]
+            if level is not scope:
+                fuzzy += [out for out in level.aliases if self.is_meant(out.name, name)]
             if found:
                 return only(name, found, fuzzy)
-            if name in SYSTEM_COLUMNS and any(item.system for item in scope.items):
-                return only(name, (), fuzzy)
-            fuzzy += [out for out in scope.outs if out.name is None]
-            scope = scope.outer()
-        item = self.item(name)
-        if item is not None:
+            level = level.outer()
+        for item in self.items(scope, name) if self.rows else ():
             return Out(name, merged([*item.outs, *fuzzy]))
-        return only(name, (), fuzzy) if fuzzy else Out(name, None)
+        return only(name, (), fuzzy) if fuzzy else None
+
+    def items(self, scope: Scope, table: str, schema: str = "") -> list[Item]:
+        """All that a name before a column may mean, what is spelled alike first."""
+        exact: Item | None = None
+        like: Item | None = None
+        level: Scope | None = scope
+        while level is not None:
+            for item in level.items:
+                if schema and self.folded(item.schema) != self.folded(schema):
+                    continue
+                if item.name == table and exact is None:
+                    exact = item
+                elif self.fold is not None and like is None and self.fold(item.name) == self.fold(table):
+                    like = item
+            if exact is not None:
+                break
+            level = level.outer()
+        return [item for item in (exact, like) if item is not None]
+
+    def column_of(self, items: Sequence[Item], name: str) -> Out | None:
+        """A column of what stands in FROM under one name. None where none of that name is known: a function in the
+        form of a column, or a column that is too new."""
+        outs = items[0].outs if len(items) == 1 else [out for item in items for out in item.outs]
+        exact = [out for out in outs if out.name == name]
+        if not (exact and self.hides):
+            if name in self.system_columns and any(item.system for item in items):
+                return Out(name, NOTHING)
+            fuzzy = [out for out in outs if self.may_be(out.name, name)]
+            return only(name, exact, fuzzy) if exact or fuzzy else None
+        return only(name, exact)
+
+
+class Variables:
+    """What variables of a session hold: `held` before the statement, and what it puts into them. As one may be read in
+    one row and written in another, a statement is read again until nothing new is put anywhere."""
+
+    def __init__(self, held: Iterable[tuple[str, Sources]] = (), *, lost: bool = False) -> None:
+        """`lost`: somebody else may have put anything anywhere."""
+        self._held: dict[str, Sources] = dict(held)
+        self._lost = lost
+        self.put: dict[str, Sources] = {}
+        self.is_settled = True
+
+    def kept(self, name: str) -> Sources:
+        return None if self._lost else self._held.get(name, NOTHING)
+
+    def assign(self, name: str, sources: Sources) -> None:
+        self.put[name] = union([self.put.get(name, NOTHING), sources])
+        found = union([self._held.get(name, NOTHING), sources])
+        if found != self._held.get(name, NOTHING):
+            self._held[name] = found
+            self.is_settled = False
 
 
 class Filters:
@@ -229,8 +294,9 @@ class Cte:
 
     _MOST: Final = 20  # rounds; each adds a column to one of its own at least
 
-    def __init__(self, read: Callable[[], list[Out]], seed: Callable[[], list[Out]]) -> None:
-        """`seed` reads the part that does not speak of itself."""
+    def __init__(self, name: str, read: Callable[[], list[Out]], seed: Callable[[], list[Out]]) -> None:
+        """`name` as it is spelled; `seed` reads the part that does not speak of itself."""
+        self.name = name
         self._read = read
         self._seed = seed
         self._outs: list[Out] | None = None

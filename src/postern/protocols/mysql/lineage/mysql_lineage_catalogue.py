@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -121,3 +121,27 @@ class MysqlLineageCatalogue(Views):
                 within = self._define(relation, name)
             sources = union([own, *(out.sources for out in within)])
             yield Out(column_name(name), sources, hidden=name in relation.hidden, plain=plain)
+
+
+class DatabaseTables:
+    """Tables as one session may mean them. `database` is what a table without one is of, empty where that cannot be
+    known. `has_unknown_names`: one that was asked for is not there."""
+
+    def __init__(self, catalogue: MysqlLineageCatalogue, state: SessionState, database: str) -> None:
+        self._catalogue = catalogue
+        self._state = state
+        self._database = database
+        self.has_unknown_names = False
+
+    def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
+        database = schema or self._database
+        if folded(name) in self._state.names or self._state.everything:
+            return (UNKNOWN,), database
+        if database and (system := self._catalogue.system(database, name, self._state)) is not None:
+            return system, database
+        relation = self._catalogue.relation(database, name, self._state)
+        self.has_unknown_names |= not self._catalogue.spelled(database, name)
+        return ((UNKNOWN,) if relation is None else self._catalogue.outs(relation)), database
+
+    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+        return None

@@ -1,167 +1,106 @@
-"""SELECT, VALUES, set operations, WITH and FROM: the columns that a query gives, and what each is made of."""
+"""Queries and changes of sqlglot's tree, in relational terms: SELECT, VALUES, set operations, WITH, FROM, RETURNING."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from sqlglot import exp
 
-from postern.domain.targets.target_schema import Relation
-from postern.inspection.lineage.scope import (
-    UNKNOWN,
-    Cte,
-    Ctes,
-    FromPart,
-    Item,
-    Out,
-    Scope,
-    TooMuch,
-    WorkBudget,
-    either,
-    merged,
-    only,
-    renamed,
-    union,
-)
-from postern.protocols.mysql.dialect.mysql_texts import folded
-from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, Variables
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
-from postern.protocols.mysql.lineage.mysql_names import Level, column_name, items_of
+from postern.inspection.lineage import relations as rel
+from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
+from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, passed_through
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
+from postern.protocols.mysql.lineage.mysql_names import column_name
+from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled, called
 
-_WIDEST: Final = 4096  # columns that the server takes for one table
 _CLAUSES: Final = ("where", "having", "group", "order", "limit", "offset")
-
-
-class _Cte(Cte):
-    name = ""  # as it is spelled
+_UNKNOWN_ROWS: Final = rel.UnknownRows()
 
 
 class MysqlQueries:
-    """`database` is what a table without one is of, empty where that cannot be known. `doubtful` as `spelling` says."""
+    """The front end of MySQL and MariaDB. `given` is what bind variables are made of."""
 
-    def __init__(
-        self,
-        catalogue: MysqlLineageCatalogue,
-        state: SessionState,
-        database: str,
-        work: WorkBudget,
-        variables: Variables,
-        doubtful: frozenset[str],
-    ) -> None:
-        self._catalogue = catalogue
-        self._state = state
-        self._database = database
+    def __init__(self, state: SessionState, work: WorkBudget, spelled: Spelled, given: Sources = NOTHING) -> None:
         self._work = work
-        self._doubtful = doubtful
-        self.expressions = MysqlExpressions(state, work, variables, self.query)
+        self._doubtful = spelled.doubtful
+        self._assigns = spelled.assigns
+        self.expressions = MysqlExpressions(state, work, spelled, given, self.query)
 
-    def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> list[Out]:
+    def query(self, node: exp.Expr) -> rel.Query:
+        around, self.expressions.windows = self.expressions.windows, ()
+        try:
+            return self._query(node)
+        finally:
+            self.expressions.windows = around
+
+    def targets(self, values: Iterable[exp.Expr]) -> list[rel.OutputColumn | rel.Star]:
+        """A list behind SELECT or RETURNING."""
+        return [self._target(value) for value in values]
+
+    def _query(self, node: exp.Expr) -> rel.Query:
         self._work.step()
-        ctes = self.within(node, parent, ctes)
+        ctes = self._with(node)
         if isinstance(node, exp.Subquery):
-            self._clauses(node, Level(parent), ctes)
-            return self.query(node.this, parent, ctes)
+            conditions, query = self._conditions(node), self.query(node.this)
+            return rel.NestedQuery(query, conditions, ctes) if conditions or ctes else query
         if isinstance(node, exp.SetOperation):
-            left = self.query(node.this, parent, ctes)
-            found = _both(left, self.query(node.expression, parent, ctes))
-            self._clauses(node, Level(parent, outs=found), ctes)
-            return found
+            left, right = self._query(node.this), self.query(node.expression)
+            self.expressions.windows = ()
+            return rel.SetOperation(left, right, self._conditions(node), ctes)
         if isinstance(node, exp.Values):
-            return self._values(node, parent, ctes)
-        return self._select(node, parent, ctes) if isinstance(node, exp.Select) else [UNKNOWN]
+            return rel.ValueRows(tuple([self._row(row) for row in node.expressions]), ctes=ctes)
+        return self._select(node, ctes) if isinstance(node, exp.Select) else None
 
-    def table(self, table: exp.Table) -> FromPart:
-        """A table or view, never a CTE."""
-        name, schema = table.name, table.db
-        return self._named(table, self.columns(schema, name), name, schema or self._database)
-
-    def targets(self, values: Sequence[exp.Expr], scope: Level, ctes: Ctes) -> list[Out]:
-        """The columns of a list behind SELECT or RETURNING."""
-        found: list[Out] = []
-        for value in values:
-            outs = self._target(value, scope, ctes)
-            found += outs
-            scope.aliases += outs
-            if len(found) > _WIDEST:
-                raise TooMuch
-        self._work.step(len(found))
-        return found
-
-    def within(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Ctes:
-        """The CTEs that a query with this WITH can speak of."""
+    def _with(self, node: exp.Expr) -> rel.With | None:
         clause = node.args.get("with_")
         if not isinstance(clause, exp.With):
-            return ctes
-        if clause.args.get("recursive"):
-            found = Ctes({}, ctes)
-            for one in clause.expressions:
-                found.of[folded(one.alias)] = self._cte(one, parent, found)
-            return found
-        for one in clause.expressions:
-            ctes = Ctes({folded(one.alias): self._cte(one, parent, ctes)}, ctes)
-        return ctes
+            return None
+        tables = [
+            rel.CommonTable(one.alias, self.query(one.this), tuple(map(column_name, one.alias_column_names)))
+            for one in clause.expressions
+        ]
+        return rel.With(tuple(tables), bool(clause.args.get("recursive")))
 
-    def _cte(self, one: exp.CTE, parent: Scope | None, ctes: Ctes) -> Cte:
-        names = [column_name(name) for name in one.alias_column_names]
-
-        def read() -> list[Out]:
-            return renamed(self.query(one.this, parent, ctes), names)
-
-        def seed() -> list[Out]:
-            first = one.this
-            while isinstance(first, exp.SetOperation | exp.Subquery):
-                first = first.this
-            return [UNKNOWN] if first is one.this else renamed(self.query(first, parent, ctes), names)
-
-        found = _Cte(read, seed)
-        found.name = one.alias
-        return found
-
-    def _select(self, select: exp.Select, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        scope = Level(parent)
+    def _select(self, select: exp.Select, ctes: rel.With | None) -> rel.Select:
         source = select.args.get("from_")
+        sources: list[rel.FromItem] = []
+        self.expressions.windows = ()
         if isinstance(source, exp.From):
-            scope.add(self._joined(source.this, select.args.get("joins") or (), scope, [], ctes))
-        scope.windows[""] = select.args.get("windows") or ()
-        found = self.targets(select.expressions, scope, ctes)
-        self._clauses(select, scope, ctes)
-        return found
+            sources = self._joined(self._source(source.this), select.args.get("joins") or ())
+        self.expressions.windows = select.args.get("windows") or ()
+        return rel.Select(self.targets(select.expressions), tuple(sources), self._conditions(select), ctes)
 
-    def _clauses(self, node: exp.Expr, scope: Level, ctes: Ctes) -> None:
+    def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
         """What only filters or sorts is not in the answer; what it puts into variables is in them."""
-        clauses = [node.args.get(name) for name in _CLAUSES]
-        clauses += [join.args.get("on") for join in _joins(node)]
-        level = Level(scope.parent, scope.items, [*scope.outs, *scope.aliases], scope.windows)
-        for clause in clauses:
-            if isinstance(clause, exp.Expr) and (self.expressions.filters.wanted or _puts(clause)):
-                for child in clause.iter_expressions() if _is_clause(clause) else (clause,):
-                    self.expressions.filters.add(self.expressions.of(child, level, ctes))
+        found = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
+        clauses = [clause for clause in found if isinstance(clause, exp.Expr)]
+        windows = self.expressions.windows
 
-    def _values(self, values: exp.Values, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        scope = Level(parent)
-        found: list[Out] = []
-        for row in values.expressions:
-            cells = row.expressions if isinstance(row, exp.Tuple | exp.Anonymous) else [row]
-            fresh = [
-                Out(None, self.expressions.of(cell, scope, ctes), plain=self.expressions.plain(cell, scope))
-                for cell in cells
-            ]
-            found = _both(found, fresh) if found else fresh
-        return found
+        def conditions(wanted: bool) -> Sequence[rel.Expression]:
+            around, self.expressions.windows = self.expressions.windows, windows
+            try:
+                return [
+                    self.expressions.of(child)
+                    for clause in clauses
+                    if wanted or _puts(clause)
+                    for child in (clause.iter_expressions() if _is_clause(clause) else (clause,))
+                ]
+            finally:
+                self.expressions.windows = around
 
-    def _target(self, value: exp.Expr, scope: Level, ctes: Ctes) -> list[Out]:
+        return conditions if clauses else None
+
+    def _row(self, row: exp.Expr) -> tuple[rel.OutputColumn, ...]:
+        cells = row.expressions if isinstance(row, exp.Tuple | exp.Anonymous) else [row]
+        return tuple([rel.OutputColumn(None, self.expressions.of(cell), passed_through(cell)) for cell in cells])
+
+    def _target(self, value: exp.Expr) -> rel.OutputColumn | rel.Star:
         if isinstance(value, exp.Star):
-            return [out for out in scope.outs if not out.hidden]
+            return rel.Star()
         if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
-            items = items_of(scope, value.table, value.db)
-            if len(items) != 1:
-                outs = [out for item in items for out in item.outs]
-                return [Out(None, merged(outs), many=True)] if items else [UNKNOWN]
-            return [out for out in items[0].outs if not out.hidden]
-        sources = self.expressions.of(value, scope, ctes)
-        return [Out(self._name(value), sources, plain=self.expressions.plain(value, scope))]
+            return rel.Star(value.table, value.db)
+        return rel.OutputColumn(self._name(value), self.expressions.of(value), passed_through(value))
 
     def _name(self, value: exp.Expr) -> str | None:
         """None where it may be any: a column without a name of its own is called as the text says."""
@@ -171,127 +110,85 @@ class MysqlQueries:
             return None if is_doubtful else column_name(alias.name)
         return column_name(value.name) if isinstance(value, exp.Column) else None
 
-    def _joined(
-        self,
-        first: exp.Expr,
-        joins: Sequence[exp.Join],
-        scope: Scope,
-        before: list[FromPart],
-        ctes: Ctes,
-        *,
-        alone: bool = False,
-    ) -> FromPart:
-        """A comma binds less than JOIN. `before` is what stands further left."""
-        groups = [self._part(first, scope, before, ctes, alone=alone)]
+    # FROM
+
+    def _joined(self, first: rel.FromItem, joins: Iterable[exp.Join]) -> list[rel.FromItem]:
+        """A comma binds less than JOIN."""
+        groups = [first]
         for join in joins:
-            right = self._part(join.this, scope, [*before, *groups], ctes)
+            right = self._source(join.this)
             if any(join.args.get(name) for name in ("kind", "side", "method")):
-                groups[-1] = _join(groups[-1], right, join)
+                names = tuple([column_name(one.name) for one in join.args.get("using") or ()])
+                is_right = join.args.get("side") == "RIGHT"
+                groups[-1] = rel.JoinedTables(groups[-1], right, names, bool(join.args.get("method")), is_right)
             else:
                 groups.append(right)
-        part = FromPart(tuple(_items(groups)), tuple(out for group in groups for out in group.outs))
-        self._work.step(len(part.outs))
-        return part
+        return groups
 
-    def _part(self, node: exp.Expr, scope: Scope, left: list[FromPart], ctes: Ctes, *, alone: bool = False) -> FromPart:
-        """`left` is what stands further left: what is lateral may speak of it. `alone`: without its own joins."""
+    def _source(self, node: exp.Expr) -> rel.FromItem:
         self._work.step()
-        joins = node.args.get("joins") or ()
-        if joins and not alone:
-            return self._joined(node, joins, scope, left, ctes, alone=True)
-        if isinstance(node, exp.Table):
-            return self._table(node, scope, left, ctes)
-        if isinstance(node, exp.Lateral):
-            return self._named(node, self.query(node.this, scope.with_parts(left), ctes))
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and not node.alias:
-            return self._part(node.this, scope, left, ctes)
-        if isinstance(node, exp.Subquery | exp.Values):
-            return self._named(node, self.query(node, scope.parent, ctes))
-        return FromPart((), (UNKNOWN,))
+        first = self._alone(node)
+        joins = node.args.get("joins")
+        return rel.FromList(tuple(self._joined(first, joins))) if joins else first
 
-    def _table(self, table: exp.Table, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
+    def _alone(self, node: exp.Expr) -> rel.FromItem:
+        """Without its own joins."""
+        if isinstance(node, exp.Table):
+            return self._table(node)
+        if isinstance(node, exp.Lateral):
+            return rel.DerivedTable(self.query(node.this), _alias(node), lateral=True)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table) and not node.alias:
+            return self._source(node.this)
+        if isinstance(node, exp.Subquery | exp.Values):
+            return rel.DerivedTable(self.query(node), _alias(node))
+        return _UNKNOWN_ROWS
+
+    def _table(self, table: exp.Table) -> rel.FromItem:
         if isinstance(table.this, exp.JSONTable):
             # What its columns are called is known, and all are made of the same.
-            document = table.this
-            found = self.expressions.of(document.this, scope.with_parts(left), ctes)
-            self.expressions.filters.add(found)  # how many rows it gives
-            return self._named(table, [Out(None, found, many=True)])
+            return rel.FunctionRows("", (rel.RowsOf(self.expressions.of(table.this.this), None),), alias=_alias(table))
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
-            return FromPart((), (UNKNOWN,))
-        if table.db:
-            return self.table(table)
-        if table.name.lower() == "dual" and not table.this.args.get("quoted"):
-            return FromPart((), ())
-        cte = ctes.find(folded(table.name))
-        if cte is None:
-            return self.table(table)
-        outs: Sequence[Out] = cte.outs()
-        if isinstance(cte, _Cte) and cte.name != table.name:
-            outs = [Out(None, merged([*outs, *self.columns("", table.name)]), many=True)]
-        return self._named(table, outs, table.name)
+            return _UNKNOWN_ROWS
+        if not table.db and table.name.lower() == "dual" and not table.this.args.get("quoted"):
+            return rel.FromList()
+        return rel.TableName(table.name, table.db, _alias(table))
 
-    def columns(self, schema: str, name: str) -> Sequence[Out]:
-        database = schema or self._database
-        if folded(name) in self._state.names or self._state.everything:
-            return (UNKNOWN,)
-        if database and (system := self._catalogue.system(database, name, self._state)) is not None:
-            return system
-        relation = self._catalogue.relation(database, name, self._state)
-        self.expressions.variables.fails |= not self._catalogue.spelled(database, name)
-        return (UNKNOWN,) if relation is None else self._catalogue.outs(relation)
+    # INSERT, REPLACE, UPDATE and DELETE
 
-    def relation(self, table: exp.Table) -> Relation | None:
-        return self._catalogue.relation(table.db or self._database, table.name, self._state)
+    def change(self, tree: exp.Expr) -> rel.ChangeStatement:
+        """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
+        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        source, conflict = tree.args.get("expression"), tree.args.get("conflict")
+        has_query = isinstance(source, exp.Query)
+        written: list[rel.Expression] = [] if isinstance(tree, exp.Delete) else [rel.CONSTANT]
+        parts = (None if has_query else source, conflict)
+        written += [self.expressions.all(part.expressions) for part in parts if isinstance(part, exp.Expr)]
+        returning = tree.args.get("returning")
+        return rel.ChangeStatement(
+            rel.TableName(target.name, target.db, _alias(target)) if isinstance(target, exp.Table) else None,
+            query=self.query(source) if isinstance(source, exp.Query) else None,
+            has_query=has_query,
+            is_loose=True,
+            assigned=tuple([("", value) for value in written]),
+            effects=tuple(self._effects(tree)),
+            returning=self.targets(returning.expressions) if isinstance(returning, exp.Returning) else (),
+            ctes=self._with(tree),
+        )
 
-    def _named(self, node: exp.Expr, outs: Sequence[Out], name: str = "", schema: str = "") -> FromPart:
-        if node.alias:
-            name, schema = node.alias, ""
-            outs = renamed(outs, [column_name(one) for one in node.alias_column_names])
-        columns = tuple(outs)
-        return FromPart((Item(name, columns, schema),), columns)
-
-
-def _items(groups: Sequence[FromPart]) -> Iterator[Item]:
-    for group in groups:
-        yield from group.items
+    def _effects(self, tree: exp.Expr) -> Iterator[rel.Assigned]:
+        """What stands elsewhere in a change is not shown, and may put anything into a variable."""
+        for node in tree.walk() if self._assigns else ():
+            names = tuple(self.expressions.assigned(node))
+            if names and called(node) == LAST:
+                yield rel.Assigned(names, self.expressions.all(node.expressions))
+            elif names and isinstance(node.this, exp.Parameter):
+                yield rel.Assigned(names, rel.UNKNOWABLE)
 
 
-def _join(left: FromPart, right: FromPart, join: exp.Join) -> FromPart:
-    items = left.items + right.items
-    names = [column_name(one.name) for one in join.args.get("using") or ()]
-    if join.args.get("method"):
-        if any(out.name is None for out in left.outs + right.outs):
-            return FromPart(items, (Out(None, merged(left.outs + right.outs), many=True),))
-        both = {out.name for out in right.outs}
-        names = list(dict.fromkeys(out.name for out in left.outs if out.name is not None and out.name in both))
-    if not names:
-        return FromPart(items, left.outs + right.outs)
-    if join.args.get("side") == "RIGHT":
-        left, right = right, left
-    common = [_common(left, right, name) for name in names]
-    rest = [out for out in left.outs + right.outs if out.name not in names]
-    return FromPart(items, (*common, *rest))
-
-
-def _common(left: FromPart, right: FromPart, name: str) -> Out:
-    """A column that a join merges: it shows one side's value, or the other's."""
-    one, other = _side(left, name), _side(right, name)
-    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
-
-
-def _side(part: FromPart, name: str) -> Out:
-    exact = [out for out in part.outs if out.name == name]
-    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
-
-
-def _both(left: list[Out], right: list[Out]) -> list[Out]:
-    """A set operation: the names of the left side, and what both are made of."""
-    if any(out.many for out in (*left, *right)) or len(left) != len(right):
-        return [Out(None, merged([*left, *right]), many=True)]
-    return [
-        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
-        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
-    ]
+def _alias(node: exp.Expr) -> rel.AliasList | None:
+    if not node.alias:
+        return None
+    return rel.AliasList(node.alias, tuple(map(column_name, node.alias_column_names)))
 
 
 def _is_clause(node: exp.Expr) -> bool:

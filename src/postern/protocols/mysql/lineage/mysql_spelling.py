@@ -34,11 +34,12 @@ _JOINED: Final = frozenset({"INNER", "CROSS", "LEFT", "RIGHT", "OUTER", "NATURAL
 @dataclass(frozen=True, slots=True)
 class Spelled:
     """`variables` are the real names behind those in the tree; `doubtful` are names of columns that were written as
-    strings and hold signs that were not kept."""
+    strings and hold signs that were not kept. `assigns`: something in it may put a value into a variable."""
 
     tree: exp.Expr
     variables: dict[str, str]
     doubtful: frozenset[str]
+    assigns: bool
 
 
 def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
@@ -72,7 +73,13 @@ def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
     tree, nodes = tree_of(without_extras(plain, verb), "INSERT" if verb == "REPLACE" else verb, words.GRAMMAR)
     _check_names(names, nodes)
     strings = {token.text for token in tokens if token.kind is SqlTokenKind.STRING}
-    return Spelled(tree, variables, frozenset(text for text in strings if "_" in text))
+    assigns = any(isinstance(node, exp.PropertyEQ) or called(node) == LAST for node in nodes)
+    return Spelled(tree, variables, frozenset(text for text in strings if "_" in text), assigns)
+
+
+def called(node: exp.Expr) -> str:
+    """The name of a function that sqlglot does not know, in small letters."""
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _called(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:

@@ -7,22 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlglot import exp
-
 from postern.domain.rules.statement import Effect, ObjectKind
-from postern.inspection.lineage.scope import (
-    COMPUTED,
-    NOTHING,
-    UNKNOWN,
-    Ctes,
-    FromPart,
-    Item,
-    Out,
-    Sources,
-    WorkBudget,
-    merged,
-    union,
-)
+from postern.inspection.lineage.lineage_resolver import LineageResolver
+from postern.inspection.lineage.relations import Query
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, Sources, Variables, WorkBudget, merged, union
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
@@ -48,11 +36,10 @@ from postern.protocols.mysql.dialect.mysql_texts import (
     variable_name,
 )
 from postern.protocols.mysql.lineage import mysql_builtins as builtins
-from postern.protocols.mysql.lineage.mysql_expressions import Variables
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
-from postern.protocols.mysql.lineage.mysql_names import Level
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import DatabaseTables, MysqlLineageCatalogue, SessionState
+from postern.protocols.mysql.lineage.mysql_names import RULES
 from postern.protocols.mysql.lineage.mysql_queries import MysqlQueries
-from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled, spelled
+from postern.protocols.mysql.lineage.mysql_spelling import Spelled, spelled
 
 _ROUNDS: Final = 8  # of reading a statement again for what it puts into variables
 _MADE: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
@@ -128,8 +115,10 @@ class MysqlStatements:
     def expression(self, tokens: Sequence[SqlToken], outs: Sequence[Out]) -> list[Out]:
         """What an expression over the columns of one table is made of."""
         found = self._spelled([word("SELECT"), *tokens], "SELECT")
-        queries = self._queries(found, Variables(self._state, {}, NOTHING))
-        return queries.targets(found.tree.expressions, Level(outs=list(outs)), Ctes())
+        targets = MysqlQueries(self._state, self._work, found).targets(found.tree.expressions)
+        tables = DatabaseTables(self._catalogue, self._state, self._database)
+        variables = Variables(self._state.variables, lost=self._state.lost)
+        return LineageResolver(RULES, tables, self._work, variables).targets(targets, Scope(outs=list(outs)))
 
     def _statement(self, tokens: list[SqlToken]) -> MysqlRead:
         verb = verb_of(tokens)
@@ -183,85 +172,29 @@ class MysqlStatements:
     def _spelled(self, tokens: Sequence[SqlToken], verb: str) -> Spelled:
         return spelled(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
 
-    def _queries(self, found: Spelled, variables: Variables) -> MysqlQueries:
-        return MysqlQueries(self._catalogue, self._state, self._database, self._work, variables, found.doubtful)
-
     def _query(self, tokens: list[SqlToken], verb: str) -> MysqlRead:
         plain, into = without_into(tokens)
         targets = [variable_name(token) for token in into if is_user_variable(token)]
         answers = not into and (verb not in _CHANGES or "RETURNING" in {token.key for token in tokens})
+        variables = Variables(self._state.variables, lost=self._state.lost)
+        tables = DatabaseTables(self._catalogue, self._state, self._database)
+        resolver = LineageResolver(RULES, tables, self._work, variables)
         try:
             found = self._spelled(plain, verb)
-            variables = Variables(self._state, found.variables, self._given)
-            outs = self._settled(found, verb, variables, targets)
+            queries = MysqlQueries(self._state, self._work, found, self._given)
+            query = queries.change(found.tree) if verb in _CHANGES else queries.query(found.tree)
+            outs = _settled(query, resolver, variables, targets)
         except UnreadableSql:
             return self._written(tokens, MysqlRead((UNKNOWN,) if answers else None))
         lost = self._runs_code(tokens)
-        texts = tuple((name, None) for name in sorted(variables.put))
-        answer = tuple(outs) if answers else None
-        puts = frozenset(variables.put.items())
-        return MysqlRead(answer, puts=puts, texts=texts, lost=lost, settings=not lost, fails=variables.fails)
-
-    def _settled(self, found: Spelled, verb: str, variables: Variables, targets: Sequence[str]) -> list[Out]:
-        for _ in range(_ROUNDS):
-            variables.is_settled = True
-            queries = self._queries(found, variables)
-            outs = (self._changed if verb in _CHANGES else self._shown)(found.tree, queries)
-            for place, name in enumerate(targets):
-                is_plain = place < len(outs) and not any(out.many for out in outs)
-                variables.assign(name, outs[place].sources if is_plain else merged(outs))
-            if variables.is_settled:
-                return outs
-        raise UnreadableSql("it goes on putting values into variables")
-
-    def _shown(self, tree: exp.Expr, queries: MysqlQueries) -> list[Out]:
-        return queries.query(tree, None, Ctes())
-
-    def _changed(self, tree: exp.Expr, queries: MysqlQueries) -> list[Out]:
-        """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
-        ctes = queries.within(tree, None, Ctes())
-        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        scope = Level()
-        if isinstance(target, exp.Table):
-            scope.add(queries.table(target))
-        written: list[Sources] = []
-        source = tree.args.get("expression")
-        if isinstance(source, exp.Query):
-            written.append(merged(queries.query(source, None, ctes)))
-        elif isinstance(source, exp.Expr):
-            written.append(queries.expressions.all(source.expressions, scope, ctes))
-        conflict = tree.args.get("conflict")
-        if isinstance(conflict, exp.Expr):
-            written.append(queries.expressions.all(conflict.expressions, scope, ctes))
-        self._puts(tree, queries, scope, ctes)
-        returning = tree.args.get("returning")
-        if not isinstance(returning, exp.Returning):
-            return []
-        fresh = union(written)
-        # What a client has just written is its own choice, as a constant is.
-        outs = tuple(
-            Out(
-                out.name,
-                union([out.sources, fresh]),
-                out.many,
-                out.hidden,
-                out.plain if isinstance(tree, exp.Delete) else COMPUTED,
-            )
-            for out in scope.outs
+        return MysqlRead(
+            tuple(outs) if answers else None,
+            puts=frozenset(variables.put.items()),
+            texts=tuple((name, None) for name in sorted(variables.put)),
+            lost=lost,
+            settings=not lost,
+            fails=resolver.has_unknown_names or tables.has_unknown_names,
         )
-        items = tuple(Item(item.name, outs, item.schema) for item in scope.items)
-        after = Level()
-        after.add(FromPart(items, outs))
-        return queries.targets(returning.expressions, after, ctes)
-
-    def _puts(self, tree: exp.Expr, queries: MysqlQueries, scope: Level, ctes: Ctes) -> None:
-        """What stands elsewhere in a change is not shown, and may put anything into a variable."""
-        for node in tree.walk():
-            if isinstance(node, exp.PropertyEQ) and isinstance(node.this, exp.Parameter):
-                queries.expressions.variables.assign(node.this.this.name, None)
-            elif isinstance(node, exp.Anonymous) and str(node.this).lower() == LAST and node.expressions:
-                found = queries.expressions.all(node.expressions, scope, ctes)
-                queries.expressions.variables.assign(builtins.LAST_ID, found)
 
     def _definition(self, tokens: list[SqlToken]) -> MysqlRead:
         draft = Draft("")
@@ -368,9 +301,9 @@ class MysqlStatements:
             return self._written(tokens, MysqlRead(handler=folded(parts[-1]) if is_read else ""))
         after = place + 1 + (key_at(tokens, place + 1) == "AS")
         name = tokens[after].text if after < len(tokens) else parts[-1]
-        variables = Variables(self._state, {}, NOTHING)
-        queries = MysqlQueries(self._catalogue, self._state, self._database, self._work, variables, frozenset())
-        return MysqlRead(opens=(folded(name), tuple(queries.columns(parts[-2] if len(parts) > 1 else "", parts[-1]))))
+        tables = DatabaseTables(self._catalogue, self._state, self._database)
+        outs, _ = tables.table(parts[-2] if len(parts) > 1 else "", parts[-1])
+        return MysqlRead(opens=(folded(name), tuple(outs)))
 
     def _use(self, tokens: list[SqlToken]) -> MysqlRead:
         return MysqlRead(uses=tokens[1].text) if len(tokens) == 2 else LOST
@@ -396,6 +329,19 @@ class MysqlStatements:
 
     def _do(self, tokens: list[SqlToken]) -> MysqlRead:
         return replace(self._query([word("SELECT"), *tokens[1:]], "SELECT"), outs=None)
+
+
+def _settled(query: Query, resolver: LineageResolver, variables: Variables, targets: Sequence[str]) -> list[Out]:
+    """The columns of a query whose answer is put into `targets`, read until nothing new is put into any variable."""
+    for _ in range(_ROUNDS):
+        variables.is_settled = True
+        outs = resolver.query(query)
+        for place, name in enumerate(targets):
+            is_plain = place < len(outs) and not any(out.many for out in outs)
+            variables.assign(name, outs[place].sources if is_plain else merged(outs))
+        if variables.is_settled:
+            return outs
+    raise UnreadableSql("it goes on putting values into variables")
 
 
 def _counts_calmly(tokens: Sequence[SqlToken]) -> bool:

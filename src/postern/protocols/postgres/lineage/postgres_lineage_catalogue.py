@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
-from postern.inspection.lineage.scope import NOTHING, Out, union
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, NameRules, Out, union
 from postern.inspection.lineage.views import Views, also_named
 from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPERATORS, QUOTING
 
 PG_CATALOG: Final = "pg_catalog"
 _WORD: Final = re.compile(r"\w+")
+
+# Tables have these columns beside their own.
+RULES: Final = NameRules(system_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +153,19 @@ class PostgresLineageCatalogue(Views):
     def _has(self, schema: str, table: str, name: str) -> bool:
         relation = self.schema.relations.get((schema, table))
         return relation is not None and name in relation.columns
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtedTables:
+    """Tables as one session may mean them."""
+
+    catalogue: PostgresLineageCatalogue
+    doubts: Doubts
+
+    def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
+        relation = self.catalogue.relation(schema, name, self.doubts)
+        return ((UNKNOWN,), schema) if relation is None else (self.catalogue.outs(relation), relation.schema)
+
+    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+        relation = self.catalogue.relation(schema, name, self.doubts)
+        return None if relation is None or relation.definition else frozenset(relation.generated)

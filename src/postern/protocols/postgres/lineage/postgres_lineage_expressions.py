@@ -1,4 +1,4 @@
-"""What a value is made of: an expression of PostgreSQL's parse tree, seen from the names around it.
+"""Expressions of PostgreSQL's parse tree, in relational terms: the columns and queries in them.
 
 All that stands inside of an expression counts, conditions of CASE and what FILTER, ORDER BY and OVER of a call say too.
 Kinds of nodes that are not listed here make it unknown.
@@ -6,22 +6,11 @@ Kinds of nodes that are not listed here make it unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from postern.inspection.lineage.scope import (
-    NOTHING,
-    Ctes,
-    Filters,
-    Item,
-    Out,
-    Scope,
-    Sources,
-    WorkBudget,
-    is_nothing_else,
-    merged,
-    union,
-)
+from postern.inspection.lineage import relations as rel
+from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
@@ -45,123 +34,148 @@ _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 
 _BETWEEN: Final = frozenset({"AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN", "AEXPR_BETWEEN_SYM", "AEXPR_NOT_BETWEEN_SYM"})
 
-Query = Callable[[Message | None, Scope | None, Ctes], list[Out]]
+Windows = Mapping[str, Message]
+"""The windows that a query names."""
 
 
 def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
     """The names in a list of nodes; a star is an asterisk, anything else is left out."""
     return tuple(
-        one["String"].get("sval", "") if "String" in one else "*"
-        for one in nodes or ()
-        if "String" in one or "A_Star" in one
+        [
+            one["String"].get("sval", "") if "String" in one else "*"
+            for one in nodes or ()
+            if "String" in one or "A_Star" in one
+        ]
     )
 
 
-class PostgresExpressions:
-    """`query` reads a query inside of an expression."""
+def reference(ref: Message) -> rel.ColumnName | rel.WholeRow:
+    """What a ColumnRef names."""
+    names = strings(ref.get("fields"))
+    table = names[-2] if len(names) > 1 else ""
+    schema = names[-3] if len(names) > 2 else ""
+    return rel.WholeRow(table, schema) if names[-1] == "*" else rel.ColumnName(names[-1], table, schema)
 
-    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget, query: Query) -> None:
+
+def row_reference(value: Message | None) -> rel.ColumnName | rel.WholeRow | None:
+    kind, ref = node(value)
+    return reference(ref) if kind == "ColumnRef" else None
+
+
+class PostgresExpressions:
+    """`query` writes down a query inside of an expression."""
+
+    def __init__(
+        self,
+        catalogue: PostgresLineageCatalogue,
+        doubts: Doubts,
+        work: WorkBudget,
+        query: Callable[[Message | None], rel.Query],
+    ) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
         self._work = work
         self._query = query
-        self.filters = Filters()
+        self.windows: Windows = {}
 
-    def of(self, value: Message | None, scope: Scope, ctes: Ctes) -> Sources:
-        """Of a `Node`; nothing where there is none."""
+    def of(self, value: Message | None) -> rel.Expression:
+        """Of a `Node`; a constant where there is none."""
         kind, message = node(value)
-        return self._of(kind, message, scope, ctes) if kind else NOTHING
+        if kind == "ColumnRef":
+            return reference(message)
+        found: list[rel.Expression] = []
+        if kind:
+            self._add(kind, message, found)
+        return rel.Made(tuple(found)) if found else rel.CONSTANT
 
-    def all(self, values: Iterable[Message | None], scope: Scope, ctes: Ctes) -> Sources:
-        return union([self.of(value, scope, ctes) for value in values])
+    def all(self, values: Iterable[Message | None]) -> rel.Expression:
+        found: list[rel.Expression] = []
+        self._add_all(values, found)
+        return rel.Made(tuple(found)) if found else rel.CONSTANT
 
-    def inside(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def inside(self, kind: str, message: Message) -> rel.Expression:
         """Of all that is within a message."""
-        return union([self._of(sort, child, scope, ctes) for _, sort, child in children(kind, message)])
+        found: list[rel.Expression] = []
+        for _, sort, child in children(kind, message):
+            self._add(sort, child, found)
+        return rel.Made(tuple(found))
 
-    def _of(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def setting(self, name: str) -> Sources:
+        """Of the session's setting of that name."""
+        if "." in name or (not self._doubts.settings and name.lower() not in WORDED_SETTINGS):
+            return None
+        return NOTHING
+
+    def _add_all(self, values: Iterable[Message | None], found: list[rel.Expression]) -> None:
+        for value in values:
+            kind, message = node(value)
+            if kind:
+                self._add(kind, message, found)
+
+    def _add(self, kind: str, message: Message, found: list[rel.Expression]) -> None:
+        """What a message is made of, beside what was `found`."""
         self._work.step()
         if kind == "ColumnRef":
-            return self.column(message, scope).sources
-        if kind == "FuncCall":
-            return self._call(message, scope, ctes)
-        if kind == "A_Expr":
-            return self._operation(message, scope, ctes)
-        if kind == "SubLink":
-            return self._sub_query(message, scope, ctes)
-        if kind == "A_Indirection":
-            return self._indirection(message, scope, ctes)
-        if kind == "JsonArrayQueryConstructor":
-            return self._inner(message.get("query"), scope, ctes)
-        if kind in _PLAIN:
-            return self.inside(kind, message, scope, ctes)
-        return NOTHING if kind in _EMPTY else None
+            found.append(reference(message))
+        elif kind == "FuncCall":
+            self._add_call(message, found)
+        elif kind == "A_Expr":
+            symbols = strings(message.get("name"))
+            known = bool(symbols) and self._catalogue.operates(symbols[-1], self._doubts)
+            if known or message.get("kind") in _BETWEEN:
+                self._add_all((message.get("lexpr"), message.get("rexpr")), found)
+            else:
+                found.append(rel.UNKNOWABLE)
+        elif kind == "SubLink":
+            self._add_link(message, found)
+        elif kind == "A_Indirection":
+            self._add_indirection(message, found)
+        elif kind == "JsonArrayQueryConstructor":
+            found.append(rel.InnerQuery(self._query(message.get("query"))))
+        elif kind in _PLAIN:
+            for _, sort, child in children(kind, message):
+                self._add(sort, child, found)
+        elif kind not in _EMPTY:
+            found.append(rel.UNKNOWABLE)
 
-    def row(self, value: Message | None, scope: Scope) -> Item | None:
-        """What stands in FROM under the name that this is, where it means a whole row of that."""
-        kind, ref = node(value)
-        if kind != "ColumnRef":
-            return None
-        names = strings(ref.get("fields"))
-        if len(names) == 2 and names[1] == "*":
-            return scope.item(names[0])
-        if len(names) != 1 or names[0] == "*":
-            return None
-        level: Scope | None = scope
-        while level is not None:
-            if any(out.name in (None, names[0]) for out in level.outs):
-                return None
-            level = level.parent
-        return scope.item(names[0])
-
-    def column(self, ref: Message, scope: Scope) -> Out:
-        """What a ColumnRef means; it is computed where that is a whole row."""
-        names = strings(ref.get("fields"))
-        self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
-        if names == ("*",):
-            return Out(None, merged(scope.outs))
-        if len(names) == 1:
-            return scope.named(names[0])
-        item = scope.item(names[-2], names[-3] if len(names) > 2 else "")
-        if item is None:
-            return Out(None, None)
-        return Out(None, merged(item.outs)) if names[-1] == "*" else item.column(names[-1])
-
-    def _call(self, call: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def _add_call(self, call: Message, found: list[rel.Expression]) -> None:
         name = strings(call.get("funcname"))
         if not name or not self._catalogue.pure(name, self._doubts):
-            return self._setting(name, call)
+            found.append(rel.KnownValue(self._asked_setting(name, call)))
+            return
         if name[-1] in ZONED and not self._doubts.settings:
-            return None
-        values = call.get("args", ())
+            found.append(rel.UNKNOWABLE)
+            return
+        arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
         if name[-1] == "count":
-            values = [value for value in values if not self._is_plain(value, scope)]
-        arguments = [*values, *call.get("agg_order", ()), call.get("agg_filter")]
-        parts = [self.all(arguments, scope, ctes)]
+            count = len(call.get("args", ()))
+            columns, rest = arguments[:count], arguments[count:]
+            for one in columns:
+                column = row_reference(one)
+                if isinstance(column, rel.ColumnName):
+                    found.append(rel.Counted(column))
+                else:
+                    rest.append(one)
+            arguments = rest
+        self._add_all(arguments, found)
         if "over" in call:
-            parts.append(self._window(call["over"], scope, ctes))
-        return union(parts)
+            self._add_window(call["over"], found)
 
-    def _is_plain(self, value: Message, scope: Scope) -> bool:
-        """Whether it is a column of a table: counting these shows no more than counting the rows of a query does."""
-        kind, ref = node(value)
-        return kind == "ColumnRef" and is_nothing_else(self.column(ref, scope))
-
-    def _window(self, window: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def _add_window(self, window: Message, found: list[rel.Expression]) -> None:
         """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
-        parts = [self._of("WindowDef", window, scope, ctes)]
+        self._add("WindowDef", window, found)
         seen: set[str] = set()
         name = window.get("name") or window.get("refname")
         while name and name not in seen:
             seen.add(name)
-            other = scope.windows.get(name)
+            other = self.windows.get(name)
             if other is None:
-                return None
-            parts.append(self._of("WindowDef", other, scope, ctes))
+                found.append(rel.UNKNOWABLE)
+                return
+            self._add("WindowDef", other, found)
             name = other.get("refname")
-        return union(parts)
 
-    def _setting(self, name: tuple[str, ...], call: Message) -> Sources:
+    def _asked_setting(self, name: tuple[str, ...], call: Message) -> Sources:
         if name not in (("current_setting",), ("pg_catalog", "current_setting")) or not call.get("args"):
             return None
         if self._catalogue.as_function("current_setting", self._doubts):
@@ -171,44 +185,30 @@ class PostgresExpressions:
             return None
         return self.setting(first["sval"].get("sval", ""))
 
-    def setting(self, name: str) -> Sources:
-        """Of the session's setting of that name."""
-        if "." in name or (not self._doubts.settings and name.lower() not in WORDED_SETTINGS):
-            return None
-        return NOTHING
-
-    def _operation(self, operation: Message, scope: Scope, ctes: Ctes) -> Sources:
-        symbols = strings(operation.get("name"))
-        known = bool(symbols) and self._catalogue.operates(symbols[-1], self._doubts)
-        if operation.get("kind") not in _BETWEEN and not known:
-            return None
-        return self.all([operation.get("lexpr"), operation.get("rexpr")], scope, ctes)
-
-    def _sub_query(self, link: Message, scope: Scope, ctes: Ctes) -> Sources:
-        if link.get("subLinkType") == "EXISTS_SUBLINK":
-            return self._inner(link.get("subselect"), scope, ctes, exists=True)
+    def _add_link(self, link: Message, found: list[rel.Expression]) -> None:
         symbols = strings(link.get("operName"))
-        if symbols and not self._catalogue.operates(symbols[-1], self._doubts):
-            return None
-        return union([self.of(link.get("testexpr"), scope, ctes), self._inner(link.get("subselect"), scope, ctes)])
+        exists = link.get("subLinkType") == "EXISTS_SUBLINK"
+        if not exists and symbols and not self._catalogue.operates(symbols[-1], self._doubts):
+            found.append(rel.UNKNOWABLE)
+            return
+        if not exists:
+            self._add_all((link.get("testexpr"),), found)
+        found.append(rel.InnerQuery(self._query(link.get("subselect")), exists))
 
-    def _inner(self, query: Message | None, scope: Scope, ctes: Ctes, *, exists: bool = False) -> Sources:
-        """Of a query inside of an expression; of EXISTS, only that it gives rows."""
-
-        def read() -> Sources:
-            outs = self._query(query, scope, ctes)
-            return NOTHING if exists else merged(outs)
-
-        return self.filters.of(scope, read)
-
-    def _indirection(self, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def _add_indirection(self, message: Message, found: list[rel.Expression]) -> None:
         steps = message.get("indirection", [])
         names = strings(steps)
-        item = self.row(message.get("arg"), scope)
-        places = union([self._of("A_Indices", step["A_Indices"], scope, ctes) for step in steps if "A_Indices" in step])
-        if item is not None and names and names[0] != "*" and "String" in steps[0]:
-            return union([item.column(names[0]).sources, self._fields(names[1:]), places])
-        return union([self.of(message.get("arg"), scope, ctes), self._fields(names), places])
+        value = self.of(message.get("arg"))
+        row = row_reference(message.get("arg"))
+        if row is not None and names and names[0] != "*" and "String" in steps[0]:
+            value = rel.RowField(row, names[0], value if self._is_field(names[0]) else rel.UNKNOWABLE)
+            names = names[1:]
+        found.append(value)
+        if not all(map(self._is_field, names)):
+            found.append(rel.UNKNOWABLE)
+        for step in steps:
+            if "A_Indices" in step:
+                self._add("A_Indices", step["A_Indices"], found)
 
-    def _fields(self, names: Iterable[str]) -> Sources:
-        return None if any(self._catalogue.as_function(name, self._doubts) for name in names) else NOTHING
+    def _is_field(self, name: str) -> bool:
+        return not self._catalogue.as_function(name, self._doubts)

@@ -1,178 +1,267 @@
-"""SELECT, VALUES, set operations and WITH: the columns that a query gives, and what each is made of."""
+"""Queries and changes of PostgreSQL's parse tree, in relational terms: SELECT, VALUES, WITH, FROM, RETURNING."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import zip_longest
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from postern.inspection.lineage.scope import (
-    NOTHING,
-    UNKNOWN,
-    Cte,
-    Ctes,
-    Out,
-    Scope,
-    TooMuch,
-    WorkBudget,
-    either,
-    merged,
-    renamed,
-    union,
-)
+from postern.inspection.lineage import relations as rel
+from postern.inspection.lineage.scope import WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, node
+from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
-from postern.protocols.postgres.lineage.postgres_lineage_expressions import PostgresExpressions, strings
+from postern.protocols.postgres.lineage.postgres_lineage_expressions import (
+    PostgresExpressions,
+    Windows,
+    row_reference,
+    strings,
+)
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
-from postern.protocols.postgres.lineage.postgres_lineage_origins import PostgresOrigins
 
-_WIDEST: Final = 1664  # columns that the server takes for one list
-
-Change = Callable[[str, Message, Scope | None, Ctes], list[Out]]
+_UNKNOWN_ROWS = rel.UnknownRows()
 
 
 class PostgresQueries:
-    """`change` reads what INSERT, UPDATE, DELETE and MERGE return."""
+    """The front end of PostgreSQL."""
 
-    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget, change: Change) -> None:
-        self._change = change
-        self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
-        self.origins = PostgresOrigins(catalogue, doubts, work, self.expressions, self.query)
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget) -> None:
         self._work = work
+        self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
 
-    def query(self, value: Message | None, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        """Of a `Node` that holds a query."""
+    def query(self, value: Message | None) -> rel.Query:
+        """Of a `Node` that holds a query or a change."""
         kind, message = node(value)
-        if not kind:
-            return [UNKNOWN]
-        if kind == "SelectStmt":
-            return self._select(message, parent, ctes)
-        return self._change(kind, message, parent, ctes)
+        around, self.expressions.windows = self.expressions.windows, {}
+        try:
+            if kind == "SelectStmt":
+                return self._select(message)
+            return self._change(kind, message) if kind in _CHANGES else None
+        finally:
+            self.expressions.windows = around
 
-    def within(self, clause: Message | None, parent: Scope | None, ctes: Ctes) -> Ctes:
-        """The CTEs that a query with this WITH can speak of."""
-        if not clause:
-            return ctes
-        if clause.get("recursive"):
-            found = Ctes({}, ctes)
-            for one in clause.get("ctes", ()):
-                expression = one["CommonTableExpr"]
-                found.of[expression.get("ctename", "")] = self._cte(expression, parent, found)
-            return found
-        for one in clause.get("ctes", ()):
-            expression = one["CommonTableExpr"]
-            ctes = Ctes({expression.get("ctename", ""): self._cte(expression, parent, ctes)}, ctes)
-        return ctes
+    def targets(self, values: Iterable[Message]) -> list[rel.OutputColumn | rel.Star | rel.RowStar]:
+        """A list behind SELECT or RETURNING."""
+        return [self._target(one["ResTarget"]) for one in values]
 
-    def targets(self, values: Sequence[Message], scope: Scope, ctes: Ctes) -> list[Out]:
-        """The columns of a list behind SELECT or RETURNING."""
-        found: list[Out] = []
-        for one in values:
-            found += self._target(one["ResTarget"], scope, ctes)
-            if len(found) > _WIDEST:
-                raise TooMuch
-        self._work.step(len(found))
-        return found
-
-    def _cte(self, expression: Message, parent: Scope | None, ctes: Ctes) -> Cte:
-        names = strings(expression.get("aliascolnames"))
-        kind, select = node(expression.get("ctequery"))
-
-        def read() -> list[Out]:
-            return _marked(expression, renamed(self.query(expression.get("ctequery"), parent, ctes), names))
-
-        def seed() -> list[Out]:
-            if kind != "SelectStmt" or "larg" not in select:
-                return [UNKNOWN]
-            inner = self.within(select.get("withClause"), parent, ctes)
-            return _marked(expression, renamed(self._select(select["larg"], parent, inner), names))
-
-        return Cte(read, seed)
-
-    def _select(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        ctes = self.within(select.get("withClause"), parent, ctes)
-        if "larg" in select:
-            left = self._select(select["larg"], parent, ctes)
-            both = _both(left, self._select(select["rarg"], parent, ctes))
-            self._filter(select, Scope(parent, outs=both), both, ctes)
-            return both
-        if select.get("valuesLists"):
-            return self._values(select, parent, ctes)
-        scope = self.origins.scope(select.get("fromClause", ()), Scope(parent), ctes)
-        for one in select.get("windowClause", ()):
-            scope.windows[one["WindowDef"].get("name", "")] = one["WindowDef"]
-        found = self.targets(select.get("targetList", ()), scope, ctes)
-        self._filter(select, scope, found, ctes)
-        return found
-
-    def _filter(self, select: Message, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
-        """Tells what decides which rows a query gives. Those of `outs` that it sorts or groups by are known already."""
-        if not self.expressions.filters.wanted:
-            return
-        names = {out.name for out in outs}
-        lists = [value for name in ("groupClause", "sortClause", "distinctClause") for value in select.get(name, ())]
-        values = [select.get(name) for name in ("whereClause", "havingClause", "limitCount", "limitOffset")]
-        for value in [*values, *lists]:
-            kind, message = node(value)
-            if kind == "SortBy":
-                kind, message = node(message.get("node"))
-            if kind == "ColumnRef" and strings(message.get("fields"))[-1] in names:
-                continue
-            if kind:
-                self.expressions.filters.add(self.expressions.of({kind: message}, scope, ctes))
-
-    def _values(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        scope = Scope(parent)
-        found: list[Out] = []
-        for row in select["valuesLists"]:
-            fresh: list[Out] = []
-            for value in row["List"].get("items", ()):
-                outs = self._target({"val": value}, scope, ctes)
-                fresh += [
-                    Out(f"column{len(fresh) + place}", out.sources, out.many, plain=out.plain)
-                    for place, out in enumerate(outs, 1)
-                ]
-            found = _both(found, fresh) if found else fresh
-        return found
-
-    def _target(self, target: Message, scope: Scope, ctes: Ctes) -> list[Out]:
+    def _target(self, target: Message) -> rel.OutputColumn | rel.Star | rel.RowStar:
         value = target.get("val")
         kind, content = node(value)
         if kind == "ColumnRef" and "A_Star" in content["fields"][-1]:
             names = strings(content["fields"])
-            if len(names) == 1:
-                return list(scope.outs)
-            item = scope.item(names[-2], names[-3] if len(names) > 2 else "")
-            return [UNKNOWN] if item is None else list(item.outs)
+            return rel.Star(names[-2] if len(names) > 1 else "", names[-3] if len(names) > 2 else "")
         if kind == "A_Indirection" and "A_Star" in content["indirection"][-1]:
-            row = self.expressions.row(content.get("arg"), scope)
-            if row is not None and len(content["indirection"]) == 1:
-                return list(row.outs)
-            return [Out(None, self.expressions.of(value, scope, ctes), many=True)]
-        if kind == "ColumnRef":
-            self._work.step()
-            found = self.expressions.column(content, scope)
-            return [Out(output_name(target), found.sources, plain=found.plain)]
-        return [Out(output_name(target), self.expressions.of(value, scope, ctes))]
+            row = row_reference(content.get("arg")) if len(content["indirection"]) == 1 else None
+            return rel.RowStar(row, self.expressions.of(value))
+        return rel.OutputColumn(output_name(target), self.expressions.of(value))
+
+    def _with(self, message: Message) -> rel.With | None:
+        clause = message.get("withClause")
+        if not clause:
+            return None
+        tables = [self._common_table(one["CommonTableExpr"]) for one in clause.get("ctes", ())]
+        return rel.With(tuple(tables), bool(clause.get("recursive")))
+
+    def _common_table(self, table: Message) -> rel.CommonTable:
+        added: list[tuple[str, bool]] = []
+        search, cycle = table.get("search_clause"), table.get("cycle_clause")
+        if search is not None:
+            added.append((search.get("search_seq_column", ""), True))
+        if cycle is not None:
+            added += [(cycle.get("cycle_mark_column", ""), False), (cycle.get("cycle_path_column", ""), True)]
+        names = strings(table.get("aliascolnames"))
+        return rel.CommonTable(table.get("ctename", ""), self.query(table.get("ctequery")), names, tuple(added))
+
+    def _select(self, select: Message) -> rel.Query:
+        self._work.step()
+        ctes = self._with(select)
+        if "larg" in select:
+            left, right = self._select(select["larg"]), self._select(select["rarg"])
+            self.expressions.windows = {}
+            return rel.SetOperation(left, right, self._conditions(select), ctes)
+        if select.get("valuesLists"):
+            rows = [
+                tuple([self._target({"val": value}) for value in row["List"].get("items", ())])
+                for row in select["valuesLists"]
+            ]
+            return rel.ValueRows(tuple(rows), "column", ctes)
+        self.expressions.windows = {}
+        sources = self._from(select.get("fromClause", ()))
+        windows = [one["WindowDef"] for one in select.get("windowClause", ())]
+        self.expressions.windows = {window.get("name", ""): window for window in windows}
+        targets = self.targets(select.get("targetList", ()))
+        return rel.Select(targets, sources, self._conditions(select), ctes)
+
+    def _conditions(self, select: Message) -> rel.Conditions:
+        windows = self.expressions.windows
+
+        def conditions(wanted: bool) -> Sequence[rel.Expression]:
+            return self._filters(select, windows) if wanted else ()
+
+        return conditions
+
+    def _filters(self, select: Message, windows: Windows) -> list[rel.Expression]:
+        lists = [value for name in ("groupClause", "sortClause", "distinctClause") for value in select.get(name, ())]
+        values = [select.get(name) for name in ("whereClause", "havingClause", "limitCount", "limitOffset")]
+        around, self.expressions.windows = self.expressions.windows, windows
+        try:
+            return [self.expressions.of(_sorted_by(value)) for value in [*values, *lists] if value]
+        finally:
+            self.expressions.windows = around
+
+    # FROM
+
+    def _from(self, values: Iterable[Message]) -> tuple[rel.FromItem, ...]:
+        return tuple([self._source(value) for value in values])
+
+    def _source(self, value: Message | None) -> rel.FromItem:
+        kind, message = node(value)
+        self._work.step()
+        if kind == "RangeVar":
+            return _table(message)
+        if kind == "JoinExpr":
+            return self._join(message)
+        if kind == "RangeSubselect":
+            lateral = bool(message.get("lateral"))
+            return rel.DerivedTable(self.query(message.get("subquery")), _alias(message), lateral)
+        if kind == "RangeFunction":
+            return self._functions(message)
+        if kind == "RangeTableSample":
+            return self._source(message.get("relation"))
+        if kind == "RangeTableFunc":
+            return self._xml_table(message)
+        return self._json_table(message) if kind == "JsonTable" else _UNKNOWN_ROWS
+
+    def _join(self, join: Message) -> rel.JoinedTables:
+        quals = join.get("quals")
+        return rel.JoinedTables(
+            self._source(join.get("larg")),
+            self._source(join.get("rarg")),
+            strings(join.get("usingClause")),
+            bool(join.get("isNatural")),
+            on=None if quals is None else lambda: self.expressions.of(quals),
+            alias=_alias(join),
+            using_alias=join.get("join_using_alias", {}).get("aliasname", ""),
+        )
+
+    def _functions(self, element: Message) -> rel.FunctionRows:
+        functions = [one["List"]["items"] for one in element.get("functions", [])]
+        alias = _alias(element)
+        rows: list[rel.RowsOf] = []
+        name = ""
+        for call, *definitions in functions:
+            kind, content = node(call)
+            name = strings(content.get("funcname"))[-1] if kind == "FuncCall" else ""
+            value = self.expressions.of(call)
+            listed = [item for one in definitions for item in one.get("List", {}).get("items", ())]
+            if listed:
+                rows.append(rel.RowsOf(value, _defined(listed), certain=True))
+            elif name in COLUMNS:
+                rows.append(rel.RowsOf(value, COLUMNS[name]))
+            else:
+                rows.append(rel.RowsOf(value, None if not name or name in RECORDS else (name,)))
+        if len(rows) != 1:
+            name = ""
+        elif alias is not None and rows[0].names == (name,):
+            rows = [rel.RowsOf(rows[0].value, (alias.name,), rows[0].certain)]
+        columns, ordinality = _defined(element.get("coldeflist", ())), bool(element.get("ordinality"))
+        return rel.FunctionRows(name, tuple(rows), columns, ordinality, alias)
+
+    def _xml_table(self, element: Message) -> rel.FunctionRows:
+        columns = [one["RangeTableFuncCol"] for one in element.get("columns", ())]
+        inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
+        inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
+        names = tuple([column.get("colname", "") for column in columns])
+        rows = rel.RowsOf(self.expressions.all(inputs), names, certain=True)
+        return rel.FunctionRows("xmltable", (rows,), alias=_alias(element))
+
+    def _json_table(self, element: Message) -> rel.FunctionRows:
+        columns = list(_json_columns(element.get("columns", ())))
+        behaviors = [column[when] for column in columns for when in ("on_empty", "on_error") if when in column]
+        of = self.expressions
+        inputs = [
+            of.inside("JsonValueExpr", element.get("context_item", {})),
+            of.all(element.get("passing", ())),
+            *(of.inside("JsonBehavior", behavior) for behavior in behaviors),
+        ]
+        rows = rel.RowsOf(rel.Made(tuple(inputs)), tuple([column.get("name", "") for column in columns]), certain=True)
+        return rel.FunctionRows("json_table", (rows,), alias=_alias(element))
+
+    # INSERT, UPDATE, DELETE and MERGE
+
+    def _change(self, kind: str, message: Message) -> rel.ChangeStatement:
+        self._work.step()
+        ctes = self._with(message)
+        more: dict[str, Any] = {}
+        assigned: list[Message] = message.get("targetList", [])
+        if kind == "InsertStmt":
+            conflict = message.get("onConflictClause")
+            assigned = conflict.get("targetList", []) if conflict else []
+            more = {"columns": _columns(message.get("cols", ())), "upsert": conflict is not None}
+            if "selectStmt" in message:
+                more |= {"has_query": True, "query": self.query(message["selectStmt"])}
+        elif kind == "MergeStmt":
+            clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
+            inserts = [clause for clause in clauses if clause.get("values")]
+            assigned = [one for clause in clauses if not clause.get("values") for one in clause.get("targetList", ())]
+            more = {
+                "values": tuple([self._inserted(clause) for clause in inserts]),
+                "beside": self._from([message["sourceRelation"]]),
+                "beside_sees": False,
+                "table_last": True,
+            }
+        else:
+            more = {"beside": self._from(message.get("fromClause" if kind == "UpdateStmt" else "usingClause", ()))}
+        clause = message.get("returningClause", {})
+        names = {"RETURNING_OPTION_OLD": "old", "RETURNING_OPTION_NEW": "new"}
+        for one in clause.get("options", ()):
+            option = one["ReturningOption"]
+            names[option.get("option", "")] = option.get("value", "")
+        return rel.ChangeStatement(
+            _table(message["relation"]),
+            assigned=tuple([self._assignment(one["ResTarget"]) for one in assigned]),
+            returning=self.targets(clause.get("exprs", ())),
+            before_after=tuple(names.values()),
+            ctes=ctes,
+            **more,
+        )
+
+    def _assignment(self, target: Message) -> tuple[str, rel.Expression]:
+        return target.get("name", ""), self.expressions.of(target.get("val"))
+
+    def _inserted(self, clause: Message) -> tuple[tuple[str, ...], tuple[rel.Expression, ...]]:
+        values = tuple([self.expressions.of(value) for value in clause["values"]])
+        return _columns(clause.get("targetList", ())), values
 
 
-def _both(left: list[Out], right: list[Out]) -> list[Out]:
-    """A set operation: the names of the left side, and what both are made of."""
-    if any(out.many for out in (*left, *right)) or len(left) != len(right):
-        return [Out(None, merged([*left, *right]), many=True)]
-    return [
-        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
-        for a, b in zip_longest(left, right, fillvalue=UNKNOWN)
-    ]
+_CHANGES = frozenset({"InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"})
 
 
-def _marked(expression: Message, outs: list[Out]) -> list[Out]:
-    """The columns that SEARCH and CYCLE add hold what they look at."""
-    found = list(outs)
-    search, cycle = expression.get("search_clause"), expression.get("cycle_clause")
-    if search is not None:
-        found.append(Out(search.get("search_seq_column", ""), merged(outs)))
-    if cycle is not None:
-        found.append(Out(cycle.get("cycle_mark_column", ""), NOTHING))
-        found.append(Out(cycle.get("cycle_path_column", ""), merged(outs)))
-    return found
+def _alias(message: Message) -> rel.AliasList | None:
+    alias = message.get("alias")
+    return None if alias is None else rel.AliasList(alias.get("aliasname", ""), strings(alias.get("colnames")))
+
+
+def _table(message: Message) -> rel.TableName:
+    return rel.TableName(message.get("relname", ""), message.get("schemaname", ""), _alias(message))
+
+
+def _sorted_by(value: Message) -> Message | None:
+    kind, message = node(value)
+    return message.get("node") if kind == "SortBy" else value
+
+
+def _defined(values: Iterable[Message]) -> tuple[str, ...]:
+    return tuple([one["ColumnDef"].get("colname", "") for one in values])
+
+
+def _columns(values: Iterable[Message]) -> tuple[str, ...]:
+    return tuple([one["ResTarget"].get("name", "") for one in values])
+
+
+def _json_columns(values: Iterable[Message]) -> Iterator[Message]:
+    for one in values:
+        column = one["JsonTableColumn"]
+        if column.get("coltype") == "JTC_NESTED":
+            yield from _json_columns(column.get("columns", ()))
+        else:
+            yield column

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, WorkBudget
+from postern.inspection.lineage.lineage_resolver import LineageResolver
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts, PostgresLineageCatalogue
-from postern.protocols.postgres.lineage.postgres_lineage_changes import Changes
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
+    NO_DOUBTS,
+    RULES,
+    DoubtedTables,
+    Doubts,
+    PostgresLineageCatalogue,
+)
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
+from postern.protocols.postgres.lineage.postgres_lineage_queries import PostgresQueries
 
 
 class KeptNames(Enum):
@@ -54,6 +60,8 @@ _MAKES: Final = {
     "ViewStmt": ("view",),
 }
 
+Messages = list[tuple[str, Message]]
+
 _PATH: Final = frozenset({"search_path", "role", "session_authorization"})
 
 
@@ -65,7 +73,8 @@ class Statements:
         self._doubts = doubts
         self._sets = sets
         self._work = WorkBudget()
-        self._changes = Changes(catalogue, doubts, self._work)
+        self._queries = PostgresQueries(catalogue, doubts, self._work)
+        self._resolver = LineageResolver(RULES, DoubtedTables(catalogue, doubts), self._work)
 
     def read(self, statement: Message) -> Read:
         kind, message = node(statement)
@@ -87,7 +96,7 @@ class Statements:
 
     def expression(self, column: Message, outs: list[Out]) -> list[Out]:
         """What an expression over the columns of one table is made of."""
-        return self._changes.queries.targets([column], Scope(outs=outs), Ctes())
+        return self._resolver.targets(self._queries.targets([column]), Scope(outs=outs))
 
     def _rows(self, statement: Message | None) -> tuple[Out, ...] | None:
         kind, message = node(statement)
@@ -104,7 +113,7 @@ class Statements:
         return (UNKNOWN,) if kind == "CallStmt" else None
 
     def _query(self, query: Message | None) -> tuple[Out, ...]:
-        return tuple(self._changes.queries.query(query, None, Ctes()))
+        return tuple(self._resolver.query(self._queries.query(query)))
 
     def _copied(self, copy: Message) -> tuple[Out, ...]:
         if "query" in copy:
@@ -121,13 +130,13 @@ class Statements:
     def _shown(self, name: str) -> tuple[Out, ...]:
         if name.lower() == "all":
             return (Out("name", NOTHING), Out("setting", None), Out("description", NOTHING))
-        return (Out(name, self._changes.queries.expressions.setting(name)),)
+        return (Out(name, self._queries.expressions.setting(name)),)
 
     def _explained(self, explain: Message) -> tuple[Out, ...]:
         """A plan quotes constants, and what functions answered that were called while it was made."""
         kind, query = node(explain.get("query"))
-        trusted = kind != "ExecuteStmt" and not self._runs_code(kind, query)
-        within = list(self._within(kind, query))
+        within = self._within(kind, query)
+        trusted = kind != "ExecuteStmt" and not self._runs_code(kind, within)
         ctes = {found.get("ctename", "") for sort, found in within if sort == "CommonTableExpr"}
         for sort, found in within:
             name = found.get("relname", "")
@@ -135,16 +144,16 @@ class Statements:
                 trusted = trusted and name in ctes
         return (Out("QUERY PLAN", NOTHING if trusted else None),)
 
-    def _runs_code(self, kind: str, message: Message) -> bool:
+    def _runs_code(self, kind: str, within: Messages) -> bool:
         """Whether it runs code that nobody here can read."""
         return kind in ("DoStmt", "CallStmt") or any(
             sort == "FuncCall" and not self._catalogue.pure(strings(found.get("funcname")), self._doubts)
-            for sort, found in self._within(kind, message)
+            for sort, found in within
         )
 
-    def _writes_settings(self, kind: str, message: Message) -> bool:
+    def _writes_settings(self, within: Messages) -> bool:
         """Whether a query may put into a setting what it has read."""
-        for sort, found in self._within(kind, message):
+        for sort, found in within:
             if sort == "UpdateStmt" and found.get("relation", {}).get("relname") == "pg_settings":
                 return True
             if sort == "FuncCall" and strings(found.get("funcname"))[-1:] == ("set_config",):
@@ -155,24 +164,25 @@ class Statements:
                     return True
         return False
 
-    def _within(self, kind: str, message: Message) -> Iterator[tuple[str, Message]]:
-        left = [(kind, message)]
-        while left:
+    def _within(self, kind: str, message: Message) -> Messages:
+        """The message and all within it."""
+        found = [(kind, message)]
+        for each in found:
             self._work.step()
-            found = left.pop()
-            yield found
-            left += [(sort, child) for _, sort, child in children(*found)]
+            found += [(sort, child) for _, sort, child in children(*each)]
+        return found
 
     def _doubts_after(self, kind: str, message: Message) -> Doubts:
-        names: set[str] = set()
-        everything = False
-        kept = not self._runs_code(kind, message)
-        writes = self._writes_settings(kind, message)
-        settings = kept and not writes
-        path = not self._sets and not writes
         if kind == "ExplainStmt":
             inner = node(message.get("query"))
             return self._doubts_after(*inner) if inner[0] else NO_DOUBTS
+        names: set[str] = set()
+        everything = False
+        within = self._within(kind, message)
+        kept = not self._runs_code(kind, within)
+        writes = self._writes_settings(within)
+        settings = kept and not writes
+        path = not self._sets and not writes
         if kind == "VariableSetStmt":
             setting = message.get("name", "").lower()
             path = path and message.get("kind") != "VAR_RESET_ALL" and setting not in _PATH

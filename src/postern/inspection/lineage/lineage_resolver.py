@@ -1,0 +1,475 @@
+"""What each column of a query is made of: names are looked up, stars, joins, CTEs and set operations worked out.
+
+The one resolver for all dialects. It reads `relations`, which a dialect's front end has written down, asks the
+dialect's catalogue for tables, and follows its rules about names. What is not understood is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from postern.inspection.lineage import relations as rel
+from postern.inspection.lineage.scope import (
+    COMPUTED,
+    NOTHING,
+    UNKNOWN,
+    Cte,
+    Ctes,
+    Filters,
+    FromPart,
+    Item,
+    NameRules,
+    Out,
+    Scope,
+    Sources,
+    TooMuch,
+    Variables,
+    WorkBudget,
+    either,
+    is_nothing_else,
+    merged,
+    only,
+    renamed,
+    union,
+)
+
+_NO_CTES: Final = Ctes()
+
+
+class KnownTables(Protocol):
+    """What a dialect's catalogue knows, for one statement of one session."""
+
+    def table(self, schema: str, name: str) -> tuple[Sequence[Out], str]:
+        """The columns of a table or view, and the schema that it is of."""
+
+    def computed(self, schema: str, name: str) -> frozenset[str] | None:
+        """Those of its columns that the server computes from others when it is written to; None where all may be."""
+
+
+class LineageResolver:
+    """Of one text. `has_unknown_names`: a name in it means nothing, as far as the catalogue tells."""
+
+    def __init__(
+        self, rules: NameRules, tables: KnownTables, work: WorkBudget, variables: Variables | None = None
+    ) -> None:
+        self._rules = rules
+        self._tables = tables
+        self._work = work
+        self._filters = Filters()
+        self._variables = variables or Variables()
+        self.has_unknown_names = False
+
+    def query(self, query: rel.Query, parent: Scope | None = None, ctes: Ctes = _NO_CTES) -> list[Out]:
+        """The columns of a query."""
+        self._work.step()
+        if query is None:
+            return [UNKNOWN]
+        ctes = self._within(query.ctes, parent, ctes)
+        if isinstance(query, rel.Select):
+            scope = self._from(query.sources, Scope(parent), ctes)
+            found = self.targets(query.targets, scope, ctes)
+            self._filter(query.conditions, scope, found, ctes)
+            return found
+        if isinstance(query, rel.SetOperation):
+            left = self.query(query.left, parent, ctes)
+            found = _both(left, self.query(query.right, parent, ctes))
+            self._filter(query.conditions, Scope(parent, outs=found), found, ctes)
+            return found
+        if isinstance(query, rel.ValueRows):
+            return self._values(query, Scope(parent), ctes)
+        if isinstance(query, rel.NestedQuery):
+            self._filter(query.conditions, Scope(parent), (), ctes)
+            return self.query(query.query, parent, ctes)
+        return self._change(query, parent, ctes)
+
+    def targets(self, targets: rel.Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
+        """The columns of a list behind SELECT or RETURNING."""
+        found: list[Out] = []
+        for target in targets:
+            outs = self._target(target, scope, ctes)
+            found += outs
+            if self._rules.sees_aliases:
+                scope.aliases += outs
+            if len(found) > self._rules.widest:
+                raise TooMuch
+        self._work.step(len(found))
+        return found
+
+    def _target(self, target: rel.OutputColumn | rel.Star | rel.RowStar, scope: Scope, ctes: Ctes) -> list[Out]:
+        if isinstance(target, rel.OutputColumn):
+            value, column = target.value, target.column
+            if isinstance(value, rel.ColumnName):
+                self._work.step()
+                found = self._column(value, scope)
+                return [Out(target.name, found.sources, plain=found.plain)]
+            sources = self.of(value, scope, ctes)
+            plain = COMPUTED if column is None else self._column(column, scope).plain
+            return [Out(target.name, sources, plain=plain)]
+        if isinstance(target, rel.Star):
+            if not target.table:
+                return [out for out in scope.outs if not out.hidden]
+            items = self._rules.items(scope, target.table, target.schema)
+            if len(items) == 1:
+                return [out for out in items[0].outs if not out.hidden]
+            return [Out(None, merged([out for item in items for out in item.outs]), many=True)] if items else [UNKNOWN]
+        row = None if target.row is None else self._row(target.row, scope)
+        return [Out(None, self.of(target.otherwise, scope, ctes), many=True)] if row is None else list(row.outs)
+
+    # WITH
+
+    def _within(self, clause: rel.With | None, parent: Scope | None, ctes: Ctes) -> Ctes:
+        """The CTEs that a query with this WITH can speak of."""
+        if clause is None:
+            return ctes
+        if clause.recursive:
+            found = Ctes({}, ctes)
+            for table in clause.tables:
+                found.of[self._rules.folded(table.name)] = self._cte(table, parent, found)
+            return found
+        for table in clause.tables:
+            ctes = Ctes({self._rules.folded(table.name): self._cte(table, parent, ctes)}, ctes)
+        return ctes
+
+    def _cte(self, table: rel.CommonTable, parent: Scope | None, ctes: Ctes) -> Cte:
+        def read() -> list[Out]:
+            return _added(table, renamed(self.query(table.query, parent, ctes), table.columns))
+
+        def seed() -> list[Out]:
+            first, within = table.query, ctes
+            while isinstance(first, rel.SetOperation | rel.NestedQuery):
+                within = self._within(first.ctes, parent, within)
+                first = first.left if isinstance(first, rel.SetOperation) else first.query
+            if first is table.query:
+                return [UNKNOWN]
+            return _added(table, renamed(self.query(first, parent, within), table.columns))
+
+        return Cte(table.name, read, seed)
+
+    # Clauses of a query
+
+    def _filter(self, conditions: rel.Conditions | None, scope: Scope, outs: Sequence[Out], ctes: Ctes) -> None:
+        """Tells what decides which rows a query gives. It may put something into variables, whoever asks."""
+        values = conditions(self._filters.wanted) if conditions is not None else ()
+        if not values:
+            return
+        shown: set[str | None] = set()
+        if self._rules.sees_aliases:
+            scope = Scope(scope.parent, scope.items, [*scope.outs, *scope.aliases])
+        else:
+            shown = {out.name for out in outs}
+        for value in values:
+            # Those of its columns that a query sorts or groups by are known already.
+            if not (isinstance(value, rel.ColumnName) and value.name in shown):
+                self._filters.add(self.of(value, scope, ctes))
+
+    def _values(self, values: rel.ValueRows, scope: Scope, ctes: Ctes) -> list[Out]:
+        found: list[Out] = []
+        for row in values.rows:
+            fresh: list[Out] = []
+            for target in row:
+                for out in self._target(target, scope, ctes):
+                    name = f"{values.prefix}{len(fresh) + 1}" if values.prefix else None
+                    fresh.append(replace(out, name=name, hidden=False))
+            found = _both(found, fresh) if found else fresh
+        return found
+
+    # FROM
+
+    def _from(self, sources: Iterable[rel.FromItem], scope: Scope, ctes: Ctes) -> Scope:
+        """The scope of a query whose FROM this is, within that of `scope`."""
+        parts: list[FromPart] = []
+        for source in sources:
+            parts.append(self._part(source, scope, parts, ctes))
+        return self._beside(scope, parts)
+
+    def _beside(self, scope: Scope, parts: Sequence[FromPart]) -> Scope:
+        self._work.step(sum([len(part.outs) for part in parts]))
+        return scope.with_parts(parts)
+
+    def _part(self, source: rel.FromItem, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
+        """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
+        self._work.step()
+        if isinstance(source, rel.TableName):
+            return self._named(source, ctes)
+        if isinstance(source, rel.JoinedTables):
+            return self._join(source, scope, left, ctes)
+        if isinstance(source, rel.DerivedTable):
+            parent = self._beside(scope, left) if source.lateral else scope.parent
+            return _part("", self.query(source.query, parent, ctes), source.alias)
+        if isinstance(source, rel.FunctionRows):
+            return self._rows(source, self._beside(scope, left), ctes)
+        if isinstance(source, rel.FromList):
+            parts: list[FromPart] = []
+            for one in source.parts:
+                parts.append(self._part(one, scope, [*left, *parts], ctes))
+            items = tuple([item for part in parts for item in part.items])
+            return FromPart(items, tuple([out for part in parts for out in part.outs]))
+        return FromPart((), (UNKNOWN,))
+
+    def _named(self, table: rel.TableName, ctes: Ctes) -> FromPart:
+        cte = None if table.schema else ctes.find(self._rules.folded(table.name))
+        if cte is None:
+            return self._table(table)
+        outs: Sequence[Out] = cte.outs()
+        if cte.name != table.name:  # some server may take it for a table
+            outs = [Out(None, merged([*outs, *self._tables.table("", table.name)[0]]), many=True)]
+        return _part(table.name, outs, table.alias)
+
+    def _table(self, table: rel.TableName) -> FromPart:
+        """A table or view, never a CTE: as what statements change is named."""
+        outs, schema = self._tables.table(table.schema, table.name)
+        return _part(table.name, outs, table.alias, schema, system=True)
+
+    def _join(self, join: rel.JoinedTables, scope: Scope, before: list[FromPart], ctes: Ctes) -> FromPart:
+        left = self._part(join.left, scope, before, ctes)
+        right = self._part(join.right, scope, [*before, left], ctes)
+        if join.on is not None and self._filters.wanted:
+            self._filters.add(self.of(join.on(), self._beside(scope, [*before, left, right]), ctes))
+        items = left.items + right.items
+        names = join.using
+        if join.natural:
+            if any(out.name is None for out in left.outs + right.outs):
+                return _joined(join, items, (Out(None, merged(left.outs + right.outs), many=True),))
+            both = {out.name for out in right.outs}
+            names = tuple(dict.fromkeys([out.name for out in left.outs if out.name is not None and out.name in both]))
+        if names and join.swapped:
+            left, right = right, left
+        common = tuple([_common(left, right, name) for name in names])
+        rest = tuple([out for out in left.outs + right.outs if out.name not in names])
+        if join.using_alias:
+            items += (Item(join.using_alias, common),)
+        return _joined(join, items, common + rest)
+
+    def _rows(self, rows: rel.FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
+        outs: list[Out] = []
+        for one in rows.values:
+            sources = self.of(one.value, scope, ctes)
+            self._filters.add(sources)  # how many rows it gives
+            if one.names is None or (sources is None and not one.certain):
+                outs.append(Out(None, sources, many=True))
+            else:
+                outs += [Out(name, sources) for name in one.names]
+        if rows.columns:
+            sources = merged(outs)
+            outs = [Out(name, sources) for name in rows.columns]
+        if rows.ordinality:
+            outs.append(Out("ordinality", NOTHING))
+        return _part(rows.name, outs, rows.alias)
+
+    # Expressions
+
+    def of(self, value: rel.Expression, scope: Scope, ctes: Ctes) -> Sources:
+        """What a value is made of, seen from the names around it."""
+        self._work.step()
+        if isinstance(value, rel.Made):
+            return union([self.of(part, scope, ctes) for part in value.parts])
+        return _VALUES[type(value)](self, value, scope, ctes)
+
+    def _column(self, column: rel.ColumnName, scope: Scope) -> Out:
+        self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
+        if column.table:
+            items = self._rules.items(scope, column.table, column.schema)
+            found = self._rules.column_of(items, column.name)
+        else:
+            found = self._rules.column(scope, column.name)
+            if found is None and any(self._rules.is_meant(out.name, column.name) for out in scope.aliases):
+                return Out(None, None)
+            if found is None and column.is_call:
+                return Out(None, NOTHING)
+        if found is None:
+            self.has_unknown_names = True
+            return Out(None, None)
+        return found
+
+    def _sources_of(self, column: rel.ColumnName, scope: Scope, ctes: Ctes) -> Sources:
+        return self._column(column, scope).sources
+
+    def _known(self, value: rel.KnownValue, scope: Scope, ctes: Ctes) -> Sources:
+        return value.sources
+
+    def _whole_row(self, row: rel.WholeRow, scope: Scope, ctes: Ctes) -> Sources:
+        self._work.step(len(scope.outs) >> 4)
+        if not row.table:
+            return merged(scope.outs)
+        items = self._rules.items(scope, row.table, row.schema)
+        return merged([out for item in items for out in item.outs]) if items else None
+
+    def _word(self, word: rel.Word, scope: Scope, ctes: Ctes) -> Sources:
+        level: Scope | None = scope
+        while level is not None:
+            if any(out.name == word.name for out in level.outs):
+                found = self._rules.column(scope, word.name)
+                return None if found is None else found.sources
+            level = level.outer()
+        return NOTHING
+
+    def _counted(self, counted: rel.Counted, scope: Scope, ctes: Ctes) -> Sources:
+        found = self._column(counted.column, scope)
+        return NOTHING if is_nothing_else(found) else found.sources
+
+    def _row_field(self, field: rel.RowField, scope: Scope, ctes: Ctes) -> Sources:
+        row = self._row(field.row, scope)
+        if row is None:
+            return self.of(field.otherwise, scope, ctes)
+        found = self._rules.column_of([row], field.name)
+        return None if found is None else found.sources
+
+    def _row(self, name: rel.ColumnName | rel.WholeRow, scope: Scope) -> Item | None:
+        """What stands in FROM under the name that this is, where it means a whole row of that."""
+        table = name.table
+        if isinstance(name, rel.ColumnName):
+            if name.table:
+                return None
+            table = name.name
+            level: Scope | None = scope
+            while level is not None:
+                if any(out.name is None or out.name == table for out in level.outs):
+                    return None
+                level = level.parent
+        items = self._rules.items(scope, table) if table and not name.schema else []
+        return items[0] if items else None
+
+    def _inner_query(self, inner: rel.InnerQuery, scope: Scope, ctes: Ctes) -> Sources:
+        def read() -> Sources:
+            outs = self.query(inner.query, scope, ctes)
+            return NOTHING if inner.exists else merged(outs)
+
+        return self._filters.of(scope, read)
+
+    def _variable(self, variable: rel.VariableValue, scope: Scope, ctes: Ctes) -> Sources:
+        return self._variables.kept(variable.name)
+
+    def _assigned(self, assigned: rel.Assigned, scope: Scope, ctes: Ctes) -> Sources:
+        found = self.of(assigned.value, scope, ctes)
+        for name in assigned.names:
+            self._variables.assign(name, found)
+        return found
+
+    # INSERT, UPDATE, DELETE and MERGE: what they return holds what they have just written as well.
+
+    def _change(self, change: rel.ChangeStatement, parent: Scope | None, ctes: Ctes) -> list[Out]:
+        target = FromPart((), ()) if change.table is None else self._table(change.table)
+        beside: list[FromPart] = []
+        if change.beside:
+            scope = self._from(change.beside, Scope(parent).with_parts([target] if change.beside_sees else []), ctes)
+            seen = target if change.beside_sees else FromPart((), ())
+            beside = [FromPart(tuple(scope.items[len(seen.items) :]), tuple(scope.outs[len(seen.outs) :]))]
+        written = self._inserted(change, target, parent, ctes)
+        parts = [*beside, target] if change.table_last else [target, *beside]
+        scope = self._beside(Scope(parent), parts)
+        if change.upsert:
+            scope.items.append(Item("excluded", self._after(change, target, written).outs))
+        for columns, values in change.values:
+            for name, value in zip(columns or _names(target), values, strict=False):
+                _write(written, name, self.of(value, scope, ctes))
+        for name, value in change.assigned:
+            _write(written, name, self.of(value, scope, ctes))
+        for value in change.effects:
+            self.of(value, scope, ctes)
+        after = self._after(change, target, written)
+        scope = self._beside(Scope(parent), [*beside, after] if change.table_last else [after, *beside])
+        for name in change.before_after:
+            if not self._rules.items(scope, name):
+                scope.items.append(Item(name, after.outs))
+        return self.targets(change.returning, scope, ctes)
+
+    def _inserted(
+        self, change: rel.ChangeStatement, target: FromPart, parent: Scope | None, ctes: Ctes
+    ) -> dict[str, Sources]:
+        """What a query writes into each column, by its name."""
+        if not change.has_query:
+            return {}
+        names = change.columns or _names(target)
+        given = self.query(change.query, parent, ctes)
+        if change.is_loose:
+            return {"": merged(given)}
+        if any(out.many for out in given):
+            given = [Out(None, merged(given))] * len(names)
+        written: dict[str, Sources] = {}
+        for name, out in zip(names, given, strict=False):
+            _write(written, name, out.sources)
+        return written
+
+    def _after(self, change: rel.ChangeStatement, target: FromPart, written: dict[str, Sources]) -> FromPart:
+        """The target with what is written into it. Whatever is written may show in any column that is computed."""
+        computed = None
+        if "" not in written and change.table is not None:
+            computed = self._tables.computed(change.table.schema, change.table.name)
+        anything = union(written.values())
+        outs: list[Out] = []
+        for out in target.outs:
+            may_be_any = out.name is None or computed is None or out.name in computed
+            fresh = anything if may_be_any else written.get(out.name or "", NOTHING)
+            # What a client has just written is its own choice, as a constant is.
+            is_fresh = bool(written) if may_be_any else out.name in written
+            plain = COMPUTED if is_fresh else out.plain
+            outs.append(replace(out, sources=union([out.sources, fresh]), plain=plain))
+        columns = tuple(outs)
+        return FromPart(tuple([replace(item, outs=columns) for item in target.items]), columns)
+
+
+_VALUES: Final[dict[type, Callable[[LineageResolver, Any, Scope, Ctes], Sources]]] = {
+    rel.Assigned: LineageResolver._assigned,
+    rel.ColumnName: LineageResolver._sources_of,
+    rel.Counted: LineageResolver._counted,
+    rel.InnerQuery: LineageResolver._inner_query,
+    rel.KnownValue: LineageResolver._known,
+    rel.RowField: LineageResolver._row_field,
+    rel.VariableValue: LineageResolver._variable,
+    rel.WholeRow: LineageResolver._whole_row,
+    rel.Word: LineageResolver._word,
+}
+
+
+def _part(
+    name: str, outs: Sequence[Out], alias: rel.AliasList | None, schema: str = "", *, system: bool = False
+) -> FromPart:
+    if alias is not None:
+        name, schema = alias.name, ""
+        outs = renamed(outs, alias.columns)
+    columns = tuple(outs)
+    return FromPart((Item(name, columns, schema, system),), columns)
+
+
+def _joined(join: rel.JoinedTables, items: tuple[Item, ...], outs: tuple[Out, ...]) -> FromPart:
+    """With an alias, only that can be spoken of."""
+    return FromPart(items, outs) if join.alias is None else _part("", outs, join.alias)
+
+
+def _common(left: FromPart, right: FromPart, name: str) -> Out:
+    """A column that a join merges: it shows one side's value, or the other's."""
+    one, other = _side(left, name), _side(right, name)
+    return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
+
+
+def _side(part: FromPart, name: str) -> Out:
+    exact = [out for out in part.outs if out.name == name]
+    return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
+
+
+def _both(left: list[Out], right: list[Out]) -> list[Out]:
+    """A set operation: the names of the left side, and what both are made of."""
+    if len(left) != len(right) or any(out.many for out in (*left, *right)):
+        return [Out(None, merged([*left, *right]), many=True)]
+    return [
+        Out(a.name, union([a.sources, b.sources]), plain=either(a.plain, b.plain))
+        for a, b in zip(left, right, strict=True)
+    ]
+
+
+def _added(table: rel.CommonTable, outs: list[Out]) -> list[Out]:
+    """With the columns that SEARCH and CYCLE add, which hold what they look at."""
+    if not table.added:
+        return outs
+    everything = merged(outs)
+    return [*outs, *(Out(name, everything if holds else NOTHING) for name, holds in table.added)]
+
+
+def _names(target: FromPart) -> tuple[str, ...]:
+    return tuple([out.name or "" for out in target.outs])
+
+
+def _write(written: dict[str, Sources], name: str, sources: Sources) -> None:
+    written[name] = union([written.get(name, NOTHING), sources])
