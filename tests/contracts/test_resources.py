@@ -32,7 +32,9 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted. `everybody_reads`: not only administrators and auditors can read them."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them; `hides`: others are
+    answered that there is none. `key` is the field that one is addressed by; `spelt` makes its value of a name, and
+    `can_be_renamed` says that it can change. `narrow` is the query of a list that finds it."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -44,10 +46,15 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
+    key: str = "name"
+    spelt: Callable[[str], str] = str
+    can_be_renamed: bool = True
+    hides: bool = False
+    narrow: str = "name"
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
-        return {"name": name, **self.required, **{field: shown[field] for field in self.unique()}}
+        return {self.key: self.spelt(name), **self.required, **{field: shown[field] for field in self.unique()}}
 
 
 KINDS = {
@@ -110,6 +117,30 @@ KINDS = {
         once=frozenset({"key"}),
         once_deleted=200,  # revoked
     ),
+    "service account": Kind(
+        "/serviceaccounts",
+        lambda made: made.service_accounts,
+        {},
+        {"groups": ["dba"]},
+        change={"groups": ["dba"]},
+        accepts=["x" * 129],
+        key="subject",
+        spelt=lambda name: name.replace(" ", "-"),
+        can_be_renamed=False,
+    ),
+    "user": Kind(
+        "/users",
+        lambda made: made.users,
+        {},
+        {"groups": ["dba"]},
+        change={"status": "inactive"},
+        everybody_reads=True,
+        hides=True,
+        key="email",
+        spelt=lambda name: name.replace(" ", "-") + "@example.com",
+        can_be_renamed=False,
+        narrow="search",
+    ),
 }
 
 
@@ -128,11 +159,15 @@ def refused(answer: httpx.Response, status: int, text: str) -> None:
 
 
 async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
-    return await api.as_admin.post(kind.path, json={"name": name, **kind.required, **kind.unique(), **more})
+    return await api.as_admin.post(kind.path, json=new(kind, name) | more)
+
+
+def new(kind: Kind, name: str) -> dict[str, Any]:
+    return {kind.key: name, **kind.required, **kind.unique()}
 
 
 async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
-    answer = await create(api, kind, name, **more)
+    answer = await create(api, kind, kind.spelt(name), **more)
     assert answer.status_code == 201, answer.text
     return body(kind, answer)
 
@@ -144,7 +179,7 @@ def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
 
 async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
     shown = await made(api, kind, **kind.optional)
-    for key in ("first one", shown["id"]):
+    for key in (kind.spelt("first one"), shown["id"]):
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
@@ -154,39 +189,49 @@ async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind)
 
 
 async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, kind: Kind) -> None:
-    for name in ("bbb", "aaa", "ccc"):
-        await made(api, kind, name)
-    page = (await api.as_auditor.get(kind.path, params={"limit": 2, "offset": 1})).json()
-    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == (["bbb", "ccc"], 3, False)
-    one = (await api.as_auditor.get(kind.path, params={"name": "aaa"})).json()
-    assert ([found["name"] for found in one["data"]], one["total"]) == (["aaa"], 1)
+    there = [one[kind.key] for one in (await api.as_auditor.get(kind.path)).json()["data"]]
+    added = [(await made(api, kind, name))[kind.key] for name in ("bbb", "aaa", "ccc")]
+    names = sorted(there + added)
+    page = (await api.as_auditor.get(kind.path, params={"limit": len(names) - 2, "offset": 1})).json()
+    shown = [one[kind.key] for one in page["data"]]
+    assert (shown, page["total"], page["has_next_page"]) == (names[1:-1], len(names), True)
+    for query in ({"offset": len(names) - 1}, {kind.narrow: added[1]}):
+        last = (await api.as_auditor.get(kind.path, params=query)).json()
+        assert (len(last["data"]), last["has_next_page"]) == (1, False)
+    assert ([one[kind.key] for one in last["data"]], last["total"]) == ([added[1]], 1)
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     first, second = await made(api, kind, "first one"), await made(api, kind, "second one")
-    refused(await create(api, kind, "first one"), 409, "exists already")
-    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
-    refused(changed, 409, "exists already")
-    assert (await api.as_admin.get(f"{kind.path}/first one")).json() == first
+    refused(await create(api, kind, first[kind.key]), 409, "exists already")
+    if kind.can_be_renamed:
+        changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
+        refused(changed, 409, "exists already")
+    assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
 @pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
 async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name: str) -> None:
     answer = await create(api, kind, name)
     if name in kind.accepts:
-        assert (answer.status_code, answer.json()["name"]) == (201, name)
+        assert (answer.status_code, answer.json()[kind.key]) == (201, name)
     else:
-        refused(answer, 422, "name")
+        refused(answer, 422, kind.key)
 
 
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
     path = f"{kind.path}/{shown['id']}"
     patched = body(kind, await api.as_admin.patch(path, json={"name": "renamed"}))
-    assert patched == shown | {"name": "renamed", "updated_at": patched["updated_at"]}
-    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, "renamed")))
+    assert patched == shown | {"name": "renamed"} | changed_at(patched)
+    name = "renamed" if kind.can_be_renamed else "first one"
+    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, name)))
     fixed = {name: shown[name] for name in shown if name not in kind.optional}
-    assert put == bare | fixed | {"name": "renamed", "updated_at": put["updated_at"]}
+    assert put == bare | fixed | changed_at(put) | ({"name": name} if kind.can_be_renamed else {})
+
+
+def changed_at(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: shown[name] for name in ("updated_at",) if name in shown}
 
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
@@ -234,8 +279,8 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
-        message(await client.post(kind.path, json={"name": "other", **kind.required, **kind.unique()}), 403)
+        message(await client.post(kind.path, json=new(kind, kind.spelt("other"))), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
-    for read in (path, kind.path):
-        assert (await api.as_ann.get(read)).status_code == (200 if kind.everybody_reads else 403)
+    one, them = [(await api.as_ann.get(read)).status_code for read in (path, kind.path)]
+    assert (one, them) == ((404 if kind.hides else 200, 200) if kind.everybody_reads else (403, 403))

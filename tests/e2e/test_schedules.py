@@ -34,7 +34,6 @@ from postern.domain.sessions.session import Session
 from postern.domain.sink import SinkKind
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
-from postern.services.identity.users import UserFields
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.runbooks.schedules import ScheduleFields
@@ -74,7 +73,7 @@ class Site:
         made = gateway.call(gateway.services.runbook_repositories.add(gateway.admin, given)).repository
         self.repository = made.name
         gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.id))
-        fields = UserFields(email="sam@example.com", groups=("dev",), status=PrincipalStatus.ACTIVE)
+        fields = {"email": "sam@example.com", "groups": ("dev",), "status": PrincipalStatus.ACTIVE}
         self.sam: Principal = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
         sink = sink_fields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))

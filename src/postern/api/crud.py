@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
-from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
 from postern.domain.named_resource import NamedResource
 from postern.domain.rules.rule_filter import RuleFilter
 from postern.errors import Invalid
@@ -61,6 +61,8 @@ def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
             optional = copy(field)
             optional.default = None
             loose[name] = (field.annotation | None, optional)  # type: ignore[operator]
+    if not loose:
+        return request
     return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)
 
 
@@ -68,7 +70,7 @@ Forced = Annotated[bool, Query(description="Also one that applies to connections
 
 
 class AnswerOf(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, form: type[ResourceAnswer], /) -> Answer:
+    def __call__(self, resource: R_contra, services: Services, form: type[AttributeAnswer], /) -> Answer:
         """Return the answer about one resource, which has this form."""
 
 
@@ -84,21 +86,25 @@ def add_crud(
     names: tuple[str, str],
     service: Callable[[Services], ResourceService[R]],
     request: type[ResourceBody],
-    answer: type[ResourceAnswer],
+    answer: type[AttributeAnswer],
     texts: Mapping[str, str],
+    change: type[ResourceBody] | None = None,
+    list_them: Callable[..., Awaitable[Any]] | None = None,
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
-    written: Mapping[str, type[ResourceAnswer]] = MappingProxyType({}),
+    written: Mapping[str, type[AttributeAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (create, replace, update, delete) what it leads to. `answer_of` makes the answer about one, where that
-    needs more than its fields. `written` are answers to writes that show a secret once, by method. `remove` is the
-    route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that are
-    about a connection."""
+    an operation (list, create, update, delete) what it leads to. `change` is the body of PUT and PATCH, where that is
+    not that of POST. `list_them` is the route that lists, where it takes other filters. `answer_of` makes the answer
+    about one, where that needs more than its fields. `written` are answers to writes that show a secret once, by
+    method. `remove` is the route that deletes, where it takes more than a name. `lists_connections`: lists can be
+    narrowed to those that are about a connection."""
     one, many = names
-    patch = patch_of(request)
+    change = change or request
+    patch = patch_of(change)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
     answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
@@ -109,7 +115,7 @@ def add_crud(
             return await show(resource, services)
         return answered(resource, services, written.get(method, answer))
 
-    async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
+    async def find(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
         return listed([answered(resource, services, answer) for resource in found.items], found, page)
 
@@ -122,7 +128,7 @@ def add_crud(
 
     async def replace(
         key: Key,
-        body: request,  # type: ignore[valid-type]
+        body: change,  # type: ignore[valid-type]
         caller: Caller,
         services: Use,
         response: Response,
@@ -148,7 +154,7 @@ def add_crud(
     by_key = f"{path}/{{nameOrID}}"
     of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
     routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
-        (path, "GET", list_them, f"list_{many}", "By name.", of_list),
+        (path, "GET", list_them or find, f"list_{many}", texts.get("list", "By name."), of_list),
         (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
         (by_key, "GET", get, f"get_{one}", "", {}),
         (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),

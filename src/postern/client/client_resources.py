@@ -284,7 +284,6 @@ _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
     ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
-    ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
@@ -305,8 +304,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("orgs",): Change.PUT,
     ("runbooks", "schedules"): Change.PUT,
     ("serverconfig",): Change.PUT,
-    ("serviceaccounts",): Change.PUT,
-    ("users",): Change.PUT,
     ("users", "groups"): Change.PUT,
     ("runbooks", "configurations"): Change.READ_AND_PUT,
 }
