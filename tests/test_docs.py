@@ -107,5 +107,13 @@ def test_the_page_about_protocols_names_every_contract_and_files_that_are_there(
     ]
     assert sorted(re.findall(r"`(?:\w+\.)?(check_\w+)`", text)) == sorted(contracts)
     for file in re.findall(r"`((?:\w+/)*\w+\.py)`", text.replace("NAME", "mysql")):
-        places = (source, source / "protocols" / "mysql", ROOT, ROOT / "tests" / "protocols")
+        example = ROOT / "tests" / "toy_protocol"
+        places = (
+            source,
+            source / "protocols" / "mysql",
+            ROOT,
+            ROOT / "tests" / "protocols",
+            example,
+            example / "pantry",
+        )
         assert any((place / file).exists() for place in places), file

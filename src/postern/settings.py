@@ -8,12 +8,13 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.protocols.registry import PROTOCOLS
 
 _NO_SECRET = Secret("")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -24,33 +25,50 @@ def _setting(default: Any, meaning: str) -> Any:
     return field(default=default, metadata={"meaning": meaning})
 
 
-PORTS = (
-    "api_port",
-    "postgres_port",
-    "mysql_port",
-    "ssh_port",
-    "tunnel_port",
-    "control_port",
-)  # all that a gateway listens on
+def _listener_ports() -> list[tuple[str, type, Any]]:
+    """Return the setting of each protocol that has a listener: its port."""
+    return [
+        (spec.port_setting, int, _setting(spec.port, f"port for {spec.servers} clients; 0 picks a free one"))
+        for spec in PROTOCOLS.values()
+        if spec.port_setting
+    ]
+
+
+# All that a gateway listens on.
+PORTS = ("api_port", *(name for name, _, _ in _listener_ports()), "tunnel_port", "control_port")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Durations are in seconds, sizes in bytes. Port 0 means: pick a free one."""
-
+class _Addresses:
     home: Path = field(metadata={"meaning": "data folder: store, keys, recordings; open to its owner only"})
     host: str = _setting("127.0.0.1", "address that every listener binds to")
     public_host: str = _setting("", "name that clients use to reach this machine; localhost when bound to loopback")
     api_port: int = _setting(7480, "port of the HTTP API; 0 picks a free one")
-    postgres_port: int = _setting(7432, "port for PostgreSQL clients; 0 picks a free one")
-    mysql_port: int = _setting(7306, "port for MySQL and MariaDB clients; 0 picks a free one")
+
+
+if TYPE_CHECKING:
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class _ListenerPorts(_Addresses):
+        postgres_port: int = 0
+        mysql_port: int = 0
+        ssh_port: int = 0
+else:
+    _ListenerPorts = make_dataclass(
+        "_ListenerPorts", _listener_ports(), bases=(_Addresses,), frozen=True, slots=True, kw_only=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(_ListenerPorts):
+    """Durations are in seconds, sizes in bytes. Port 0 means: pick a free one."""
+
     mysql_version: str = _setting(
         "8.0.11-Postern", "version that MySQL clients are greeted with, before their target is known"
     )
     mysql_local_files: bool = _setting(
         False, "whether MySQL clients may load files of their own (LOAD DATA LOCAL), whose contents no rule sees"
     )
-    ssh_port: int = _setting(7422, "port for SSH clients; 0 picks a free one")
     tunnel_port: int = _setting(7443, "port for tunnels of the CLI and of agents; 0 picks a free one")
     control_port: int = _setting(7444, "port where agents enrol (gRPC over TLS); 0 picks a free one")
     demo: bool = _setting(True, "whether `postern up` runs the demo database")

@@ -26,6 +26,7 @@ from postern.api.application import serve
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.issue import IssueState
+from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey
 from postern.store.database import Database
@@ -60,7 +61,6 @@ SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["a
 _IDS = {
     "/audit": "entry",
     "/reviews": "review",
-    "/runbooks/configurations": "repository",
     "/sshkeys": "ssh_key",
 }
 # That need a session with a review, which ann's other one has not.
@@ -126,8 +126,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
     ("POST", "/runbooks/configurations"): {"git_url": "https://git.example.com/new"},
     ("PUT", "/runbooks/configurations"): {"repositories": [{"git_url": "https://git.example.com/new"}]},
-    ("PUT", "/runbooks/configurations/{id}"): {"git_url": REPOSITORY, "git_branch": "next"},
-    ("POST", "/runbooks/configurations/{id}/files"): {"path": "new.runbook.sh", "content": "echo"},
+    ("PUT", "/runbooks/configurations/{nameOrID}"): {"git_url": REPOSITORY, "git_branch": "next"},
+    ("PATCH", "/runbooks/configurations/{nameOrID}"): {"git_branch": "next"},
+    ("POST", "/runbooks/configurations/{nameOrID}/files"): {"path": "new.runbook.sh", "content": "echo"},
     ("POST", "/runbooks/exec"): {"connection_name": "shop", "file_name": "a.runbook.sh"},
     ("POST", "/runbooks/render"): {"connection_name": "shop", "file_name": "a.runbook.sh"},
     ("POST", "/integrations/tracker"): TRACKER,
@@ -140,7 +141,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/runbooks/rules/{nameOrID}"): {**RUNBOOK_RULE, "name": "renamed"},
     ("PATCH", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
     ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
-    ("PUT", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
+    ("PUT", "/runbooks/schedules/{nameOrID}"): {**SCHEDULE, "name": "renamed"},
+    ("PATCH", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("PUT", "/sinks/{nameOrID}"): {**SINK, "name": "renamed"},
@@ -305,13 +307,15 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/resources/{nameOrID}"):                                       "200 200 200 200 200 200 200 404",
     ("GET", "/runbooks"):                                                   "200 200 200 200 200 200 200 404",
     ("GET", "/runbooks/file"):                                              "200 200 200 200 200 200 200 404",
-    ("GET", "/runbooks/configurations"):                                    "403 403 200 200 403 200 200 404",
+    ("GET", "/runbooks/configurations"):                                    "403 403 200 200 403 200 200 200",
     ("POST", "/runbooks/configurations"):                                   "403 403 403 201 403 403 201 201",
     ("PUT", "/runbooks/configurations"):                                    "403 403 403 200 403 403 200 200",
-    ("PUT", "/runbooks/configurations/{id}"):                               "403 403 403 200 403 403 200 404",
-    ("DELETE", "/runbooks/configurations/{id}"):                            "403 403 403 204 403 403 204 404",
-    ("POST", "/runbooks/configurations/{id}/refresh"):                      "403 403 403 200 403 403 200 404",
-    ("POST", "/runbooks/configurations/{id}/files"):                        "403 403 403 201 403 403 201 404",
+    ("GET", "/runbooks/configurations/{nameOrID}"):                         "403 403 200 200 403 200 200 404",
+    ("PUT", "/runbooks/configurations/{nameOrID}"):                         "403 403 403 200 403 403 200 404",
+    ("PATCH", "/runbooks/configurations/{nameOrID}"):                       "403 403 403 200 403 403 200 404",
+    ("DELETE", "/runbooks/configurations/{nameOrID}"):                      "403 403 403 204 403 403 204 404",
+    ("POST", "/runbooks/configurations/{nameOrID}/refresh"):                "403 403 403 200 403 403 200 404",
+    ("POST", "/runbooks/configurations/{nameOrID}/files"):                  "403 403 403 201 403 403 201 404",
     ("POST", "/runbooks/exec"):                                             "202 202 403 202 202 403 202 404",
     ("POST", "/runbooks/render"):                                           "200 200 403 200 200 403 200 404",
     ("GET", "/runbooks/rules"):                                             "403 403 200 200 403 200 200 200",
@@ -326,6 +330,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/runbooks/schedules/{nameOrID}"):                              "404 200 200 200 404 200 200 404",
     # An administrator may only switch off what runs as somebody else.
     ("PUT", "/runbooks/schedules/{nameOrID}"):                              "404 200 403 403 404 403 403 404",
+    ("PATCH", "/runbooks/schedules/{nameOrID}"):                            "404 200 403 403 404 403 403 404",
     ("POST", "/runbooks/schedules/{nameOrID}/run"):                         "404 202 403 403 404 403 403 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
@@ -381,7 +386,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions/{session_id}/holds"):                                "404 403 200 200 404 200 200 404",
     ("POST", "/sessions/{session_id}/holds"):                               "404 403 403 201 404 403 201 404",
     # There is none: who may release one does not find it.
-    ("DELETE", "/sessions/{session_id}/holds/{name}"):                      "404 403 403 404 404 403 404 404",
+    ("DELETE", "/sessions/{session_id}/holds/{nameOrID}"):                  "404 403 403 404 404 403 404 404",
     ("POST", "/sessions/{session_id}/purge"):                               "404 403 403 409 404 403 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
@@ -530,7 +535,6 @@ async def _things(api: Api) -> dict[str, str]:
         answer = await api.as_admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
     api.world.fetcher.put(RUNBOOKS, REPOSITORY)
-    repository = (await api.as_admin.get("/runbooks/configurations")).json()["repositories"][0]
     assert (await api.as_ann.get("/runbooks")).json()["repositories"][0]["items"]
     planned = await api.as_ann.post("/runbooks/schedules", json={**SCHEDULE, "name": "nightly"})
     assert planned.status_code == 201, planned.text
@@ -557,7 +561,6 @@ async def _things(api: Api) -> dict[str, str]:
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
         "review": waiting["review"]["id"],
-        "repository": repository["id"],
         "reviewed_session": waiting["session_id"],
         "org_id": organisations["elsewhere"],
     }
@@ -634,6 +637,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/machineidentities/": "backup",
         "/resources/": "shop",
         "/retention/connections/": "shop",
+        "/runbooks/configurations/": repository_name(REPOSITORY),
         "/runbooks/rules/": "deploys",
         "/runbooks/schedules/": "nightly",
         "/sessions/": "case A",

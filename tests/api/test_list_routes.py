@@ -45,6 +45,7 @@ SHORT = {
     "/orgs": "administrators make each one",
     "/reports/sessions": "a report has a bounded number of lines",
     "/resources": "the resources of connections",
+    "/runbooks/configurations": "an organisation has a bounded number",
     "/runbooks/rules": "administrators write each one",
     "/runbooks/schedules": "people write each one",
     "/serviceaccounts": "administrators make each one",

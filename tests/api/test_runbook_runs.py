@@ -145,7 +145,7 @@ async def test_what_does_not_fit_is_refused(api: Api, body: dict[str, Any], stat
 
 async def test_without_a_repository_there_is_nothing_to_run(api: Api) -> None:
     (repository,) = await api.world.stores.runbook_repositories.all(api.world.org_id)
-    await api.world.stores.runbook_repositories.remove(api.world.org_id, repository.id)
+    await api.world.stores.runbook_repositories.remove(repository)
     api.world.clock.forward(seconds=60)
     assert (await run(api)).status_code == 404
 

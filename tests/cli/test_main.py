@@ -46,9 +46,12 @@ def talks(path: list[str]) -> bool:
 
 @pytest.mark.parametrize("path", leaves(), ids=" ".join)
 def test_every_command_explains_itself(runner: CliRunner, path: list[str]) -> None:
+    """What talks to a gateway takes a profile and can print JSON, too."""
     result = runner.invoke(cli, [*path, "--help"])
     assert result.exit_code == 0
     assert result.output.startswith("Usage:")
+    assert ("--profile NAME" in result.output) or not COMMANDS[path[0]].profile
+    assert ("--json" in result.output) or not talks(path)
 
 
 @pytest.mark.parametrize("name", [name for name, lazy in COMMANDS.items() if not lazy.hidden])
@@ -57,16 +60,6 @@ def test_the_list_knows_the_command_without_importing_it(name: str) -> None:
     assert command is not None
     assert command.name == name
     assert command.help
-
-
-@pytest.mark.parametrize("path", [path for path in leaves() if talks(path)], ids=" ".join)
-def test_what_talks_to_a_gateway_can_print_json(runner: CliRunner, path: list[str]) -> None:
-    assert "--json" in runner.invoke(cli, [*path, "--help"]).output
-
-
-@pytest.mark.parametrize("path", [path for path in leaves() if COMMANDS[path[0]].profile], ids=" ".join)
-def test_what_talks_to_a_gateway_takes_a_profile(runner: CliRunner, path: list[str]) -> None:
-    assert "--profile NAME" in runner.invoke(cli, [*path, "--help"]).output
 
 
 def test_a_profile_that_is_no_name_is_refused(runner: CliRunner) -> None:

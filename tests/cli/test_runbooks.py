@@ -28,7 +28,7 @@ def root(gate: Served) -> Served:
 
 
 def secrets_of(served: Served) -> list[str]:
-    found = served.run(served.world.stores.runbook_repositories.get(served.world.org_id, repository_id(URL)))
+    found = served.run(served.world.stores.runbook_repositories.get(served.world.org_id, str(repository_id(URL))))
     assert found is not None
     assert isinstance(found.git_password, Secret)
     return [found.git_password.reveal(), found.ssh_key.reveal(), found.ssh_keypass.reveal(), found.ssh_known_hosts]

@@ -4,7 +4,7 @@ API, on both engines. A new kind of resource is a new row."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -13,6 +13,7 @@ import httpx
 import pytest
 from tests.api.conftest import Api, make_api, message
 from tests.support.public_keys import ed25519_line
+from tests.support.shelf import shelve
 
 from postern.services.bundle import Services
 from postern.services.named_resources import ResourceService
@@ -33,8 +34,10 @@ class Kind:
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
     that was deleted. `everybody_reads`: not only administrators and auditors can read them; `hides`: others are
-    answered that there is none. `key` is the field that one is addressed by; `spelt` makes its value of a name, and
-    `can_be_renamed` says that it can change. `narrow` is the query of a list that finds it."""
+    answered that there is none. `has_owners`: who may change one depends on whose it is. `before` makes what a request
+    refers to. `key` is the field that one is addressed by; `spelt` makes its value of a name, and `can_be_renamed` says
+    that it can change. `narrow` is the query of a list that finds it. `address`: a name is made of this and the rest of
+    a `git_url`, and stays."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -46,15 +49,43 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
+    has_owners: bool = False
+    before: Callable[[Api], Awaitable[None]] | None = None
+    address: str = ""
     key: str = "name"
     spelt: Callable[[str], str] = str
     can_be_renamed: bool = True
     hides: bool = False
     narrow: str = "name"
 
+    def named(self, value: str) -> dict[str, str]:
+        """Return the fields of a request that give this name."""
+        return {"git_url": f"https://{self.address}{value}"} if self.address else {self.key: value}
+
+    def new(self, value: str) -> dict[str, Any]:
+        """Return the body of a request that makes one of this name."""
+        return {**self.named(value), **self.required, **self.unique()}
+
+    def shown_as(self, name: str) -> str:
+        """Return what answers call the one that was made with this name."""
+        return f"{self.address}{self.spelt(name)}"
+
+    def renamed(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return a change of the name, if it can change, and what answers have of it then. Of an account that is the
+        name that people see."""
+        if self.address:
+            return self.named("first one"), {}
+        return {"name": "renamed"}, {"name": "renamed"}
+
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
-        return {self.key: self.spelt(name), **self.required, **{field: shown[field] for field in self.unique()}}
+        fixed = {field: shown[field] for field in self.unique()}
+        return {**self.named(self.spelt(name)), **self.required, **fixed}
+
+
+async def make_runbook(api: Api) -> None:
+    await api.make_connection()
+    await shelve(api.world.stores, api.world.org_id, {"a.runbook.sql": "select 1"}, at=api.world.clock())
 
 
 KINDS = {
@@ -141,12 +172,25 @@ KINDS = {
         can_be_renamed=False,
         narrow="search",
     ),
+    "schedule": Kind(
+        "/runbooks/schedules",
+        lambda made: made.runbook_schedules,
+        {"connection_name": "shop", "file_name": "/a.runbook.sql", "cron": "0 3 * * *"},
+        {"timezone": "Africa/Abidjan"},  # whose clocks show UTC, so that the next run stays
+        change={"cron": "1 1 * * *"},
+        has_owners=True,
+        before=make_runbook,
+    ),
+    "repository": Kind(
+        "/runbooks/configurations",
+        lambda made: made.runbook_repositories,
+        {},
+        {"git_branch": "next", "git_user": "me", "git_hook_ttl": 60},
+        change={"git_branch": "other"},
+        address="git.example.com/",
+        can_be_renamed=False,
+    ),
 }
-
-
-@pytest.fixture
-async def api(database: Database) -> Api:
-    return await make_api(database)
 
 
 @pytest.fixture(params=KINDS)
@@ -154,16 +198,20 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+@pytest.fixture
+async def api(database: Database, kind: Kind) -> Api:
+    api = await make_api(database)
+    if kind.before is not None:
+        await kind.before(api)
+    return api
+
+
 def refused(answer: httpx.Response, status: int, text: str) -> None:
     assert text in message(answer, status)
 
 
 async def create(api: Api, kind: Kind, name: str = "first one", **more: Any) -> httpx.Response:
-    return await api.as_admin.post(kind.path, json=new(kind, name) | more)
-
-
-def new(kind: Kind, name: str) -> dict[str, Any]:
-    return {kind.key: name, **kind.required, **kind.unique()}
+    return await api.as_admin.post(kind.path, json=kind.new(name) | more)
 
 
 async def made(api: Api, kind: Kind, name: str = "first one", **more: Any) -> dict[str, Any]:
@@ -179,7 +227,8 @@ def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
 
 async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
     shown = await made(api, kind, **kind.optional)
-    for key in (kind.spelt("first one"), shown["id"]):
+    assert shown[kind.key] == kind.shown_as("first one")
+    for key in (shown[kind.key], shown["id"]):
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
@@ -203,14 +252,15 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     first, second = await made(api, kind, "first one"), await made(api, kind, "second one")
-    refused(await create(api, kind, first[kind.key]), 409, "exists already")
-    if kind.can_be_renamed:
-        changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json={"name": "first one"})
-        refused(changed, 409, "exists already")
+    refused(await create(api, kind, kind.spelt("first one")), 409, "exists already")
+    if kind.address or kind.can_be_renamed:
+        changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first one"))
+        assert changed.status_code == (400 if kind.address else 409)
     assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
 @pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].address], indirect=True)
 async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name: str) -> None:
     answer = await create(api, kind, name)
     if name in kind.accepts:
@@ -221,13 +271,13 @@ async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name
 
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
-    path = f"{kind.path}/{shown['id']}"
-    patched = body(kind, await api.as_admin.patch(path, json={"name": "renamed"}))
-    assert patched == shown | {"name": "renamed"} | changed_at(patched)
+    path, (change, changed) = f"{kind.path}/{shown['id']}", kind.renamed()
+    patched = body(kind, await api.as_admin.patch(path, json=change))
+    assert patched == shown | changed | changed_at(patched)
     name = "renamed" if kind.can_be_renamed else "first one"
     put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, name)))
     fixed = {name: shown[name] for name in shown if name not in kind.optional}
-    assert put == bare | fixed | changed_at(put) | ({"name": name} if kind.can_be_renamed else {})
+    assert put == bare | fixed | (changed if kind.can_be_renamed else {}) | changed_at(put)
 
 
 def changed_at(shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,7 +317,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     monkeypatch.setattr(service, "check", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json={"name": "two"})
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.renamed()[0])
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
@@ -275,11 +325,12 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     assert (await api.as_admin.get(path)).json() == body(kind, winner)
 
 
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].has_owners], indirect=True)
 async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind) -> None:
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
-        message(await client.post(kind.path, json=new(kind, kind.spelt("other"))), 403)
+        message(await client.post(kind.path, json=kind.new(kind.spelt("other"))), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
     one, them = [(await api.as_ann.get(read)).status_code for read in (path, kind.path)]

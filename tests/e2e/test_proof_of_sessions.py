@@ -38,7 +38,6 @@ from postern.domain.targets.connection import Toggle
 from postern.proof.export_reading import verify_package
 from postern.proof.proof_findings import Report
 from postern.services.runbooks.runs import RunRequest
-from postern.services.runbooks.schedules import ScheduleFields
 
 pytestmark = pytest.mark.slow
 
@@ -229,11 +228,11 @@ class Schedule(Script):
 
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         gateway, schedules = site.gateway, site.gateway.services.runbook_schedules
-        gateway.call(schedules.create(who, ScheduleFields(name=name, connection=name, file=RUNBOOK, cron=YEARLY)))
-        read = gateway.call(schedules.get(gateway.admin, name)).schedule
+        gateway.call(schedules.create(who, {"name": name, "connection": name, "file": RUNBOOK, "cron": YEARLY}))
+        read = gateway.call(schedules.get(gateway.admin, name))
         due = replace(read, next_at=gateway.services.now() - timedelta(seconds=1))
-        gateway.call(gateway.stores.runbook_schedules.update(due, read))
-        begun = wait_until(lambda: gateway.call(schedules.get(gateway.admin, name)).schedule.last_session_id, PATIENT)
+        gateway.call(gateway.stores.runbook_schedules.update(due))
+        begun = wait_until(lambda: gateway.call(schedules.get(gateway.admin, name)).last_session_id, PATIENT)
         return gateway.session(begun)
 
 

@@ -35,8 +35,6 @@ from postern.domain.sink import SinkKind
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
 from postern.services.issues.tracker_settings import TrackerFields
-from postern.services.runbooks.repositories import RepositoryFields
-from postern.services.runbooks.schedules import ScheduleFields
 
 YEARLY = "0 0 1 1 *"  # so that it is due when a test says so, and at no other time
 FILES = {
@@ -69,10 +67,10 @@ class Site:
         gateway.start()
         gateway.connection("scheduled-shop", target)
         self.track(command(gateway, "scheduled-box", "bash", "--norc"))
-        given = RepositoryFields(f"file://{self.books.path}")
-        made = gateway.call(gateway.services.runbook_repositories.add(gateway.admin, given)).repository
+        given = {"git_url": f"file://{self.books.path}"}
+        made = gateway.call(gateway.services.runbook_repositories.create(gateway.admin, given))
         self.repository = made.name
-        gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.id))
+        gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.name))
         fields = {"email": "sam@example.com", "groups": ("dev",), "status": PrincipalStatus.ACTIVE}
         self.sam: Principal = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
@@ -93,17 +91,17 @@ class Site:
         gateway.call(gateway.services.issue_templates.create(gateway.admin, fields))
 
     def plan(self, name: str, file: str = "note.runbook.sql", **more: Any) -> Schedule:
-        fields = ScheduleFields(**{"connection": "scheduled-shop", **more}, name=name, file=file, cron=YEARLY)
-        return self.gateway.call(self.gateway.services.runbook_schedules.create(self.sam, fields)).schedule
+        fields = {"connection": "scheduled-shop", **more, "name": name, "file": file, "cron": YEARLY}
+        return self.gateway.call(self.gateway.services.runbook_schedules.create(self.sam, fields))
 
     def now(self, name: str) -> Schedule:
-        return self.gateway.call(self.gateway.services.runbook_schedules.get(self.gateway.admin, name)).schedule
+        return self.gateway.call(self.gateway.services.runbook_schedules.get(self.gateway.admin, name))
 
     def due(self, name: str, **ago: float) -> None:
         """It is, since that long ago."""
         then = self.gateway.services.now() - timedelta(**ago)
         read = self.now(name)
-        self.gateway.call(self.gateway.stores.runbook_schedules.update(replace(read, next_at=then), read))
+        self.gateway.call(self.gateway.stores.runbook_schedules.update(replace(read, next_at=then)))
 
     def begun(self, name: str, **ago: float) -> Session:
         """The session of a run that is due."""

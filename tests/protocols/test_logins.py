@@ -186,7 +186,7 @@ LOGINS: Mapping[str, Login] = {
 
 @pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS.keys())
 async def test_gates(login: Login) -> None:
-    names = {"user": USER, "stranger": STRANGER, "password": PASSWORD}
+    names: dict[str, Any] = {"user": USER, "stranger": STRANGER, "password": PASSWORD}
     await check_gate(login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare)
 
 

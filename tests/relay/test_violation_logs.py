@@ -25,7 +25,7 @@ from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_messages import message as pm
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport, carrier_error
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel, carrier_error
 from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
@@ -273,7 +273,7 @@ async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the
 ) -> None:
     caplog.set_level(logging.DEBUG)
     channel = cast("Any", SimpleNamespace(close=lambda: None, pause_reading=lambda: None, resume_reading=lambda: None))
-    transport = ChannelTransport(channel, "192.0.2.1")
+    transport = ClientChannel(channel, "192.0.2.1")
     drives = Drives()
     transport.set_protocol(endpoint.connect(cast("Driver", drives), Side.CLIENT, transport))
     transport.closed(error=error)

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.evaluator import MAX_OUTPUT
-from postern.runbooks.template import RenderError, Target, TemplateError, parse
+from postern.runbooks.template import RenderError, TemplateError, parse
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 PIECES = (
@@ -27,10 +28,10 @@ PIECES = (
 TEMPLATES = st.lists(st.sampled_from(PIECES.split("¦")), max_size=25).map("".join) | TEXT.map("{{{{{}}}}}".format)
 
 
-def refused_or(text: str, target: Target, **values: str) -> str | None:
+def refused_or(text: str, syntax: ScriptSyntax, **values: str) -> str | None:
     """What it becomes, None where that is refused."""
     try:
-        return parse(text).render(values, target).text
+        return parse(text).render(values, syntax).text
     except RenderError:
         return None
 
@@ -46,7 +47,7 @@ def literal(text: str) -> str:
 )
 def test_attack_a_value_is_never_read_as_a_template(value: str) -> None:
     text = '{{ .a }}|{{ printf "%s" .a }}|{{ $x := .a }}{{ $x }}|{{ with .a }}{{ . }}{{ end }}|{{ print .a }}'
-    assert refused_or(text, Target.POSTGRES, a=value) == "|".join([value] * 5)
+    assert refused_or(text, ScriptSyntax.DOLLAR_QUOTES, a=value) == "|".join([value] * 5)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_attack_a_value_is_never_read_as_a_template(value: str) -> None:
 )  # fmt: skip
 def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: str) -> None:
     with pytest.raises(TemplateError):
-        parse(text).render({one.name: "a" for one in parse(text).parameters}, Target.SHELL)
+        parse(text).render({one.name: "a" for one in parse(text).parameters}, ScriptSyntax.SHELL)
 
 
 @pytest.mark.parametrize(
@@ -95,10 +96,10 @@ def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: st
 )
 def test_attack_a_runbook_cannot_run_away(text: str) -> None:
     with pytest.raises(TemplateError):
-        parse(text).render({one.name: "a" * 500_000 for one in parse(text).parameters}, Target.OTHER)
+        parse(text).render({one.name: "a" * 500_000 for one in parse(text).parameters}, ScriptSyntax.OTHER)
 
 
-@pytest.mark.parametrize("target", [Target.SHELL, Target.POSTGRES, Target.PYTHON])
+@pytest.mark.parametrize("syntax", [ScriptSyntax.SHELL, ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.PYTHON])
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,16 +108,18 @@ def test_attack_a_runbook_cannot_run_away(text: str) -> None:
         "{{ range 2000 }}{{ len $.a }}{{ end }}",
     ],
 )
-def test_attack_a_rendering_lets_others_have_their_turn_and_ends_when_it_is_told(target: Target, text: str) -> None:
+def test_attack_a_rendering_lets_others_have_their_turn_and_ends_when_it_is_told(
+    syntax: ScriptSyntax, text: str
+) -> None:
     turns: list[None] = []
-    parse(text).render({"a": "a b"}, target, rest=lambda: turns.append(None))
+    parse(text).render({"a": "a b"}, syntax, rest=lambda: turns.append(None))
     assert len(turns) > 100
 
     def enough() -> None:
         raise RenderError("enough")
 
     with pytest.raises(RenderError, match="enough"):
-        parse(text).render({"a": "a b"}, target, rest=enough)
+        parse(text).render({"a": "a b"}, syntax, rest=enough)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +157,9 @@ def test_whatever_the_text_and_the_values_are_there_is_an_answer_or_an_error_of_
         assert not isinstance(refused, RenderError)
         assert min(refused.line, refused.column) >= 1
         return
-    for target in Target:
+    for syntax in ScriptSyntax:
         try:
-            made = template.render({one.name: value for one in template.parameters}, target)
+            made = template.render({one.name: value for one in template.parameters}, syntax)
         except RenderError:
             continue
         assert len(made.text.encode()) <= MAX_OUTPUT
@@ -165,7 +168,7 @@ def test_whatever_the_text_and_the_values_are_there_is_an_answer_or_an_error_of_
 @pytest.mark.parametrize("value", ["\ud800", "a\0b", "a" * 1_000_001])
 def test_attack_values_that_are_no_text_are_refused(value: str) -> None:
     with pytest.raises(RenderError, match="input a"):
-        parse('{{ .a | type "file" }}').render({"a": value}, Target.SHELL)
+        parse('{{ .a | type "file" }}').render({"a": value}, ScriptSyntax.SHELL)
 
 
 def test_attack_no_error_holds_a_value() -> None:
@@ -181,7 +184,7 @@ def test_attack_no_error_holds_a_value() -> None:
         '{{ index (.a | type "file") 99 }}',
     ):
         with pytest.raises(RenderError) as refused:
-            parse(text).render({"a": secret}, Target.SHELL)
+            parse(text).render({"a": secret}, ScriptSyntax.SHELL)
         assert "hunter2" not in str(refused.value)
         assert "input a" in refused.value.message
 
@@ -231,8 +234,8 @@ def test_attack_no_place_in_a_shell_script_makes_a_quoted_value_run(tmp_path: Pa
     ran = 0
     for _ in range(400):
         text = around(chance, SHELL_PIECES, chance.choice(["squote", "dquote"]))
-        script = refused_or(text, Target.SHELL, a=chance.choice(SHELL_VALUES))
-        harmless = refused_or(text, Target.SHELL, a="abc")
+        script = refused_or(text, ScriptSyntax.SHELL, a=chance.choice(SHELL_VALUES))
+        harmless = refused_or(text, ScriptSyntax.SHELL, a="abc")
         if script is None or harmless is None:
             continue
         if subprocess.run(["bash", "-n"], input=harmless.encode(), capture_output=True).returncode:
@@ -324,9 +327,9 @@ def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
     function: str, before: str, behind: str, value: str
 ) -> None:
     text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
-    script = refused_or(text, Target.SHELL, a=value)
+    script = refused_or(text, ScriptSyntax.SHELL, a=value)
     assert script is None
-    harmless = refused_or(text, Target.SHELL, a="7")
+    harmless = refused_or(text, ScriptSyntax.SHELL, a="7")
     assert harmless is not None or before.endswith("$\\\n")
 
 
@@ -356,7 +359,7 @@ def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
     ],
 )
 def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> None:
-    assert refused_or(text, Target.SHELL, a="a b") == expected
+    assert refused_or(text, ScriptSyntax.SHELL, a="a b") == expected
 
 
 @pytest.mark.parametrize("function", ["squote", "dquote"])
@@ -380,8 +383,8 @@ def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> No
 )
 def test_attack_a_script_that_is_left_open_takes_no_value_at_any_place(function: str, before: str, behind: str) -> None:
     text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
-    assert refused_or(text, Target.SHELL, a=f"$({HIT})") is None
-    assert refused_or("echo a " + literal(behind), Target.SHELL) is not None
+    assert refused_or(text, ScriptSyntax.SHELL, a=f"$({HIT})") is None
+    assert refused_or("echo a " + literal(behind), ScriptSyntax.SHELL) is not None
 
 
 @pytest.mark.parametrize(
@@ -419,7 +422,7 @@ def test_attack_what_shells_read_in_ways_of_their_own_takes_no_value(before: str
     for function in ("squote", "dquote"):
         text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
         for value in SHELL_VALUES:
-            assert refused_or(text, Target.SHELL, a=value) is None
+            assert refused_or(text, ScriptSyntax.SHELL, a=value) is None
 
 
 @pytest.mark.parametrize(
@@ -438,7 +441,7 @@ def test_attack_what_shells_read_in_ways_of_their_own_takes_no_value(before: str
     ],
 )
 def test_what_is_closed_takes_any_value(before: str, behind: str) -> None:
-    script = refused_or(literal(before) + "{{ .a | squote }}" + literal(behind), Target.SHELL, a="$(x) it's")
+    script = refused_or(literal(before) + "{{ .a | squote }}" + literal(behind), ScriptSyntax.SHELL, a="$(x) it's")
     assert script == before + "'$(x) it'\\''s'" + behind
 
 
@@ -451,14 +454,14 @@ def test_attack_the_name_of_a_parameter_steers_no_terminal(name: str) -> None:
 def test_attack_no_script_holds_a_nul() -> None:
     for text in ("{{ .a | decodeb64 }}", '{{ "\\x00" }}', '{{ printf "%c" 0 }}'):
         with pytest.raises(RenderError, match="NUL"):
-            parse(text).render({"a": "AAA="} if ".a" in text else {}, Target.SHELL)
+            parse(text).render({"a": "AAA="} if ".a" in text else {}, ScriptSyntax.SHELL)
 
 
 def test_attack_variables_are_looked_for_among_few() -> None:
     made = "".join(f"{{{{ $a{number} := 1 }}}}" for number in range(250))
     with pytest.raises(TemplateError, match="more than 200 variables"):
         parse(made)
-    assert parse("".join("{{ with $a := 1 }}{{ $a }}{{ end }}" for _ in range(250))).render({}, Target.OTHER)
+    assert parse("".join("{{ with $a := 1 }}{{ $a }}{{ end }}" for _ in range(250))).render({}, ScriptSyntax.OTHER)
 
 
 INSERT = "insert into hit values (1)"
@@ -473,38 +476,38 @@ SQL_PIECES = [
 
 
 @pytest.mark.parametrize(
-    ("target", "text"),
+    ("syntax", "text"),
     [
-        (Target.POSTGRES, "\\echo {{ .a | squote }}\n"),
-        (Target.POSTGRES, "select 1 \\g {{ .a | squote }}\n"),
-        (Target.MYSQL, "use {{ .a | quotechar `\\`` }}\n"),
-        (Target.MYSQL, "select 1;\n  system echo {{ .a | squote }}\n"),
-        (Target.MYSQL, "\\! echo {{ .a | squote }}\n"),
-        (Target.TSQL, ":setvar x {{ .a | dquote }}\n"),
-        (Target.ORACLE, "select 1 from dual;\nhost echo {{ .a | squote }}\n"),
-        (Target.SQLITE, ".shell echo {{ .a | squote }}\n"),
-        (Target.SQL, "\\echo {{ .a | squote }}\n"),
+        (ScriptSyntax.DOLLAR_QUOTES, "\\echo {{ .a | squote }}\n"),
+        (ScriptSyntax.DOLLAR_QUOTES, "select 1 \\g {{ .a | squote }}\n"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, "use {{ .a | quotechar `\\`` }}\n"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, "select 1;\n  system echo {{ .a | squote }}\n"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, "\\! echo {{ .a | squote }}\n"),
+        (ScriptSyntax.TSQL, ":setvar x {{ .a | dquote }}\n"),
+        (ScriptSyntax.PL_SQL, "select 1 from dual;\nhost echo {{ .a | squote }}\n"),
+        (ScriptSyntax.SQLITE, ".shell echo {{ .a | squote }}\n"),
+        (ScriptSyntax.SQL, "\\echo {{ .a | squote }}\n"),
     ],
 )
-def test_attack_a_command_of_the_program_takes_plain_words(target: Target, text: str) -> None:
+def test_attack_a_command_of_the_program_takes_plain_words(syntax: ScriptSyntax, text: str) -> None:
     text = text.replace("quotechar `\\``", 'quotechar "`"').replace(".a |", '.a | type "textarea" |')
     for value in (f"\n{INSERT};", f"$({HIT})", "it's"):
-        assert refused_or(text, target, a=value) is None
-        assert refused_or(text + 'select {{ .a | type "textarea" | squote }}', target, a="a/b.csv") is not None
+        assert refused_or(text, syntax, a=value) is None
+        assert refused_or(text + 'select {{ .a | type "textarea" | squote }}', syntax, a="a/b.csv") is not None
 
 
 def test_attack_a_statement_that_is_left_open_takes_no_value_at_any_place() -> None:
-    for target, behind in (
-        (Target.POSTGRES, "; do $$ begin"),
-        (Target.POSTGRES, ", E'\\\\'x'"),
-        (Target.MYSQL, ', "'),
-        (Target.TSQL, ", [x"),
-        (Target.PYTHON, ', """x'),
-        (Target.JAVASCRIPT, ", `x"),
+    for syntax, behind in (
+        (ScriptSyntax.DOLLAR_QUOTES, "; do $$ begin"),
+        (ScriptSyntax.DOLLAR_QUOTES, ", E'\\\\'x'"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, ', "'),
+        (ScriptSyntax.TSQL, ", [x"),
+        (ScriptSyntax.PYTHON, ', """x'),
+        (ScriptSyntax.JAVASCRIPT, ", `x"),
     ):
         text = "f ( {{ .a | squote }}" + behind
-        assert refused_or(text, target, a="it's") is None
-        assert refused_or(text, target, a="7") is not None
+        assert refused_or(text, syntax, a="it's") is None
+        assert refused_or(text, syntax, a="7") is not None
 
 
 def test_attack_lines_of_data_take_no_values() -> None:
@@ -513,19 +516,22 @@ def test_attack_lines_of_data_take_no_values() -> None:
         "\\copy t from pstdin\n{{ .a | dquote }}\n\\.\n",
         "select {{ .a | squote }};\nCOPY t FROM STDIN;\nit's\n\\.\n",
     ):
-        assert refused_or(text.replace(".a |", '.a | type "file" |'), Target.POSTGRES, a=f"\n\\.\n{INSERT}") is None
+        assert (
+            refused_or(text.replace(".a |", '.a | type "file" |'), ScriptSyntax.DOLLAR_QUOTES, a=f"\n\\.\n{INSERT}")
+            is None
+        )
 
 
 def test_what_is_no_command_of_a_program_takes_any_value() -> None:
-    for target, text in (
-        (Target.POSTGRES, "\\set ON_ERROR_STOP on\nselect {{ .a | squote }}\n"),
-        (Target.MYSQL, "update t set\n  source = {{ .a | squote }}"),
-        (Target.MYSQL, "select * from t\n  use index (i) where a = {{ .a | squote }}\\G\n"),
-        (Target.SQLITE, ".mode csv\nselect {{ .a | squote }}"),
-        (Target.SQLITE, "select {{ .a | dquote }}.{{ .a | dquote }}"),
-        (Target.ORACLE, "select 1 from t\nstart with x = {{ .a | squote }}\nconnect by y = {{ .a | squote }}"),
+    for syntax, text in (
+        (ScriptSyntax.DOLLAR_QUOTES, "\\set ON_ERROR_STOP on\nselect {{ .a | squote }}\n"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, "update t set\n  source = {{ .a | squote }}"),
+        (ScriptSyntax.BACKSLASH_ESCAPES, "select * from t\n  use index (i) where a = {{ .a | squote }}\\G\n"),
+        (ScriptSyntax.SQLITE, ".mode csv\nselect {{ .a | squote }}"),
+        (ScriptSyntax.SQLITE, "select {{ .a | dquote }}.{{ .a | dquote }}"),
+        (ScriptSyntax.PL_SQL, "select 1 from t\nstart with x = {{ .a | squote }}\nconnect by y = {{ .a | squote }}"),
     ):
-        assert refused_or(text, target, a="it's; x") is not None
+        assert refused_or(text, syntax, a="it's; x") is not None
 
 
 def test_attack_no_place_in_a_statement_makes_a_quoted_value_run() -> None:
@@ -536,7 +542,7 @@ def test_attack_no_place_in_a_statement_makes_a_quoted_value_run() -> None:
         for _ in range(5_000):
             function = chance.choice(["squote", "squote", "dquote", 'quotechar "`"', 'quotechar "["'])
             text = "select " + around(chance, SQL_PIECES, function)
-            script = refused_or(text, Target.SQLITE, a=chance.choice(SQL_VALUES))
+            script = refused_or(text, ScriptSyntax.SQLITE, a=chance.choice(SQL_VALUES))
             if script is None:
                 continue
             with suppress(sqlite3.Error, sqlite3.Warning):  # most are no SQL; what stands before the error has run

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from postern.domain.runbook import Parameter
-from postern.runbooks.template import RenderError, TemplateError, parse, target_of
+from postern.runbooks.template import RenderError, TemplateError, parse, syntax_of
 
 FOLDER = Path(__file__).parent / "conformance"
 RUNBOOKS = sorted(path for path in FOLDER.iterdir() if path.suffix != ".json")
@@ -44,13 +44,13 @@ def test_a_runbook_asks_for_what_it_should_and_becomes_what_it_should(path: Path
         return
     template = parse(path.read_text())
     assert [said(one) for one in template.parameters] == expected["parameters"]
-    target = target_of(expected["subtype"], expected["command"], path.name)
+    syntax = syntax_of(expected["subtype"], expected["command"], path.name)
     for case in expected["cases"]:
         if "error" in case:
             with pytest.raises(RenderError) as wrong:
-                template.render(case["inputs"], target)
+                template.render(case["inputs"], syntax)
             assert wrong.value.message == case["error"]
             continue
-        made = template.render(case["inputs"], target)
+        made = template.render(case["inputs"], syntax)
         assert made.text.split("\n") == case["script"], case["inputs"]
         assert made.environment == case.get("environment", {})

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from tests.support.mariadb import MariaDbServer, program
 from tests.support.postgres import PostgresServer
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import Target, quoted
+from postern.runbooks.quoting import quoted
 from postern.runbooks.template import RenderError, parse
 
 HOSTILE = [
@@ -71,18 +72,18 @@ def shell_reads(shell: str, literals: list[str]) -> list[str]:
 )
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_a_shell_reads_back_what_was_quoted(shell: str, quote: str) -> None:
-    assert shell_reads(shell, [quoted(Target.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
+    assert shell_reads(shell, [quoted(ScriptSyntax.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(TEXTS, min_size=1, max_size=20), st.sampled_from("'\""))
 def test_a_shell_reads_back_any_text(values: list[str], quote: str) -> None:
-    assert shell_reads("sh", [quoted(Target.SHELL, quote, one) for one in values]) == values
+    assert shell_reads("sh", [quoted(ScriptSyntax.SHELL, quote, one) for one in values]) == values
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
 def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
-    literal = quoted(Target.SHELL, quote, "a!b !! !x")
+    literal = quoted(ScriptSyntax.SHELL, quote, "a!b !! !x")
     script = f"set -o history -H\necho before\nprintf '%s' {literal}\n"
     made = subprocess.run(["bash"], input=script.encode(), capture_output=True, check=True, timeout=60)
     assert made.stdout == b"before\na!b !! !x"
@@ -91,14 +92,14 @@ def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
 @settings(deadline=None)
 @given(TEXTS)
 def test_sqlite_reads_back_any_text(value: str) -> None:
-    literals = [quoted(Target.SQLITE, "'", value)]
+    literals = [quoted(ScriptSyntax.SQLITE, "'", value)]
     if "\\" not in value:
-        literals.append(quoted(Target.SQL, "'", value))
+        literals.append(quoted(ScriptSyntax.SQL, "'", value))
     with sqlite3.connect(":memory:") as base:
         assert base.execute(f"select {', '.join(literals)}").fetchone() == (value,) * len(literals)
         if value:
             for quote in ('"', "`"):
-                name = quoted(Target.SQLITE, quote, value)
+                name = quoted(ScriptSyntax.SQLITE, quote, value)
                 base.execute(f"create table {name} (x)")
                 tables = base.execute("select name from sqlite_master where type = 'table'").fetchall()
                 assert tables == [(value,)]
@@ -114,13 +115,13 @@ def test_postgres_reads_back_what_was_quoted_under_every_setting(
         base.execute(f"set standard_conforming_strings = {conforming}".encode())
         base.execute(f"set backslash_quote = {backslash_quote}".encode())
         for value in HOSTILE:
-            assert base.execute(f"select {quoted(Target.POSTGRES, chr(39), value)}::text".encode()).fetchone() == (
-                value,
-            )
-            behind_e = quoted(Target.POSTGRES, "'", value, "E")
+            assert base.execute(
+                f"select {quoted(ScriptSyntax.DOLLAR_QUOTES, chr(39), value)}::text".encode()
+            ).fetchone() == (value,)
+            behind_e = quoted(ScriptSyntax.DOLLAR_QUOTES, "'", value, "E")
             assert base.execute(f"select E{behind_e}".encode()).fetchone() == (value,)
             if value:
-                cursor = base.execute(f"select 1 as {quoted(Target.POSTGRES, chr(34), value)}".encode())
+                cursor = base.execute(f"select 1 as {quoted(ScriptSyntax.DOLLAR_QUOTES, chr(34), value)}".encode())
                 assert cursor.description is not None
                 assert cursor.description[0].name == value
 
@@ -154,23 +155,25 @@ def asking(server: MariaDbServer, mode: str) -> Iterator[Callable[[str], Any]]:
 def test_mysql_reads_back_what_was_quoted(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "") as ask:
         for value in HOSTILE:
-            assert ask(f"select {quoted(Target.MYSQL, chr(39), value)}")[0] == value
-            assert ask(f"select {quoted(Target.MYSQL, chr(34), value)}")[0] == value
+            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value
+            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(34), value)}")[0] == value
         for value in NAMES:
-            name = quoted(Target.MYSQL, "`", value)
+            name = quoted(ScriptSyntax.BACKSLASH_ESCAPES, "`", value)
             assert ask(f"select a.{name} from (select 7 as {name}) a") == (7, value)
 
 
 def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "NO_BACKSLASH_ESCAPES") as ask:
         for value in HOSTILE:
-            assert ask(f"select {quoted(Target.MYSQL, chr(39), value)}")[0] == value.replace("\\", "\\\\")
+            assert ask(f"select {quoted(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value.replace(
+                "\\", "\\\\"
+            )
 
 
 def test_mysql_with_ansi_quotes_reads_a_name_and_nothing_else(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "ANSI_QUOTES") as ask:
         for value in NAMES:
-            name = quoted(Target.MYSQL, '"', value)
+            name = quoted(ScriptSyntax.BACKSLASH_ESCAPES, '"', value)
             assert ask(f"select a.{name} from (select 7 as {name}) a")[0] == 7
 
 
@@ -182,22 +185,22 @@ def test_attack_a_comment_that_mysql_runs_is_none(mariadb: MariaDbServer) -> Non
         "select 5 --{{ .a | squote }}'{{ .a | squote }}'",
     ):
         with pytest.raises(RenderError, match="within quotes of the text"):
-            parse(text).render({"a": " union select 2 -- "}, Target.MYSQL)
+            parse(text).render({"a": " union select 2 -- "}, ScriptSyntax.BACKSLASH_ESCAPES)
     for hostile in ("*/ select 2 -- ", "/* x"):  # to an older server all of it is a comment
         with pytest.raises(RenderError, match="comment that some servers run"):
-            parse("/*!50000 select {{ .a | squote }} */").render({"a": hostile}, Target.MYSQL)
+            parse("/*!50000 select {{ .a | squote }} */").render({"a": hostile}, ScriptSyntax.BACKSLASH_ESCAPES)
     value = "it's `x` -- \\"
     with asking(mariadb, "") as ask:
-        script = parse("/*!50000 select {{ .a | squote }} */").render({"a": value}, Target.MYSQL).text
+        script = parse("/*!50000 select {{ .a | squote }} */").render({"a": value}, ScriptSyntax.BACKSLASH_ESCAPES).text
         assert ask(script)[0] == value
 
 
 @settings(deadline=None)
 @given(TEXTS, st.sampled_from("'\""))
 def test_python_and_javascript_read_back_any_text(value: str, quote: str) -> None:
-    assert ast.literal_eval(quoted(Target.PYTHON, quote, value)) == value
-    assert json.loads(quoted(Target.JAVASCRIPT, '"', value)) == value
-    assert quoted(Target.JAVASCRIPT, "'", value).count("\n") == 0
+    assert ast.literal_eval(quoted(ScriptSyntax.PYTHON, quote, value)) == value
+    assert json.loads(quoted(ScriptSyntax.JAVASCRIPT, '"', value)) == value
+    assert quoted(ScriptSyntax.JAVASCRIPT, "'", value).count("\n") == 0
 
 
 def literal_of(node: Any) -> str:
@@ -212,39 +215,39 @@ def literal_of(node: Any) -> str:
     return str(node.name)
 
 
-@pytest.mark.parametrize(("target", "dialect"), [(Target.TSQL, "tsql"), (Target.ORACLE, "oracle")])
+@pytest.mark.parametrize(("syntax", "dialect"), [(ScriptSyntax.TSQL, "tsql"), (ScriptSyntax.PL_SQL, "oracle")])
 @pytest.mark.parametrize("value", [*HOSTILE, "$(password)", "a\nGO\nb", "R&D", "a;\n/\nb"])
-def test_sql_server_and_oracle_read_back_what_was_quoted(target: Target, dialect: str, value: str) -> None:
-    literal = quoted(target, "'", value)
+def test_sql_server_and_oracle_read_back_what_was_quoted(syntax: ScriptSyntax, dialect: str, value: str) -> None:
+    literal = quoted(syntax, "'", value)
     (statement,) = sqlglot.parse(f"select {literal} as x", read=dialect)
     assert isinstance(statement, sqlglot.exp.Select)
     assert literal_of(statement.expressions[0].this) == value
     assert "\n" not in literal
-    assert "$(" not in literal if target is Target.TSQL else "&" not in literal
+    assert "$(" not in literal if syntax is ScriptSyntax.TSQL else "&" not in literal
 
 
-@pytest.mark.parametrize("target", list(Target))
+@pytest.mark.parametrize("syntax", list(ScriptSyntax))
 @pytest.mark.parametrize("value", ["a\0b", "\x1b[2J", "\x03", "\x7f"])
-def test_attack_control_characters_are_refused_for_every_target(target: Target, value: str) -> None:
+def test_attack_control_characters_are_refused_for_every_target(syntax: ScriptSyntax, value: str) -> None:
     with pytest.raises(Fault, match="control characters"):
-        quoted(target, "'", value)
+        quoted(syntax, "'", value)
 
 
 @pytest.mark.parametrize(
-    ("target", "quote", "value"),
+    ("syntax", "quote", "value"),
     [
-        (Target.SHELL, "`", "id"),
-        (Target.SHELL, "|", "a b"),
-        (Target.SQL, "'", "a\\"),
-        (Target.ORACLE, '"', 'a"b'),
-        (Target.SQLITE, "[", "a]b"),
-        (Target.POSTGRES, "$", "a;b"),
-        (Target.OTHER, "'", "a b"),
+        (ScriptSyntax.SHELL, "`", "id"),
+        (ScriptSyntax.SHELL, "|", "a b"),
+        (ScriptSyntax.SQL, "'", "a\\"),
+        (ScriptSyntax.PL_SQL, '"', 'a"b'),
+        (ScriptSyntax.SQLITE, "[", "a]b"),
+        (ScriptSyntax.DOLLAR_QUOTES, "$", "a;b"),
+        (ScriptSyntax.OTHER, "'", "a b"),
     ],
 )
-def test_attack_what_has_no_literal_is_refused(target: Target, quote: str, value: str) -> None:
+def test_attack_what_has_no_literal_is_refused(syntax: ScriptSyntax, quote: str, value: str) -> None:
     with pytest.raises(Fault):
-        quoted(target, quote, value)
+        quoted(syntax, quote, value)
 
 
 def test_attack_a_bracket_that_is_doubled_ends_no_name() -> None:
@@ -254,6 +257,6 @@ def test_attack_a_bracket_that_is_doubled_ends_no_name() -> None:
         'select {{ "a" | quotechar "[" }}]{{ .a | squote }}]',
     ):
         with pytest.raises(RenderError, match="within quotes of the text"):
-            parse(text).render({"a": "x"}, Target.TSQL)
+            parse(text).render({"a": "x"}, ScriptSyntax.TSQL)
     for text in ("select [a]]] + {{ .a | squote }}", "select [a].[b] + {{ .a | squote }}"):
-        assert parse(text).render({"a": "it's"}, Target.TSQL).text.endswith("'it''s'")
+        assert parse(text).render({"a": "it's"}, ScriptSyntax.TSQL).text.endswith("'it''s'")

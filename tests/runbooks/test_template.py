@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from postern.errors import Invalid
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.evaluator import MAX_ENVIRONMENT, MAX_OUTPUT, MAX_STEPS
 from postern.runbooks.inputs import TYPES
 from postern.runbooks.parameters import MAX_PARAMETERS
 from postern.runbooks.runbook_parser import MAX_BLOCKS, MAX_NODES
 from postern.runbooks.runbook_signatures import SIGNATURES
-from postern.runbooks.template import MAX_TEXT, RenderError, Target, TemplateError, parse, target_of
+from postern.runbooks.template import MAX_TEXT, RenderError, TemplateError, parse, syntax_of
 
 
-def rendered(text: str, target: Target = Target.POSTGRES, **values: str) -> str:
-    return parse(text).render(values, target).text
+def rendered(text: str, syntax: ScriptSyntax = ScriptSyntax.DOLLAR_QUOTES, **values: str) -> str:
+    return parse(text).render(values, syntax).text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def rendered(text: str, target: Target = Target.POSTGRES, **values: str) -> str:
 def test_go_templates_mean_what_they_mean_in_go(text: str, expected: str) -> None:
     template = parse(text)
     values = {one.name: {"x": "1", "e": ""}[one.name] for one in template.parameters}
-    assert template.render(values, Target.POSTGRES).text == expected
+    assert template.render(values, ScriptSyntax.DOLLAR_QUOTES).text == expected
 
 
 def test_what_a_runbook_asks_for_is_read_from_its_tree() -> None:
@@ -88,13 +89,13 @@ def test_all_that_is_missing_is_named_at_once_and_all_that_is_wrong() -> None:
         '{{ .a | required "who" }}{{ .b | required "" }}{{ .c }}{{ .d | type "date" }}{{ .e | type "email" }}'
     )
     with pytest.raises(RenderError, match=r"inputs are missing \[a, b\].*a: who") as missing:
-        template.render({}, Target.SHELL)
+        template.render({}, ScriptSyntax.SHELL)
     assert missing.value.parameters == ("a", "b")
     with pytest.raises(RenderError, match=r"input d must be a date.*; input e must be an e-mail") as wrong:
-        template.render({"a": "1", "b": "1", "d": "2026-02-30", "e": "x"}, Target.SHELL)
+        template.render({"a": "1", "b": "1", "d": "2026-02-30", "e": "x"}, ScriptSyntax.SHELL)
     assert wrong.value.parameters == ("d", "e")
     with pytest.raises(RenderError, match=r"no inputs \[f\]; it has \[a, b, c, d, e\]"):
-        template.render({"f": ""}, Target.SHELL)
+        template.render({"f": ""}, ScriptSyntax.SHELL)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +130,22 @@ def test_what_is_no_template_says_where_and_why(text: str, line: int, column: in
 
 
 def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_name() -> None:
-    assert target_of("postgres", (), "a.runbook.sh") is Target.POSTGRES
-    assert target_of("postgres", ("bash",)) is Target.POSTGRES  # the gateway speaks with it, and runs no command
-    assert target_of("mysql") is Target.MYSQL
-    assert target_of("mysql", ("mariadb", "-u", "app")) is Target.MYSQL
-    assert target_of("mssql") is Target.TSQL
-    assert target_of("custom", ("/usr/bin/bash", "-e")) is Target.SHELL
-    assert target_of("custom", ("bash", "-euo", "pipefail", "-s")) is Target.SHELL
-    assert target_of("custom", ("bash", "-c", "psql"), "a.runbook.sql") is Target.SQL
-    assert target_of("custom", ("bash", "-euc", "psql")) is Target.OTHER
-    assert target_of("custom", ("python3", "tool.py")) is Target.OTHER
-    assert target_of("custom", ("mongosh", "--quiet", "db")) is Target.JAVASCRIPT
-    assert target_of("custom", ("python3",)) is Target.PYTHON
-    assert target_of("custom", (), "a.runbook.py") is Target.PYTHON
-    assert target_of("custom", (), "a.runbook.txt") is Target.OTHER
+    assert syntax_of("postgres", (), "a.runbook.sh") is ScriptSyntax.DOLLAR_QUOTES
+    assert (
+        syntax_of("postgres", ("bash",)) is ScriptSyntax.DOLLAR_QUOTES
+    )  # the gateway speaks with it, and runs no command
+    assert syntax_of("mysql") is ScriptSyntax.BACKSLASH_ESCAPES
+    assert syntax_of("mysql", ("mariadb", "-u", "app")) is ScriptSyntax.BACKSLASH_ESCAPES
+    assert syntax_of("mssql") is ScriptSyntax.TSQL
+    assert syntax_of("custom", ("/usr/bin/bash", "-e")) is ScriptSyntax.SHELL
+    assert syntax_of("custom", ("bash", "-euo", "pipefail", "-s")) is ScriptSyntax.SHELL
+    assert syntax_of("custom", ("bash", "-c", "psql"), "a.runbook.sql") is ScriptSyntax.SQL
+    assert syntax_of("custom", ("bash", "-euc", "psql")) is ScriptSyntax.OTHER
+    assert syntax_of("custom", ("python3", "tool.py")) is ScriptSyntax.OTHER
+    assert syntax_of("custom", ("mongosh", "--quiet", "db")) is ScriptSyntax.JAVASCRIPT
+    assert syntax_of("custom", ("python3",)) is ScriptSyntax.PYTHON
+    assert syntax_of("custom", (), "a.runbook.py") is ScriptSyntax.PYTHON
+    assert syntax_of("custom", (), "a.runbook.txt") is ScriptSyntax.OTHER
 
 
 @pytest.mark.parametrize(
@@ -160,10 +163,10 @@ def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_
 )
 def test_attack_no_name_of_a_file_makes_a_shell_of_another_interpreter(command: tuple[str, ...]) -> None:
     for file in ("a.runbook.sh", "a.runbook.sql", "a.runbook"):
-        assert target_of("custom", command, file) is Target.OTHER
-    assert target_of("custom", ("env", "bash"), "a.runbook.sh") is Target.SHELL
-    assert target_of("oracledb", ("python3", "statements.py"), "a.runbook.sh") is Target.ORACLE
-    assert target_of("oracledb", ("perl",), "a.runbook.sql") is Target.OTHER
+        assert syntax_of("custom", command, file) is ScriptSyntax.OTHER
+    assert syntax_of("custom", ("env", "bash"), "a.runbook.sh") is ScriptSyntax.SHELL
+    assert syntax_of("oracledb", ("python3", "statements.py"), "a.runbook.sh") is ScriptSyntax.PL_SQL
+    assert syntax_of("oracledb", ("perl",), "a.runbook.sql") is ScriptSyntax.OTHER
 
 
 def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
@@ -173,13 +176,13 @@ def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
 E"""
     )
     given = {"p": "secret", "f": "YQ==", "n": "1"}
-    shown = template.render(given, Target.SHELL, masked=True)
+    shown = template.render(given, ScriptSyntax.SHELL, masked=True)
     assert shown.text == "psql <<E\n'***' *** 1\nE"
     assert shown.environment == {"P": "***"}
-    assert template.render(given, Target.SHELL).text == "psql <<E\n'secret' a 1\nE"
+    assert template.render(given, ScriptSyntax.SHELL).text == "psql <<E\n'secret' a 1\nE"
     with pytest.raises(RenderError, match="input p: must match the pattern"):
-        template.render({**given, "p": "S"}, Target.SHELL, masked=True)
-    assert "secret" not in repr(template.render(given, Target.SHELL))
+        template.render({**given, "p": "S"}, ScriptSyntax.SHELL, masked=True)
+    assert "secret" not in repr(template.render(given, ScriptSyntax.SHELL))
 
 
 def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() -> None:
@@ -224,7 +227,7 @@ def test_the_runbooks_of_the_page_do_what_it_says() -> None:
     unlock, password, events = (text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL))
     script = rendered(unlock, reason="it's asked for", account="7")
     assert script.endswith("reason = 'it''s asked for'\n WHERE id = 7;\n")
-    made = parse(password).render({"password": "p'w"}, Target.SHELL)
+    made = parse(password).render({"password": "p'w"}, ScriptSyntax.SHELL)
     assert made.environment == {"REGISTRY_PASSWORD": "p'w"}
     assert made.text.startswith("""printf '%s' "$REGISTRY_PASSWORD" | docker login""")
     assert rendered(events, since="2026-11-01", ids="a, b") == (

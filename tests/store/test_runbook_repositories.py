@@ -15,7 +15,7 @@ from tests.support.world import World
 from postern.domain.identity.organisation import Organisation
 from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, Snapshot, repository_id, repository_name
 from postern.domain.secret import Secret
-from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
+from postern.errors import Conflict, Invalid, Malformed, Misconfigured, TooMany
 from postern.store.schema.runbook_tables import runbook_snapshots
 from postern.store.sql.runbooks import sql_runbook_repositories as module
 
@@ -65,54 +65,54 @@ async def test_a_repository_is_kept_as_it_was_given(world: World) -> None:
         hook_ttl=60,
     )
     bare = repository_of(world, "ssh://a.example.com/x/y")
-    await store.add(whole, 5)
-    await store.add(bare, 5)
+    await store.add(whole)
+    await store.add(bare)
     assert await store.all(world.org_id) == [bare, whole]
-    assert await store.get(world.org_id, whole.id) == whole
+    assert await store.get(world.org_id, str(whole.id)) == whole
     changed = replace(whole, git_password=Secret("other"), hook_ttl=0, updated_at=world.clock() + timedelta(1))
-    await store.update(changed)
-    assert await store.get(world.org_id, whole.id) == changed
-    assert await store.remove(world.org_id, whole.id)
-    assert not await store.remove(world.org_id, whole.id)
-    assert await store.get(world.org_id, whole.id) is None
-    with pytest.raises(NotFound):
-        await store.update(changed)
+    changed = await store.update(changed)
+    assert await store.get(world.org_id, changed.name) == changed
+    await store.remove(changed)
+    assert await store.get(world.org_id, str(whole.id)) is None
 
 
-async def test_one_repository_is_there_once_and_only_so_many(world: World) -> None:
+async def test_one_repository_is_there_once_and_only_so_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     store = world.stores.runbook_repositories
-    await store.add(repository_of(world), 2)
+    monkeypatch.setattr(store, "most", 2)
+    await store.add(repository_of(world))
     for url in ("https://git.example.com/ops/books.git", "ssh://git@git.example.com/ops/books"):
         with pytest.raises(Conflict):
-            await store.add(repository_of(world, url), 2)
-    await store.add(repository_of(world, "https://git.example.com/other"), 2)
+            await store.add(repository_of(world, url))
+    await store.add(repository_of(world, "https://git.example.com/other"))
     with pytest.raises(TooMany):
-        await store.add(repository_of(world, "https://git.example.com/third"), 2)
+        await store.add(repository_of(world, "https://git.example.com/third"))
 
 
 async def test_those_that_stay_keep_what_was_read_of_them(world: World) -> None:
     store, snapshots = world.stores.runbook_repositories, world.stores.runbook_snapshots
     stays, goes = repository_of(world), repository_of(world, "https://git.example.com/goes")
-    await store.replace(world.org_id, [stays, goes])
+    await store.replace_all(world.org_id, [stays, goes], [])
     for one in (stays, goes):
         assert await put(world, one)
     comes = repository_of(world, "ssh://git@git.example.com/goes")  # the same one by another address
-    await store.replace(world.org_id, [comes, stays])
+    await store.replace_all(world.org_id, [comes, stays], [stays, goes])
     assert await store.all(world.org_id) == [comes, stays]
     assert [(one.name, one.commit) for one in await snapshots.outlines(world.org_id)] == [
         ("git.example.com/goes", None),
         ("git.example.com/ops/books", "c0ffee"),
     ]
     with pytest.raises(Conflict):
-        await store.replace(world.org_id, [comes, goes])
+        await store.replace_all(world.org_id, [comes, goes], [comes, stays])
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        await store.replace_all(world.org_id, [], [stays])
     assert await store.all(world.org_id) == [comes, stays]
-    await store.replace(world.org_id, [])
+    await store.replace_all(world.org_id, [], [comes, stays])
     assert await snapshots.outlines(world.org_id) == []
 
 
 async def test_what_was_read_comes_back_as_it_was(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     (before,) = await snapshots.outlines(world.org_id)
     assert (before.commit, before.fetched_at, before.tried_at, before.error) == (None, None, None, "")
     assert await snapshots.get(world.org_id, repository.id) is None
@@ -131,7 +131,7 @@ async def test_what_was_read_comes_back_as_it_was(world: World) -> None:
 
 async def test_what_was_read_by_other_settings_is_not_shown_nor_kept(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository)
     changed = replace(repository, branch="other", updated_at=world.clock() + timedelta(seconds=1))
     await world.stores.runbook_repositories.update(changed)
@@ -148,7 +148,7 @@ async def test_what_was_read_by_other_settings_is_not_shown_nor_kept(world: Worl
 
 async def test_of_two_attempts_the_later_one_counts(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository, replace(SNAPSHOT, commit="newer"), seconds=9)
     assert not await put(world, repository, seconds=3)
     await failed(world, repository, "slow", seconds=4)
@@ -158,9 +158,9 @@ async def test_of_two_attempts_the_later_one_counts(world: World) -> None:
 
 async def test_nothing_is_kept_of_a_repository_that_is_gone(world: World) -> None:
     repository = repository_of(world)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository)
-    await world.stores.runbook_repositories.remove(world.org_id, repository.id)
+    await world.stores.runbook_repositories.remove(repository)
     await asyncio.gather(put(world, repository), failed(world, repository, "gone"))
     async with world.database.statement() as statement:
         assert (await statement.execute(select(runbook_snapshots.c.org_id))).all() == []
@@ -172,11 +172,11 @@ async def test_organisations_see_their_own(world: World) -> None:
     await world.stores.organisations.add(other)
     theirs, ours = replace(repository_of(world), org_id=other.id), repository_of(world)
     for one in (theirs, ours):
-        await world.stores.runbook_repositories.add(one, 5)
+        await world.stores.runbook_repositories.add(one)
     assert await put(world, theirs)
     assert [one.commit for one in await world.stores.runbook_snapshots.outlines(world.org_id)] == [None]
     assert await world.stores.runbook_snapshots.get(world.org_id, ours.id) is None
-    await world.stores.runbook_repositories.replace(world.org_id, [])
+    await world.stores.runbook_repositories.replace_all(world.org_id, [], [ours])
     assert await world.stores.runbook_repositories.all(other.id) == [theirs]
     await _moved(world, other.id, ours)
     with pytest.raises(Misconfigured):
@@ -185,7 +185,7 @@ async def test_organisations_see_their_own(world: World) -> None:
 
 async def _moved(world: World, org_id: UUID, ours: Repository) -> None:
     """Somebody with the database copies what was read for another organisation."""
-    await world.stores.runbook_repositories.add(ours, 5)
+    await world.stores.runbook_repositories.add(ours)
     async with world.database.statement() as statement:
         rows = (await statement.execute(select(runbook_snapshots))).mappings().all()
         (row,) = [dict(row) for row in rows if row["org_id"] == org_id]
@@ -197,7 +197,7 @@ async def test_those_are_due_that_were_tried_longest_ago(world: World) -> None:
     names = ("never", "early", "late", "failing", "changed")
     made = {name: repository_of(world, f"https://git.example.com/x/{name}") for name in names}
     for one in made.values():
-        await store.add(one, 9)
+        await store.add(one)
     await put(world, made["early"], seconds=1)
     await put(world, made["late"], seconds=20)
     await put(world, made["changed"], seconds=20)
@@ -219,7 +219,7 @@ async def test_what_is_too_large_is_not_kept_and_what_is_damaged_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = repository_of(world)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository)
     monkeypatch.setattr(module, "MAX_SNAPSHOT", 100)
     with pytest.raises(Malformed, match="cannot be read"):

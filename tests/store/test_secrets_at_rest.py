@@ -28,8 +28,6 @@ from postern.domain.runbook import OPEN_HOOK
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
 from postern.services.issues.tracker_settings import TrackerFields
-from postern.services.runbooks.repositories import RepositoryFields
-from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.server.idempotency import Ticket
 from postern.store.ports.identity_ports import NewVoucher
 from postern.store.sql.resealing import reseal
@@ -68,12 +66,10 @@ async def plant(world: World) -> list[str]:
     password, key, passphrase, text, hook, output = (planted(name) for name in names)
     pin = 'echo {{ .pin | type "password" | asenv "PIN" }}'
     world.fetcher.put({"a.runbook.sh": text, "pin.runbook.sh": pin}, hooks={OPEN_HOOK: hook})
-    given = RepositoryFields(
-        URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase), hook_ttl=60
-    )
-    repository = (await services.runbook_repositories.add(admin, given)).repository
-    read = await services.runbook_repositories.refresh(admin, repository.id)
-    assert read.outline.commit is not None
+    secret = {"git_password": Secret(password), "ssh_key": Secret(key), "ssh_keypass": Secret(passphrase)}
+    repository = await services.runbook_repositories.create(admin, {"git_url": URL, "hook_ttl": 60, **secret})
+    read = await services.runbook_repositories.refresh(admin, repository.name)
+    assert read.commit is not None
     (script,) = await services.hooks.of(world.org_id, HookKind.OPEN)
     assert script.text == hook
     run = (uuid4(), world.org_id, (await add_session(world, ann)).id, script.kind, script.repository, script.commit)
@@ -107,9 +103,9 @@ async def plant_schedule(world: World, admin: Principal) -> list[str]:
     url = "https://api.github.com"
     tracker = TrackerFields(kind=TrackerKind.GITHUB, url=url, token=Secret(token), when_down=WhenDown.GO_ON)
     await services.tracker.create(admin, tracker)
-    fields = ScheduleFields("nightly", "tool", file="pin.runbook.sh", cron="0 * * * *")
-    given = replace(fields, parameters={"pin": Secret(parameter)}, tracker_fields={"why": Secret(field)})
-    await services.runbook_schedules.create(admin, given)
+    given = {"name": "nightly", "connection": "tool", "file": "pin.runbook.sh", "cron": "0 * * * *"}
+    sealed = {"parameters": {"pin": Secret(parameter)}, "tracker_fields": {"why": Secret(field)}}
+    await services.runbook_schedules.create(admin, {**given, **sealed})
     for _ in range(2):
         world.clock.forward(hours=1)
         await services.runbook_schedules.once()

@@ -38,7 +38,7 @@ async def test_hooks_are_those_of_repositories_that_have_them_switched_on(world:
     unread = repository_of(world, "https://git.example.com/a/zz-unread", hook_ttl=7)
     off = repository_of(world, "https://git.example.com/a/off")
     for one in (first, without, unread, off):
-        await world.stores.runbook_repositories.add(one, 9)
+        await world.stores.runbook_repositories.add(one)
     await put(world, first, replace(SNAPSHOT, hooks=BOTH))
     await put(world, without, replace(SNAPSHOT, hooks={}))
     await put(world, off)
@@ -56,7 +56,7 @@ async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
     """A worker asks for those of up to twenty repositories as often as their organisation likes, beside its sessions:
     written as JSON each took milliseconds of its event loop."""
     repository = repository_of(world, hook_ttl=1)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     texts = {OPEN_HOOK: "\n" * MAX_HOOK, CLOSE_HOOK: "\U0001f600" * (MAX_HOOK // 4)}
     await put(world, repository, replace(SNAPSHOT, hooks=texts))
     read: list[int] = []
@@ -72,7 +72,7 @@ async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
 
 async def test_a_failed_attempt_leaves_hooks_and_other_settings_have_none_yet(world: World) -> None:
     repository = repository_of(world, hook_ttl=60)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     await put(world, repository)
     await failed(world, repository, "it is away", seconds=1)
     assert [one.texts for one in await hooks(world)] == [SNAPSHOT.hooks]
@@ -96,7 +96,7 @@ async def test_hooks_that_somebody_put_into_the_store_do_not_run(
     ours = repository_of(world, hook_ttl=60)
     fine = repository_of(world, "https://git.example.com/ops/zz", hook_ttl=60)
     for one in (ours, fine, replace(ours, org_id=other.id)):
-        await world.stores.runbook_repositories.add(one, 5)
+        await world.stores.runbook_repositories.add(one)
         await put(world, one)
     mine = (runbook_snapshots.c.org_id == world.org_id, runbook_snapshots.c.repository_id == ours.id)
     async with world.database.statement() as statement:
@@ -194,7 +194,7 @@ async def test_what_is_printed_after_the_recording_was_purged_is_not_kept(world:
 
 async def test_both_are_sealed_anew_with_all_the_rest(world: World, ann: Principal) -> None:
     repository = repository_of(world, hook_ttl=60)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     await put(world, repository)
     session = await add_session(world, ann)
     runs = [run_of(session.id, world.org_id, world, outcome=HookOutcome(0, text)) for text in ("printed", "")]
@@ -209,7 +209,7 @@ async def test_both_are_sealed_anew_with_all_the_rest(world: World, ann: Princip
 
 async def test_runs_go_with_their_session_and_not_with_their_repository(world: World, ann: Principal) -> None:
     repository = repository_of(world, hook_ttl=60)
-    await world.stores.runbook_repositories.add(repository, 5)
+    await world.stores.runbook_repositories.add(repository)
     session = await add_session(world, ann)
     run = run_of(session.id, world.org_id, world)
     await world.stores.hook_runs.add(run)

@@ -23,7 +23,7 @@ async def shelve(
     found = {one.id: one for one in await stores.runbook_repositories.all(org_id)}.get(repository_id(address))
     if found is None:
         found = Repository(org_id, address, repository_name(address), created_at=at, updated_at=at)
-        await stores.runbook_repositories.add(found, 20)
+        await stores.runbook_repositories.add(found)
     snapshot = snapshot_of(files)
     assert found.updated_at is not None
     assert await stores.runbook_snapshots.put(org_id, found.id, snapshot, found.updated_at, at)

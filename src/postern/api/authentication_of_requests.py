@@ -57,15 +57,15 @@ async def authenticated(request: Request) -> WholeCaller:
     if known is not None:
         return known
     credentials, api_key = await _bearer(request), await _api_key(request)
-    info = await info_of(request)
-    held = cookies.login_cookie(request, info)
+    info = await info_of(request) if request.cookies else None
+    held = None if info is None else cookies.login_cookie(request, info)
     token = held or _sent(credentials, api_key)
     if held is not None and (api_key is not None or "Authorization" in request.headers):
         raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
     if token is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
     caller = await services_of(request).authentication.enrolling_caller(token, address=address_of(request))
-    if held is not None:
+    if info is not None and held is not None:
         if caller.login is None:
             raise Unauthenticated("only the token of a login may be in the session's cookie")
         if request.method not in cookies.READS:

@@ -89,19 +89,21 @@ def add_crud(
     answer: type[AttributeAnswer],
     texts: Mapping[str, str],
     change: type[ResourceBody] | None = None,
-    list_them: Callable[..., Awaitable[Any]] | None = None,
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
     written: Mapping[str, type[AttributeAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
+    key: str = "{nameOrID}",
+    listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (list, create, update, delete) what it leads to. `change` is the body of PUT and PATCH, where that is
-    not that of POST. `list_them` is the route that lists, where it takes other filters. `answer_of` makes the answer
-    about one, where that needs more than its fields. `written` are answers to writes that show a secret once, by
-    method. `remove` is the route that deletes, where it takes more than a name. `lists_connections`: lists can be
-    narrowed to those that are about a connection."""
+    not that of POST. `answer_of` makes the answer about one, where that needs more than its fields. `written` are
+    answers to writes that show a secret once, by method. `remove` is the route that deletes, where it takes more than a
+    name. `lists_connections`: lists can be narrowed to those that are about a connection. `listing` is the route that
+    lists, and its answer, where that has more than a page or other filters. `key` is the part of the path that says
+    which one: `{nameOrID:path}` where names have slashes."""
     one, many = names
     change = change or request
     patch = patch_of(change)
@@ -115,7 +117,7 @@ def add_crud(
             return await show(resource, services)
         return answered(resource, services, written.get(method, answer))
 
-    async def find(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
+    async def list_them(caller: Caller, services: Use, page: Paging, where: Where) -> Any:
         found = await service(services).find(caller, page, where)
         return listed([answered(resource, services, answer) for resource in found.items], found, page)
 
@@ -151,10 +153,11 @@ def add_crud(
     async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:
         await service(services).remove(caller, key, version)
 
-    by_key = f"{path}/{{nameOrID}}"
-    of_list = {"response_model": ListAnswer[answer], "responses": errors(403)}  # type: ignore[valid-type]
+    by_key = f"{path}/{key}"
+    lists, listed_as = listing or (list_them, ListAnswer[answer])  # type: ignore[valid-type]
+    of_list = {"response_model": listed_as, "responses": errors(403)}
     routes: Sequence[tuple[str, str, Callable[..., Any], str, str, Mapping[str, Any]]] = (
-        (path, "GET", list_them or find, f"list_{many}", texts.get("list", "By name."), of_list),
+        (path, "GET", lists, f"list_{many}", texts.get("list", "By name."), of_list),
         (path, "POST", create, f"create_{one}", texts.get("create", ""), {"status_code": 201}),
         (by_key, "GET", get, f"get_{one}", "", {}),
         (by_key, "PUT", replace, f"update_{one}", f"{_REPLACES} {texts.get('update', '')}", {}),

@@ -128,7 +128,7 @@ def cli() -> None:
     \b
     Try it on this machine:        postern up
     Log in to a gateway:           postern login https://gateway.example.com:7480
-    A psql line that works:        postern connect shop-demo --native
+    A command line that works:     postern connect shop-demo --native
     What waits for me:             postern reviews list --for-me
     What happened:                 postern sessions
                                    postern sessions show ID

@@ -12,7 +12,6 @@ from postern.client.client_resources import (
     Credentials,
     Reports,
     Reviews,
-    RunbookRepositories,
     Runbooks,
     SecondFactors,
     Sessions,
@@ -60,8 +59,7 @@ class Client:
 
     def collection(self, *parts: str) -> Collection:
         """What is listed below a path, such as `("users", "groups")`."""
-        kind = RunbookRepositories if parts == ("runbooks", "configurations") else Collection
-        return kind(self.http, *parts)
+        return Collection(self.http, *parts)
 
     def default_agent_id(self) -> str:
         """Return the agent of a connection that names none: the gateway's own, or the only one. Raises NotFound,

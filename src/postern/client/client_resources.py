@@ -283,7 +283,6 @@ class _Lookup:
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
-    ("runbooks", "configurations"): _Lookup("repository", ("repository", "git_url", "id"), has_get=False),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
@@ -294,7 +293,6 @@ class Change(StrEnum):
 
     PATCH = "PATCH"
     PUT = "PUT"  # the fields that are left out stay as they are
-    READ_AND_PUT = "read and PUT"  # the route replaces the whole item
 
 
 # Collections whose items have no PATCH.
@@ -302,10 +300,8 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
-    ("runbooks", "schedules"): Change.PUT,
     ("serverconfig",): Change.PUT,
     ("users", "groups"): Change.PUT,
-    ("runbooks", "configurations"): Change.READ_AND_PUT,
 }
 
 
@@ -344,9 +340,6 @@ class Collection:
                 return cast(Row, self._http.call("PATCH", self._item(key), body=changes))
             case Change.PUT:
                 return self.replace(key, changes)
-            case Change.READ_AND_PUT:
-                current = self.get(key)
-                return self.replace(str(current.get("id", key)), {**current, **changes})
 
     def replace(self, key: str, body: Row) -> Row:
         return cast(Row, self._http.call("PUT", self._item(key), body=body))
@@ -396,19 +389,3 @@ class Collection:
                 if row[field] == key:
                     return row
         raise NotFound(f"there is no {lookup.noun} {key!r}")
-
-
-class RunbookRepositories(Collection):
-    """The repositories of runbooks, which the API lists in one answer without pages."""
-
-    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
-        rows = self.everything()["data"]
-        end = len(rows) if limit is None else offset + limit
-        return {"data": rows[offset:end], "total": len(rows), "has_next_page": end < len(rows)}
-
-    def everything(self, **filters: Any) -> RowPage:
-        try:
-            rows = self._http.call("GET", _path(*self._parts))["repositories"]
-        except NotFound:
-            rows = []
-        return {"data": rows, "total": len(rows), "has_next_page": False}

@@ -102,8 +102,6 @@ class User(TypedDict):
 class ServerInfo(TypedDict):
     version: str
     api_url: str
-    postgres_host: str
-    postgres_port: int
     ssh_host: NotRequired[str]
     ssh_port: NotRequired[int]
     tunnel_url: str

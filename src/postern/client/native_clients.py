@@ -17,11 +17,13 @@ FORMS: Final = tuple(dict.fromkeys(form for client in CLIENTS.values() for form 
 
 def require_form(subtype: str, form: str) -> None:
     """Check that credentials of this subtype can be printed in a form. Raises Invalid."""
-    forms = CLIENTS[subtype].forms
+    forms = CLIENTS[subtype].forms if subtype in CLIENTS else {}
     if form in forms:
         return
     others = {name: client for name, client in CLIENTS.items() if form in client.forms}
     servers = " and ".join(PROTOCOLS[name].servers for name in others)
+    if not forms:
+        raise Invalid(f"--format {form} is for {servers}; leave --format out", field="format")
     own = [mine for mine in forms if not any(mine in client.forms for client in others.values())]
     raise Invalid(f"--format {form} is for {servers}; use --format {' or '.join(own or forms)}", field="format")
 

@@ -13,6 +13,8 @@ from postern.domain.secret import Secret
 
 MARK = ".runbook."  # in the base name of every file that is one
 MAX_FILE = 1_000_000  # bytes of one runbook
+MAX_REPOSITORIES = 20  # of an organisation
+REPOSITORY_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
 HOOK_FOLDERS = ("postern-hooks", "hoop-hooks")
 OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
 
@@ -23,7 +25,8 @@ class Repository:
 
     `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and who
     keeps them asks anew that often. `updated_at` is another after every change: what was fetched before is of other
-    settings.
+    settings. The last four fields say what was fetched by the settings that it has now, and when; and why the last
+    attempt failed.
     """
 
     org_id: UUID
@@ -39,6 +42,11 @@ class Repository:
     hook_ttl: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    commit: str | None = field(default=None, compare=False)
+    fetched_at: datetime | None = field(default=None, compare=False)
+    tried_at: datetime | None = field(default=None, compare=False)
+    error: str = field(default="", compare=False)
 
     @property
     def id(self) -> UUID:
@@ -48,7 +56,7 @@ class Repository:
     @property
     def secrets_set(self) -> list[str]:
         """Which it has; what they are is shown to nobody."""
-        return [name for name in ("git_password", "ssh_key", "ssh_keypass") if getattr(self, name)]
+        return [name for name in REPOSITORY_SECRETS if getattr(self, name)]
 
 
 def repository_id(git_url: str) -> UUID:
@@ -217,7 +225,9 @@ class Schedule:
     """A runbook that runs by itself, as its owner, at the times of a cron expression in a time zone.
 
     `tracker_fields` go into the issues that its sessions open. `next_at` is None while it is switched off.
-    `last_error` says why the last run did not come about.
+    `last_error` says why the last run did not come about. `connection` is the name of its connection, `owner` the
+    e-mail address of its owner, empty for one who was deleted. `problem` says why what is sealed of it could not be
+    opened: then it is without that, and must not run.
     """
 
     id: UUID
@@ -225,9 +235,9 @@ class Schedule:
     name: str
     owner_id: UUID
     connection_id: UUID
-    repository: str
-    file: str
-    cron: str
+    repository: str = ""
+    file: str = ""
+    cron: str = ""
     zone: str = "UTC"
     parameters: Mapping[str, Secret] = field(default_factory=dict)
     tracker_fields: Mapping[str, Secret] = field(default_factory=dict)
@@ -238,9 +248,18 @@ class Schedule:
     last_error: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    version: int = 1
+    connection: str = field(default="", compare=False)
+    owner: str = field(default="", compare=False)
+    problem: str = field(default="", compare=False)
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot run, or why its last run did not come about."""
+        return self.problem or self.last_error
 
 
-def changed_at(now: datetime, before: Repository | RunbookRule | Schedule) -> datetime:
+def changed_at(now: datetime, before: Repository) -> datetime:
     """`updated_at` of a change: later than before it, whatever the clock says, since that tells what was changed
     meanwhile, and what was read by other settings."""
     assert before.updated_at is not None, "only those of the store are changed"

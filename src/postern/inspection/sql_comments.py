@@ -73,7 +73,7 @@ def _behind(text: bytes, delimiter: bytes, at: int) -> int:
 
 
 def _end_of_block(text: bytes, at: int) -> int:
-    """Block comments nest (PostgreSQL, SQL standard)."""
+    """Block comments nest (SQL standard)."""
     depth = 1
     for edge in _BLOCK_EDGE.finditer(text, at):
         depth += 1 if edge.group() == b"/*" else -1

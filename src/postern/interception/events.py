@@ -99,10 +99,10 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Column:
     """`table` and `place` are the target's own numbers of the table and of the column in it, from 1, where the answer
-    tells that it is one as it stands there (PostgreSQL's RowDescription); otherwise `table` is 0. A whole row has the
+    tells that it is one as it stands there; otherwise `table` is 0. A whole row has the
     place 0, what the system adds to each row one below. `origin` is what an answer says in names: schema, table and
-    column, each as the target spells it and empty where it says none (MySQL's column definition: schema, org_table and
-    org_name, which may be those of a view, of an alias or of a query in the place of a table)."""
+    column, each as the target spells it and empty where it says none. These may be names of a view, of an alias or of a
+    query in the place of a table."""
 
     name: str
     kind: Kind
@@ -237,7 +237,7 @@ class Channel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """How copied data is written, in PostgreSQL's terms: `kind` is text, csv or binary; signs are one byte each."""
+    """How copied data is written: `kind` is text, csv or binary; signs are one byte each."""
 
     kind: str = "text"
     header: bool = False

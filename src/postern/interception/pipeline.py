@@ -76,7 +76,7 @@ class BatchNeed(Enum):
     """How much of a batch an interceptor has to see before any of it is forwarded.
 
     A batch is what a client sends up to the point where the target's implicit transaction ends, such as the messages up
-    to PostgreSQL's Sync. The members are in order: the greatest need of all interceptors decides.
+    to a Sync. The members are in order: the greatest need of all interceptors decides.
     """
 
     NONE = 0  # nothing: each request is judged alone, as it comes

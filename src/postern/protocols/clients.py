@@ -46,6 +46,7 @@ class NativeClient:
       folder, to a database.
     - `default_database` is the one of clients that must name one.
     - `forms` print a credential as a driver or framework reads it.
+    - `examples` are lines of the help of `postern connect`.
     - `dropped_variables` would send the client elsewhere, or make it use a password of another server.
     """
 
@@ -59,6 +60,7 @@ class NativeClient:
     socket_arguments: Callable[[Path, str], list[str]] | None = None
     default_database: str = ""
     forms: Mapping[str, Callable[[NativeCredential], str]] = field(default_factory=dict)
+    examples: tuple[str, ...] = ()
     dropped_variables: tuple[str, ...] = ()
 
     @property

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
@@ -64,6 +65,33 @@ def database_keys(port: int) -> TargetKeys:
     )
 
 
+class ScriptSyntax(StrEnum):
+    """How what reads a script reads its quotes and comments. Runbooks quote values by it."""
+
+    SHELL = "a shell"
+    DOLLAR_QUOTES = "SQL with dollar quotes"  # and E'\\', comments within comments, \commands of the client
+    BACKSLASH_ESCAPES = "SQL with backslash escapes"  # and #, `names`, /*! what is run */, commands of the client
+    TSQL = "T-SQL"
+    PL_SQL = "PL/SQL"
+    SQLITE = "SQLite"
+    SQL = "SQL"  # nobody says which
+    PYTHON = "Python"
+    JAVASCRIPT = "JavaScript"
+    OTHER = "other"
+
+    @property
+    def is_sql(self) -> bool:
+        return self in _SQL
+
+
+_SQL: Final = frozenset(
+    {
+        *(ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.BACKSLASH_ESCAPES, ScriptSyntax.TSQL),
+        *(ScriptSyntax.PL_SQL, ScriptSyntax.SQLITE, ScriptSyntax.SQL),
+    }
+)
+
+
 def no_parameters(name: str) -> Mapping[str, str]:
     """Return the login parameters of a protocol that has none."""
     return {}
@@ -91,11 +119,12 @@ class ProtocolSpec:
     Facts:
     - `type` is the connection type that its subtype belongs to, empty where it has no subtype of its own.
     - `aliases` are other spellings of the subtype.
-    - `port_setting` names the setting with the port of its listener, empty where native clients have none.
+    - `port` is where native clients are listened for, unless settings say otherwise; 0 where there is no listener.
     - `is_textual`: it shows text without rows, and a shell may read what is sent.
     - `has_cancel`: a running request is stopped by a request of its own; else by the end of its stream.
     - `needs_secret_files`: secrets of the kind `filesystem` are written to files for it.
     - `keys` are those of its targets, None where a command takes any.
+    - `syntax` is that of scripts, as the target or its own client reads them.
     - `variables` are the environment variables of its own clients, by the key that they stand for.
     - `password_variable` is the one that holds the password for a command.
     - `unsafe_variables` begin the names of variables that users must not set for commands.
@@ -120,12 +149,13 @@ class ProtocolSpec:
     script: Callable[[str], Script]
     renderer: Callable[[], Renderer]
     aliases: tuple[str, ...] = ()
-    port_setting: str = ""
+    port: int = 0
     is_textual: bool = False
     has_cancel: bool = True
     needs_secret_files: bool = True
     tested_by_login: bool = False
     keys: TargetKeys | None = None
+    syntax: ScriptSyntax = ScriptSyntax.OTHER
     variables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     password_variable: str = ""
     unsafe_variables: tuple[str, ...] = ()
@@ -142,3 +172,8 @@ class ProtocolSpec:
     dialect: DialectSpec | None = None
     uri: Callable[[], DatabaseUri] | None = None
     client: Callable[[], NativeClient] | None = None
+
+    @property
+    def port_setting(self) -> str:
+        """The name of the setting with the port of its listener; empty where there is none."""
+        return f"{self.name}_port" if self.port else ""

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.formatting import kind_of, shown
 from postern.runbooks.functions import FUNCTIONS, is_true, text_of
 from postern.runbooks.inputs import compiled, problem
-from postern.runbooks.quoting import Target, quoted
+from postern.runbooks.quoting import quoted
 from postern.runbooks.runbook_signatures import literal_text
 from postern.runbooks.runbook_tree import (
     Action,
@@ -54,7 +55,7 @@ class Machine:
     given: Mapping[str, str]
     defaults: Mapping[str, str]
     own: Mapping[int, str]
-    target: Target
+    syntax: ScriptSyntax
     effort: Effort
     is_shown: bool = False
     environment: dict[str, str] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Machine:
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = Places(self.target, self.effort)
+        self.places = Places(self.syntax, self.effort)
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
@@ -239,7 +240,7 @@ class Machine:
         elif name in ("squote", "dquote", "quotechar"):
             quote = _QUOTES.get(name) or text_of(values[0], name)
             text = value if isinstance(value, str) else shown(value)
-            return quoted_text(quoted(self.target, quote, text), text, quote)
+            return quoted_text(quoted(self.syntax, quote, text), text, quote)
         return value
 
     def _check(self, node: Call, text: str) -> None:

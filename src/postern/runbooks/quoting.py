@@ -1,69 +1,55 @@
 """How a value becomes a literal of what reads the script, and how what reads it is told.
 
 A function writes the quote that its name says, in each language: `squote` always ', `dquote` always ". What stands
-between the quotes is made so that the language reads back the value, whatever it is, under every setting that it has
-(MySQL without NO_BACKSLASH_ESCAPES excepted, where a backslash comes back as two). What cannot be said is refused.
+between the quotes is made so that the language reads back the value, whatever it is, under every setting that it has,
+except where a server was told that a backslash is no escape: there it comes back as two. What cannot be said is
+refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
+from functools import cache
 
 from postern.domain.targets.connection import TERMINAL, protocol_of
+from postern.protocols.registry import PROTOCOLS
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.faults import Fault
 
-
-class Target(StrEnum):
-    """What reads a script."""
-
-    SHELL = "shell"
-    POSTGRES = "postgres"
-    MYSQL = "mysql"
-    TSQL = "tsql"
-    ORACLE = "oracle"
-    SQLITE = "sqlite"
-    SQL = "sql"  # nobody says which
-    PYTHON = "python"
-    JAVASCRIPT = "javascript"
-    OTHER = "other"
-
-    @property
-    def is_sql(self) -> bool:
-        return self in _SQL
-
-
-_SQL = frozenset({Target.POSTGRES, Target.MYSQL, Target.TSQL, Target.ORACLE, Target.SQLITE, Target.SQL})
-
-_SUBTYPES: Mapping[str, Target] = {
-    "postgres": Target.POSTGRES,
-    "mysql": Target.MYSQL,
-    "mssql": Target.TSQL,
-    "oracledb": Target.ORACLE,
-    "sqlite": Target.SQLITE,
-    "mongodb": Target.JAVASCRIPT,
-    "ssh": Target.SHELL,
+# What reads scripts at connections of these subtypes, which commands serve.
+_SUBTYPES: Mapping[str, ScriptSyntax] = {
+    "mssql": ScriptSyntax.TSQL,
+    "oracledb": ScriptSyntax.PL_SQL,
+    "sqlite": ScriptSyntax.SQLITE,
+    "mongodb": ScriptSyntax.JAVASCRIPT,
+    **{spec.name: spec.syntax for spec in PROTOCOLS.values() if spec.syntax is not ScriptSyntax.OTHER},
 }
-_PROGRAMS: Mapping[str, Target] = {
-    "psql": Target.POSTGRES,
-    "mysql": Target.MYSQL,
-    "mariadb": Target.MYSQL,
-    "sqlcmd": Target.TSQL,
-    "sqlplus": Target.ORACLE,
-    "sqlite3": Target.SQLITE,
-    "mongosh": Target.JAVASCRIPT,
-    "mongo": Target.JAVASCRIPT,
-    **dict.fromkeys(("sh", "bash", "dash", "ash", "ksh", "zsh"), Target.SHELL),
-    "python": Target.PYTHON,
-    "python3": Target.PYTHON,
-    "node": Target.JAVASCRIPT,
+_PROGRAMS: Mapping[str, ScriptSyntax] = {
+    "sqlcmd": ScriptSyntax.TSQL,
+    "sqlplus": ScriptSyntax.PL_SQL,
+    "sqlite3": ScriptSyntax.SQLITE,
+    "mongosh": ScriptSyntax.JAVASCRIPT,
+    "mongo": ScriptSyntax.JAVASCRIPT,
+    **dict.fromkeys(("sh", "bash", "dash", "ash", "ksh", "zsh"), ScriptSyntax.SHELL),
+    "python": ScriptSyntax.PYTHON,
+    "python3": ScriptSyntax.PYTHON,
+    "node": ScriptSyntax.JAVASCRIPT,
 }
+
+
+@cache
+def _sql_clients() -> Mapping[str, ScriptSyntax]:
+    """Return what the clients of databases read, by the names of the programs."""
+    databases = [spec for spec in PROTOCOLS.values() if spec.syntax.is_sql]
+    return {name: spec.syntax for spec in databases if spec.client is not None for name in spec.client().names}
+
+
 # Arguments of theirs that bring a script along.
-_SCRIPTS: Mapping[Target, str] = {
-    Target.SHELL: r"-[a-zA-Z]*c",
-    Target.PYTHON: r"-[a-zA-Z]*[cm]",
-    Target.JAVASCRIPT: r"-[ep]|--eval|--print",
+_SCRIPTS: Mapping[ScriptSyntax, str] = {
+    ScriptSyntax.SHELL: r"-[a-zA-Z]*c",
+    ScriptSyntax.PYTHON: r"-[a-zA-Z]*[cm]",
+    ScriptSyntax.JAVASCRIPT: r"-[ep]|--eval|--print",
 }
 # Other interpreters, which read quotes in ways of their own, and programs that run another.
 _INTERPRETERS = frozenset(
@@ -120,27 +106,27 @@ _INTERPRETERS = frozenset(
 )
 _WRAPPERS = frozenset({"env", "sudo", "doas", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "busybox"})
 _VERSION = re.compile(r"-?\d[\d.]*$")
-_SUFFIXES: Mapping[str, Target] = {
-    "sql": Target.SQL,
-    **dict.fromkeys(("sh", "bash", "ksh", "zsh"), Target.SHELL),
-    "py": Target.PYTHON,
-    "js": Target.JAVASCRIPT,
+_SUFFIXES: Mapping[str, ScriptSyntax] = {
+    "sql": ScriptSyntax.SQL,
+    **dict.fromkeys(("sh", "bash", "ksh", "zsh"), ScriptSyntax.SHELL),
+    "py": ScriptSyntax.PYTHON,
+    "js": ScriptSyntax.JAVASCRIPT,
 }
 
 
-def target_of(subtype: str, command: Sequence[str] = (), file: str = "") -> Target:
+def syntax_of(subtype: str, command: Sequence[str] = (), file: str = "") -> ScriptSyntax:
     """What reads the script of a connection: the program of its command says so, unless the gateway itself speaks with
     such a target; else its subtype, else the name of the runbook, unless the program is an interpreter of another
     language. OTHER where nothing does: there only letters, digits and _ can be quoted."""
     if command and protocol_of(subtype, command) == TERMINAL:
         program = _program(command[0])
-        target = _PROGRAMS.get(program)
-        if target is not None and _reads_input(program, target, command[1:]):
-            return target
+        syntax = _PROGRAMS.get(program) or _sql_clients().get(program)
+        if syntax is not None and _reads_input(program, syntax, command[1:]):
+            return syntax
         if _is_other_interpreter(command):
-            by_subtype = _SUBTYPES.get(subtype, Target.OTHER)
-            return by_subtype if by_subtype.is_sql and len(command) > 1 else Target.OTHER
-    return _SUBTYPES.get(subtype) or _SUFFIXES.get(file.rsplit(".", 1)[-1], Target.OTHER)
+            by_subtype = _SUBTYPES.get(subtype, ScriptSyntax.OTHER)
+            return by_subtype if by_subtype.is_sql and len(command) > 1 else ScriptSyntax.OTHER
+    return _SUBTYPES.get(subtype) or _SUFFIXES.get(file.rsplit(".", 1)[-1], ScriptSyntax.OTHER)
 
 
 def _program(word: str) -> str:
@@ -153,9 +139,9 @@ def _is_other_interpreter(command: Sequence[str]) -> bool:
     return any(_VERSION.sub("", _program(word).lower().removesuffix(".exe")) in _INTERPRETERS for word in words)
 
 
-def _reads_input(program: str, target: Target, args: Sequence[str]) -> bool:
+def _reads_input(program: str, syntax: ScriptSyntax, args: Sequence[str]) -> bool:
     """Interpreters read a script only while no argument is one, or names a file of one."""
-    scripts = _SCRIPTS.get(target)
+    scripts = _SCRIPTS.get(syntax)
     if scripts is None or program in ("mongosh", "mongo"):
         return True
     return re.fullmatch(rf"(?:(?!{scripts})-\S*(?: pipefail)? )*", "".join(f"{one} " for one in args)) is not None
@@ -170,27 +156,27 @@ _ESCAPED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "\u2028": "\\u2
 _CLOSING = {"[": "]", "(": ")", "{": "}", "<": ">"}
 
 
-def is_plain(target: Target, value: str) -> bool:
+def is_plain(syntax: ScriptSyntax, value: str) -> bool:
     """Whether it cannot mean anything but itself, wherever it stands."""
-    return (_PLAIN if target is Target.SHELL else _WORD).fullmatch(value) is not None
+    return (_PLAIN if syntax is ScriptSyntax.SHELL else _WORD).fullmatch(value) is not None
 
 
-def quoted(target: Target, quote: str, value: str, prefix: str = "") -> str:
+def quoted(syntax: ScriptSyntax, quote: str, value: str, prefix: str = "") -> str:
     """The literal of a value, in these quotes. `prefix`: what the text has in front of it (E or N). Raises Fault."""
     if _CONTROL.search(value):
         raise Fault("a value with control characters cannot be quoted; encodeb64 takes any")
-    if target is Target.SHELL and quote == "`":
+    if syntax is ScriptSyntax.SHELL and quote == "`":
         raise Fault("a shell runs what stands between two `; take squote")
-    rule = _RULES.get((target, quote))
+    rule = _RULES.get((syntax, quote))
     if rule is not None:
         return rule(value, prefix)
-    if not is_plain(target, value):
-        if target is Target.OTHER:
+    if not is_plain(syntax, value):
+        if syntax is ScriptSyntax.OTHER:
             raise Fault(
                 "it is not known what reads this script, so that only letters, digits and _ can be quoted: let its "
                 "name end with .sql, .sh, .py or .js"
             )
-        raise Fault(f"it is not known how {target} reads what stands between two {quote}: only letters and digits may")
+        raise Fault(f"it is not known how {syntax} reads what stands between two {quote}: only letters and digits may")
     return f"{quote}{value}{_CLOSING.get(quote, quote)}"
 
 
@@ -209,7 +195,7 @@ def _doubled(value: str, quote: str) -> str:
     return quote + value.replace(closing, closing * 2) + closing
 
 
-def _postgres(value: str, prefix: str) -> str:
+def _escape_string(value: str, prefix: str) -> str:
     """Backslashes are written so that standard_conforming_strings does not matter, and quotes so that backslash_quote
     does not."""
     if "\\" not in value and prefix.upper() != "E":
@@ -270,32 +256,32 @@ def _plainly(quote: str) -> Callable[[str, str], str]:
     return lambda value, _: _doubled(value, quote)
 
 
-def _mysql(quote: str) -> Callable[[str, str], str]:
+def _backslashes_doubled(quote: str) -> Callable[[str, str], str]:
     return lambda value, _: _doubled(value.replace("\\", "\\\\"), quote)
 
 
-_RULES: Mapping[tuple[Target, str], Callable[[str, str], str]] = {
-    (Target.SHELL, "'"): _shell_single,
-    (Target.SHELL, '"'): _shell_double,
-    (Target.POSTGRES, "'"): _postgres,
-    (Target.POSTGRES, '"'): _plainly('"'),
-    (Target.MYSQL, "'"): _mysql("'"),
-    (Target.MYSQL, '"'): _mysql('"'),
-    (Target.MYSQL, "`"): _plainly("`"),
-    (Target.TSQL, "'"): _tsql,
-    (Target.TSQL, '"'): _without(r"[\n\r]|\$\(", '"'),
-    (Target.TSQL, "["): _without(r"[\n\r]|\$\(", "["),
-    (Target.ORACLE, "'"): _oracle,
-    (Target.ORACLE, '"'): _without(r'[\n\r&"]', '"'),
-    (Target.SQLITE, "'"): _plainly("'"),
-    (Target.SQLITE, '"'): _plainly('"'),
-    (Target.SQLITE, "`"): _plainly("`"),
-    (Target.SQLITE, "["): _without(r"\]", "["),
-    (Target.SQL, "'"): _without(r"\\", "'"),  # many read a backslash as an escape, and many do not
-    (Target.SQL, '"'): _without(r"\\", '"'),
-    (Target.PYTHON, "'"): _backslashed("'"),
-    (Target.PYTHON, '"'): _backslashed('"'),
-    (Target.JAVASCRIPT, "'"): _backslashed("'"),
-    (Target.JAVASCRIPT, '"'): _backslashed('"'),
-    (Target.JAVASCRIPT, "`"): _backslashed("`"),
+_RULES: Mapping[tuple[ScriptSyntax, str], Callable[[str, str], str]] = {
+    (ScriptSyntax.SHELL, "'"): _shell_single,
+    (ScriptSyntax.SHELL, '"'): _shell_double,
+    (ScriptSyntax.DOLLAR_QUOTES, "'"): _escape_string,
+    (ScriptSyntax.DOLLAR_QUOTES, '"'): _plainly('"'),
+    (ScriptSyntax.BACKSLASH_ESCAPES, "'"): _backslashes_doubled("'"),
+    (ScriptSyntax.BACKSLASH_ESCAPES, '"'): _backslashes_doubled('"'),
+    (ScriptSyntax.BACKSLASH_ESCAPES, "`"): _plainly("`"),
+    (ScriptSyntax.TSQL, "'"): _tsql,
+    (ScriptSyntax.TSQL, '"'): _without(r"[\n\r]|\$\(", '"'),
+    (ScriptSyntax.TSQL, "["): _without(r"[\n\r]|\$\(", "["),
+    (ScriptSyntax.PL_SQL, "'"): _oracle,
+    (ScriptSyntax.PL_SQL, '"'): _without(r'[\n\r&"]', '"'),
+    (ScriptSyntax.SQLITE, "'"): _plainly("'"),
+    (ScriptSyntax.SQLITE, '"'): _plainly('"'),
+    (ScriptSyntax.SQLITE, "`"): _plainly("`"),
+    (ScriptSyntax.SQLITE, "["): _without(r"\]", "["),
+    (ScriptSyntax.SQL, "'"): _without(r"\\", "'"),  # many read a backslash as an escape, and many do not
+    (ScriptSyntax.SQL, '"'): _without(r"\\", '"'),
+    (ScriptSyntax.PYTHON, "'"): _backslashed("'"),
+    (ScriptSyntax.PYTHON, '"'): _backslashed('"'),
+    (ScriptSyntax.JAVASCRIPT, "'"): _backslashed("'"),
+    (ScriptSyntax.JAVASCRIPT, '"'): _backslashed('"'),
+    (ScriptSyntax.JAVASCRIPT, "`"): _backslashed("`"),
 }

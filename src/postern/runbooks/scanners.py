@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import Target
 
 MAX_SIGNS = 400_000  # quotes and the like that are followed in one script
 MAX_TAGS = 1_000  # dollar quotes
@@ -94,21 +94,21 @@ class Unknown(Scanner):
 
 
 _LINE = "line"  # a command of the program that speaks with a database, up to the end of its line
-_BEYOND = r"[\x80-\U0010ffff]"  # letters to PostgreSQL
+_BEYOND = r"[\x80-\U0010ffff]"  # letters of names, too, for some
 
 
 class Sql(Scanner):
-    def __init__(self, target: Target, effort: Effort) -> None:
+    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
-        self._target = target
+        self._syntax = syntax
         self._mode = ""  # code; else what ends it, behind "\" where a backslash escapes
         self._tags: list[str] = []
         self._opened = 0
         self._depth = 0  # of comments
-        self.is_conditional = False  # in what some servers of MySQL run, and others take for a comment
+        self.is_conditional = False  # in what some servers run, and others take for a comment
         self._closed: tuple[int, str] = (-1, "")  # where a literal ended last, and its mode
         self._offset = 0
-        self._code = re.compile(_SQL_CODE[target])
+        self._code = re.compile(_SQL_CODE[syntax])
 
     @property
     def state(self) -> State:
@@ -134,7 +134,9 @@ class Sql(Scanner):
         found = re.search(rf"(?:[\w$]|{_BEYOND}|[uU]&)+$", self.tail)
         if found is None:
             return ""
-        if quote == "'" and (found[0] in ("N", "n") or (found[0] in ("E", "e") and self._target is Target.POSTGRES)):
+        if quote == "'" and (
+            found[0] in ("N", "n") or (found[0] in ("E", "e") and self._syntax is ScriptSyntax.DOLLAR_QUOTES)
+        ):
             return found[0]
         raise Fault("what stands in front would change how the quotes are read: put a blank between them")
 
@@ -199,19 +201,19 @@ class Sql(Scanner):
         elif sign == "'":
             self._mode = self._literal(self._before(text, start), self._offset + start)
         else:
-            self._mode = "\\" + sign if self._target is Target.MYSQL and sign == '"' else sign
+            self._mode = "\\" + sign if self._syntax is ScriptSyntax.BACKSLASH_ESCAPES and sign == '"' else sign
         if self._mode.startswith("q") and len(text) > found.end():
             opening = text[found.end()]
             self._mode = {"[": "]", "(": ")", "{": "}", "<": ">"}.get(opening, opening) + "'"
 
     def _literal(self, before: str, offset: int) -> str:
-        if self._target is Target.MYSQL:
+        if self._syntax is ScriptSyntax.BACKSLASH_ESCAPES:
             return "\\'"
         if self._closed[0] == offset:  # '' within a literal
             return self._closed[1]
-        if self._target is Target.POSTGRES and re.search(rf"(?:^|(?!{_BEYOND})[^\w$])[eE]$", before):
+        if self._syntax is ScriptSyntax.DOLLAR_QUOTES and re.search(rf"(?:^|(?!{_BEYOND})[^\w$])[eE]$", before):
             return "\\'"
-        if self._target is Target.ORACLE and re.search(r"(?:^|[^\w$])[nN]?[qQ]$", before):
+        if self._syntax is ScriptSyntax.PL_SQL and re.search(r"(?:^|[^\w$])[nN]?[qQ]$", before):
             return "q'"
         return "'"
 
@@ -236,7 +238,7 @@ class Sql(Scanner):
         return found.end()
 
     def _leave_comment(self, text: str, at: int, limit: int) -> int:
-        nests = self._target in (Target.POSTGRES, Target.TSQL)
+        nests = self._syntax in (ScriptSyntax.DOLLAR_QUOTES, ScriptSyntax.TSQL)
         found = re.compile(r"\*/|/\*" if nests else r"\*/").search(text, at, limit)
         if found is None:
             return limit
@@ -247,17 +249,17 @@ class Sql(Scanner):
 
 
 _SQL_CODE = {
-    # psql takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
-    Target.POSTGRES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$|(?P<anywhere>\\(?!;))"""
-    r"""|(?P<data>(?i:\bp?stdin\b))""",
+    # The client takes a backslash for a command of its own, and has the lines behind COPY … FROM STDIN for data.
+    ScriptSyntax.DOLLAR_QUOTES: rf"""'|"|--|/\*|\$(?:(?:[^\W\d]|{_BEYOND})(?:\w|{_BEYOND})*)?\$"""
+    r"""|(?P<anywhere>\\(?!;))|(?P<data>(?i:\bp?stdin\b))""",
     # What stands in /*! … */ and /*M! … */ is run.
-    Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
+    ScriptSyntax.BACKSLASH_ESCAPES: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*M?!|/\*|\*/"""
     r"""|(?P<anywhere>\\[!.uTPRC])|(?P<line>(?im:^[ \t]*(?:use|source|system|delimiter|pager|tee|prompt|connect"""
     r"""|charset|edit|help|\?)[ \t]+(?![=<>!,)]|(?:in|is|not|like|between|and|or|index|key)\b)))""",
-    Target.TSQL: r"""'|"|\[|\]|--|/\*|(?P<line>(?m:^[ \t]*(?::|!!)))""",
-    Target.ORACLE: r"""'|"|--|/\*|(?P<line>(?im:^[ \t]*(?:ho(?:st)?[ \t]|!|\$|@)))""",
-    Target.SQLITE: r"""'|"|`|\[|--|/\*|(?P<line>(?m:^[ \t]*\.))""",
-    Target.SQL: r"""'|"|`|--|/\*|(?P<anywhere>\\)|(?P<line>(?m:^[ \t]*(?:\.|:|!|@)))""",
+    ScriptSyntax.TSQL: r"""'|"|\[|\]|--|/\*|(?P<line>(?m:^[ \t]*(?::|!!)))""",
+    ScriptSyntax.PL_SQL: r"""'|"|--|/\*|(?P<line>(?im:^[ \t]*(?:ho(?:st)?[ \t]|!|\$|@)))""",
+    ScriptSyntax.SQLITE: r"""'|"|`|\[|--|/\*|(?P<line>(?m:^[ \t]*\.))""",
+    ScriptSyntax.SQL: r"""'|"|`|--|/\*|(?P<anywhere>\\)|(?P<line>(?m:^[ \t]*(?:\.|:|!|@)))""",
 }
 
 
@@ -268,9 +270,9 @@ _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 class Program(Scanner):
     """Python and JavaScript."""
 
-    def __init__(self, target: Target, effort: Effort) -> None:
+    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
         super().__init__(effort)
-        self._is_python = target is Target.PYTHON
+        self._is_python = syntax is ScriptSyntax.PYTHON
         self._mode = ""  # code; else what ends it
         self._braces: list[int] = []  # open ones of each ${ that code stands in
         self._code = re.compile(r"'''|\"\"\"|'|\"|#" if self._is_python else r"'|\"|`|//|/\*|/|\{|\}")

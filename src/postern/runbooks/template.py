@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 
 from postern.domain.runbook import Parameter
 from postern.domain.text import one_line
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.evaluator import Machine
 from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
 from postern.runbooks.inputs import problem_of
 from postern.runbooks.parameters import Survey
-from postern.runbooks.quoting import Target, target_of
+from postern.runbooks.quoting import syntax_of
 from postern.runbooks.runbook_parser import read
 from postern.runbooks.runbook_tree import Tree
 
-__all__ = ["RenderError", "Rendered", "Target", "Template", "TemplateError", "parse", "target_of"]
+__all__ = ["RenderError", "Rendered", "Template", "TemplateError", "parse", "syntax_of"]
 
 MAX_TEXT = 1_000_000  # characters of a runbook
 MAX_VALUE = 1_000_000  # characters of one value
@@ -49,7 +50,7 @@ class Template:
     def render(
         self,
         values: Mapping[str, str],
-        target: Target,
+        syntax: ScriptSyntax,
         *,
         masked: bool = False,
         rest: Callable[[], None] | None = None,
@@ -62,16 +63,16 @@ class Template:
         """
         given = self._checked(values)
         effort = Effort(rest)
-        made = self._run(given, target, effort, is_shown=False)
+        made = self._run(given, syntax, effort, is_shown=False)
         hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
         if not masked or not hidden:
             return made
         shown = {name: MASK if name in hidden else given[name] for name in given}
-        return self._run(shown, target, effort, is_shown=True)
+        return self._run(shown, syntax, effort, is_shown=True)
 
-    def _run(self, given: Mapping[str, str], target: Target, effort: Effort, *, is_shown: bool) -> Rendered:
+    def _run(self, given: Mapping[str, str], syntax: ScriptSyntax, effort: Effort, *, is_shown: bool) -> Rendered:
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, target, effort, is_shown)
+        machine = Machine(self._tree, given, defaults, self._survey.own, syntax, effort, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 
+from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.quoting import Target, is_plain, quoted
+from postern.runbooks.quoting import is_plain, quoted
 from postern.runbooks.scanners import Program, Scanner, Sql, State, Unknown
 from postern.runbooks.shell import Shell
 
@@ -33,10 +34,10 @@ _NOT_WHOLE = (
 class Places:
     """Reads a script while it is written."""
 
-    def __init__(self, target: Target, effort: Effort) -> None:
-        self._target = target
+    def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
+        self._syntax = syntax
         self._effort = effort
-        self._scanner = scanner_of(target, effort)
+        self._scanner = scanner_of(syntax, effort)
         self._unread: list[str] = []
         self._is_delicate = False  # a value could be more than itself
         self._is_open = False  # what stands behind the last value may still make something else of it
@@ -50,19 +51,19 @@ class Places:
         scanner = self._scanner
         self._effort.check()
         self._read_on()
-        self._is_delicate = self._is_delicate or not is_plain(self._target, value)
+        self._is_delicate = self._is_delicate or not is_plain(self._syntax, value)
         if scanner.is_lost or scanner.state is State.QUOTED:
             self._insist_on_plain(value)
         elif scanner.state is State.COMMENT:
             if re.search(r"[\n\r\u2028\u2029]|\*/|/\*", text):
                 raise Fault("this stands in a comment, which a value of several lines, or with */ in it, would end")
         else:
-            is_open = not is_plain(self._target, value)
+            is_open = not is_plain(self._syntax, value)
             if is_open and scanner.is_read_again:
                 raise Fault(_AGAIN)
             self._is_open = self._is_open or is_open
             prefix = scanner.prefix(quote)
-            text = quoted(self._target, quote, value, prefix) if prefix else text
+            text = quoted(self._syntax, quote, value, prefix) if prefix else text
         if isinstance(scanner, Sql):
             if scanner.is_within_tags and "$" in value:
                 raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
@@ -88,25 +89,25 @@ class Places:
 
     def _insist_on_plain(self, value: str) -> None:
         if isinstance(self._scanner, Sql) and self._scanner.is_command:
-            if not is_plain(Target.SHELL, value):
+            if not is_plain(ScriptSyntax.SHELL, value):
                 raise Fault(
                     "this stands in a command of the program that speaks with the database, which reads it in ways of "
                     "its own, and its line only: only letters, digits and _./:@,+%- may"
                 )
-        elif self._target is not Target.SHELL or self._scanner.skips:
+        elif self._syntax is not ScriptSyntax.SHELL or self._scanner.skips:
             raise Fault(
                 "this stands within quotes of the text: the function writes them, so leave them out of the text"
             )
-        elif not is_plain(self._target, value):
+        elif not is_plain(self._syntax, value):
             raise Fault(
                 "this stands within quotes, a here-document, an expansion or arithmetic of the text, where quoting "
                 "does not hold: only letters, digits and _./:@,+%- may. Leave the quotes of the text out, or take asenv"
             )
 
 
-def scanner_of(target: Target, effort: Effort) -> Scanner:
-    if target is Target.SHELL:
+def scanner_of(syntax: ScriptSyntax, effort: Effort) -> Scanner:
+    if syntax is ScriptSyntax.SHELL:
         return Shell(effort)
-    if target.is_sql:
-        return Sql(target, effort)
-    return Unknown(effort) if target is Target.OTHER else Program(target, effort)
+    if syntax.is_sql:
+        return Sql(syntax, effort)
+    return Unknown(effort) if syntax is ScriptSyntax.OTHER else Program(syntax, effort)

@@ -87,7 +87,7 @@ class ResourceService(Generic[R]):
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> R:
         """Raises Denied, Invalid, Conflict."""
         self.require_admin(principal)
-        blank = replace_fields(self.blank(uuid4(), principal.org_id), created_at=self._now())
+        blank = self.new(principal.org_id)
         made = await self.merge(blank, blank, fields)
         await self.authorize(principal, None, made)
         await self._store.add(made)
@@ -107,9 +107,9 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
-        blank = replace_fields(self.blank(current.id, current.org_id), **kept)
-        return await self._authorized_write(principal, current, await self.merge(current, blank, fields))
+        return await self._authorized_write(
+            principal, current, await self.merge(current, self.emptied(current), fields)
+        )
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
@@ -134,6 +134,14 @@ class ResourceService(Generic[R]):
     def require_remover(self, principal: Principal) -> None:
         """Raises Denied for who may not delete them."""
         self.require_admin(principal)
+
+    def new(self, org_id: UUID) -> R:
+        return replace_fields(self.blank(uuid4(), org_id), created_at=self._now())
+
+    def emptied(self, current: R) -> R:
+        """Return the resource without what a replacement sets anew."""
+        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
+        return replace_fields(self.blank(current.id, current.org_id), **kept)
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
         current = await self.existing(principal, name_or_id)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.promises import until
 
 from postern.protocols.ssh.listener import ssh_client_channel as channels
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.terminal import terminal_frames as m
 
 
@@ -40,7 +40,7 @@ def channel() -> Any:
 
 
 async def test_the_last_size_of_a_window_is_never_lost() -> None:
-    transport, reader = ChannelTransport(channel(), "::1"), Reader()
+    transport, reader = ClientChannel(channel(), "::1"), Reader()
     transport.set_protocol(reader)
     transport.pause_reading()
     for number in range(5_000):
@@ -59,7 +59,7 @@ class Left:
     """A channel that its client has closed while its link did not read."""
 
     def __init__(self, *, forward: bool) -> None:
-        self.transport, self.reader = ChannelTransport(channel(), "::1", forward=forward), Reader()
+        self.transport, self.reader = ClientChannel(channel(), "::1", forward=forward), Reader()
         self.transport.set_protocol(self.reader)
         self.transport.filled(True)
         self.transport.pause_reading()

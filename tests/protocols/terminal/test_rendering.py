@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -154,7 +155,11 @@ def test_any_invisible_splitting_of_a_word_is_found(between: list[str], size: in
     assert [event for event in told.events if isinstance(event, Refusal)]
 
 
-@given(st.binary(max_size=300), st.integers(1, 50))
+# Random bytes that could be a value of some type: an email address is five bytes long at least, numbers are longer.
+MAY_BE_HIT = re.compile(rb"@|[0-9a-f.: -]{6}", re.IGNORECASE)
+
+
+@given(st.binary(max_size=300).filter(lambda data: not MAY_BE_HIT.search(data)), st.integers(1, 50))
 @settings(max_examples=300, deadline=None)
 def test_bytes_without_a_hit_reach_client_and_recording_as_they_are(data: bytes, size: int) -> None:
     told = printed(data, rail(), Masking(DEFAULT_TYPES), size=size)

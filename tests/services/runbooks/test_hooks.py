@@ -22,7 +22,7 @@ from postern.errors import Denied, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks import hooks as module
 from postern.services.runbooks.hooks import Hooks
-from postern.services.runbooks.repositories import FileFields, RepositoryFields
+from postern.services.runbooks.repositories import FileFields
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.runbook_ports import RepositoryHooks
 from postern.store.schema.session_tables import sessions
@@ -79,10 +79,10 @@ async def admin(world: World) -> Principal:
     return await world.add_user("root", "admin")
 
 
-async def add(services: Services, admin: Principal, url: str = URL, ttl: int = 60) -> UUID:
-    made = await services.runbook_repositories.add(admin, RepositoryFields(url, hook_ttl=ttl))
-    await services.runbook_repositories.refresh(admin, made.repository.id)
-    return made.repository.id
+async def add(services: Services, admin: Principal, url: str = URL, ttl: int = 60) -> str:
+    made = await services.runbook_repositories.create(admin, {"git_url": url, "hook_ttl": ttl})
+    await services.runbook_repositories.refresh(admin, made.name)
+    return made.name
 
 
 async def texts(hooks: Hooks, world: World, kind: HookKind = HookKind.OPEN) -> list[str]:
@@ -140,17 +140,17 @@ async def test_what_changes_holds_at_once(
     fetcher.put({}, hooks={OPEN_HOOK: "second"})
     await repositories.refresh(admin, key)
     assert await texts(hooks, world) == ["second"]
-    await repositories.write(admin, key, FileFields("a.runbook.sh", "echo"))  # the commit of the fake has no hooks
+    await repositories.commit(admin, key, FileFields("a.runbook.sh", "echo"))  # the commit of the fake has no hooks
     assert await texts(hooks, world) == []
     fetcher.put({}, hooks={OPEN_HOOK: "third"})
     world.clock.forward(minutes=10)
     await texts(hooks, world)
     await services.runbook_reading.once(timedelta(minutes=5), failing=False)
     assert await texts(hooks, world) == ["third"]
-    await repositories.update(admin, key, RepositoryFields(URL, hook_ttl=0))
+    await repositories.replace(admin, key, {"git_url": URL})
     await repositories.refresh(admin, key)
     assert await texts(hooks, world) == []
-    await repositories.replace(admin, [RepositoryFields(URL, hook_ttl=60)])
+    await repositories.replace_all(admin, [{"git_url": URL, "hook_ttl": 60}])
     await repositories.refresh(admin, key)
     assert await texts(hooks, world) == ["third"]
     await repositories.remove(admin, key)

@@ -68,7 +68,7 @@ class Shelves:
         made = Repository(
             org_id or self.world.org_id, url, repository_name(url), hook_ttl=60, created_at=at, updated_at=at
         )
-        await self.world.stores.runbook_repositories.add(made, 50)
+        await self.world.stores.runbook_repositories.add(made)
         self.library.forget(made.org_id)
         return made
 

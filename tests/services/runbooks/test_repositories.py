@@ -11,21 +11,16 @@ from tests.support.runbooks import NAME, URL
 from tests.support.world import World
 
 from postern.domain.identity.principal import Principal
-from postern.domain.runbook import MAX_FILE, Repository, repository_id
+from postern.domain.runbook import MAX_FILE, MAX_REPOSITORIES, REPOSITORY_SECRETS, Repository, repository_id
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany
-from postern.services.runbooks.repositories import (
-    MAX_REPOSITORIES,
-    MAX_TTL,
-    FileFields,
-    Repositories,
-    RepositoryFields,
-)
+from postern.services.runbooks.repositories import MAX_TTL, FileFields, Repositories
 from postern.services.server.audit import redact
 from postern.services.server.trail import Trail, follow
 
 OTHER = "https://git.example.com/other"
-GIVEN = RepositoryFields(URL, git_password=Secret("token"))
+GIVEN = {"git_url": URL, "git_password": Secret("token")}
+LEFT_OUT = {"git_url": URL}
 FILE = FileFields("ops/new.runbook.sh", "echo")
 
 
@@ -40,7 +35,7 @@ async def admin(world: World) -> Principal:
 
 
 async def password_of(world: World, url: str = URL) -> str:
-    found = await world.stores.runbook_repositories.get(world.org_id, repository_id(url))
+    found = await world.stores.runbook_repositories.get(world.org_id, str(repository_id(url)))
     assert found is not None
     return found.git_password.reveal()
 
@@ -48,39 +43,39 @@ async def password_of(world: World, url: str = URL) -> str:
 async def test_a_stored_secret_stays_with_its_address_until_it_is_replaced_or_cleared(
     world: World, repositories: Repositories, admin: Principal
 ) -> None:
-    made = await repositories.add(admin, GIVEN)
-    left_out = replace(GIVEN, git_password=None)
-    await repositories.update(admin, made.repository.id, left_out)
+    await repositories.create(admin, GIVEN)
+    await repositories.replace(admin, NAME, LEFT_OUT)
     assert await password_of(world) == "token"
-    await repositories.replace(admin, [left_out])
+    await repositories.replace_all(admin, [LEFT_OUT])
     assert await password_of(world) == "token"
-    await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("other")))
+    await repositories.replace(admin, NAME, GIVEN | {"git_password": Secret("other")})
     assert await password_of(world) == "other"
-    await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("")))
+    await repositories.update(admin, URL, {"git_password": Secret("")})
     assert await password_of(world) == ""
 
 
-@pytest.mark.parametrize("way", ["update", "replace"])
+@pytest.mark.parametrize("way", ["update", "replace", "replace_all"])
 async def test_attack_a_secret_that_is_taken_away_is_not_brought_back_by_a_change_at_the_same_time(
     world: World, repositories: Repositories, admin: Principal, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    made = await repositories.add(admin, GIVEN)
+    await repositories.create(admin, GIVEN)
     check = world.fetcher.check
 
     async def meanwhile(repository: Repository) -> None:
         monkeypatch.setattr(world.fetcher, "check", check)
-        await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("")))
+        await repositories.update(admin, NAME, {"git_password": Secret("")})
 
     monkeypatch.setattr(world.fetcher, "check", meanwhile)
-    late = replace(GIVEN, git_password=None, branch="next")
+    late = LEFT_OUT | {"branch": "next"}
     by_way: dict[str, Callable[[], Awaitable[object]]] = {
-        "update": lambda: repositories.update(admin, made.repository.id, late),
-        "replace": lambda: repositories.replace(admin, [late]),
+        "update": lambda: repositories.update(admin, NAME, late),
+        "replace": lambda: repositories.replace(admin, NAME, late),
+        "replace_all": lambda: repositories.replace_all(admin, [late]),
     }
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="changed by somebody else"):
         await by_way[way]()
     assert await password_of(world) == ""
-    await repositories.replace(admin, [late])
+    await repositories.replace_all(admin, [late])
     assert await password_of(world) == ""
 
 
@@ -97,10 +92,11 @@ async def test_attack_a_secret_that_is_taken_away_is_not_brought_back_by_a_chang
 async def test_a_stored_secret_goes_nowhere_else(
     world: World, repositories: Repositories, admin: Principal, elsewhere: str
 ) -> None:
-    made = await repositories.add(admin, GIVEN)
-    with pytest.raises(Malformed, match="other address"):
-        await repositories.update(admin, made.repository.id, RepositoryFields(elsewhere))
-    await repositories.replace(admin, [RepositoryFields(elsewhere)])
+    await repositories.create(admin, GIVEN)
+    for change in (repositories.update, repositories.replace):
+        with pytest.raises(Malformed, match="other address"):
+            await change(admin, NAME, {"git_url": elsewhere})
+    await repositories.replace_all(admin, [{"git_url": elsewhere}])
     assert await password_of(world, elsewhere) == ""
 
 
@@ -108,20 +104,18 @@ async def test_what_does_not_change_is_not_read_again(
     world: World, repositories: Repositories, admin: Principal
 ) -> None:
     world.fetcher.put({"a.runbook.sh": "echo"})
-    made = await repositories.add(admin, GIVEN)
-    read = await repositories.refresh(admin, made.repository.id)
-    assert (read.outline.commit, read.outline.error) != (None, "")
+    made = await repositories.create(admin, GIVEN)
+    read = await repositories.refresh(admin, NAME)
+    assert (read.commit, read.error) != (None, "")
     world.clock.forward(seconds=5)
-    (same,) = await repositories.replace(admin, [replace(GIVEN, git_password=None)])
-    assert same.outline == read.outline
-    changed = await repositories.update(admin, made.repository.id, replace(GIVEN, branch="next"))
-    assert (changed.outline.commit, changed.repository.branch) == (None, "next")
-    assert (changed.repository.created_at, changed.repository.updated_at) == (
-        made.repository.created_at,
-        world.clock(),
-    )
-    again = await repositories.update(admin, made.repository.id, replace(GIVEN, branch="third"))
-    assert again.repository.updated_at != changed.repository.updated_at  # within one tick of the clock
+    await repositories.replace_all(admin, [LEFT_OUT])
+    for same in (await repositories.get(admin, NAME), await repositories.replace(admin, NAME, GIVEN)):
+        assert (same.commit, same.fetched_at, same.tried_at) == (read.commit, read.fetched_at, read.tried_at)
+    changed = await repositories.update(admin, NAME, {"branch": "next"})
+    assert (changed.commit, changed.branch) == (None, "next")
+    assert (changed.created_at, changed.updated_at) == (made.created_at, world.clock())
+    again = await repositories.update(admin, NAME, {"branch": "third"})
+    assert again.updated_at != changed.updated_at  # within one tick of the clock
 
 
 @pytest.mark.parametrize(
@@ -144,12 +138,12 @@ async def test_what_does_not_change_is_not_read_again(
 async def test_what_cannot_be_is_refused_by_its_field(
     world: World, repositories: Repositories, admin: Principal, fields: dict[str, Any], field: str
 ) -> None:
-    given = replace(RepositoryFields(URL), **fields)
+    given = LEFT_OUT | fields
     with pytest.raises(Invalid) as single:
-        await repositories.add(admin, given)
+        await repositories.create(admin, given)
     assert single.value.field == field
     with pytest.raises(Invalid) as among:
-        await repositories.replace(admin, [RepositoryFields(OTHER), given])
+        await repositories.replace_all(admin, [{"git_url": OTHER}, given])
     assert among.value.field == f"repositories[1].{field}"
     assert await world.stores.runbook_repositories.all(world.org_id) == []
 
@@ -157,48 +151,48 @@ async def test_what_cannot_be_is_refused_by_its_field(
 async def test_what_the_fetcher_refuses_is_refused(world: World, repositories: Repositories, admin: Principal) -> None:
     world.fetcher.refused[URL] = Invalid("ssh_key: is no private key", field="ssh_key")
     with pytest.raises(Invalid, match=r"repositories\[0\]\.ssh_key: is no private key"):
-        await repositories.replace(admin, [GIVEN])
+        await repositories.replace_all(admin, [GIVEN])
     with pytest.raises(Invalid, match="ssh_key: is no private key"):
-        await repositories.add(admin, GIVEN)
+        await repositories.create(admin, GIVEN)
 
 
 async def test_the_same_twice_is_refused(repositories: Repositories, admin: Principal) -> None:
     same = "ssh://git@git.example.com/ops/books"
     with pytest.raises(Malformed, match=f"{NAME} is there more than once"):
-        await repositories.replace(admin, [GIVEN, RepositoryFields(same)])
-    await repositories.add(admin, GIVEN)
+        await repositories.replace_all(admin, [GIVEN, {"git_url": same}])
+    await repositories.create(admin, GIVEN)
     for url in (URL, same):
         with pytest.raises(Conflict):
-            await repositories.add(admin, RepositoryFields(url))
+            await repositories.create(admin, {"git_url": url})
 
 
 async def test_there_may_be_only_so_many(repositories: Repositories, admin: Principal) -> None:
-    many = [RepositoryFields(f"{OTHER}{number}") for number in range(MAX_REPOSITORIES + 1)]
+    many = [{"git_url": f"{OTHER}{number}"} for number in range(MAX_REPOSITORIES + 1)]
     with pytest.raises(Invalid, match=f"{MAX_REPOSITORIES} at most"):
-        await repositories.replace(admin, many)
-    await repositories.replace(admin, many[1:])
+        await repositories.replace_all(admin, many)
+    await repositories.replace_all(admin, many[1:])
     with pytest.raises(TooMany):
-        await repositories.add(admin, many[0])
+        await repositories.create(admin, many[0])
 
 
 async def test_one_that_is_removed_is_gone_with_what_was_read(
     world: World, repositories: Repositories, admin: Principal
 ) -> None:
     world.fetcher.put({"a.runbook.sh": "echo"})
-    made = await repositories.add(admin, GIVEN)
-    await repositories.refresh(admin, made.repository.id)
-    await repositories.remove(admin, made.repository.id)
+    await repositories.create(admin, GIVEN)
+    await repositories.refresh(admin, NAME)
+    await repositories.remove(admin, NAME)
     for deed in (
-        repositories.all(admin),
-        repositories.remove(admin, made.repository.id),
-        repositories.refresh(admin, made.repository.id),
-        repositories.update(admin, made.repository.id, GIVEN),
-        repositories.write(admin, made.repository.id, FILE),
+        repositories.get(admin, NAME),
+        repositories.remove(admin, NAME),
+        repositories.refresh(admin, NAME),
+        repositories.update(admin, NAME, GIVEN),
+        repositories.commit(admin, NAME, FILE),
     ):
         with pytest.raises(NotFound):
             await deed
-    again = await repositories.add(admin, GIVEN)
-    assert again.outline.commit is None
+    again = await repositories.create(admin, GIVEN)
+    assert again.commit is None
 
 
 async def test_a_runbook_is_written_by_who_asked_and_shown_at_once(
@@ -207,14 +201,14 @@ async def test_a_runbook_is_written_by_who_asked_and_shown_at_once(
     services = world.services()
     world.fetcher.put({})
     odd = replace(admin, name="Ann <evil>\n")
-    made = await services.runbook_repositories.add(odd, GIVEN)
-    written = await services.runbook_repositories.write(odd, made.repository.id, FILE)
+    await services.runbook_repositories.create(odd, GIVEN)
+    written = await services.runbook_repositories.commit(odd, NAME, FILE)
     assert world.fetcher.written == [(FILE.path, f"Add {FILE.path}", f"Ann evil <{admin.email}>")]
     found = await services.runbook_library.find(world.org_id, NAME, FILE.path)
     assert (found.commit, found.text) == (written, "echo")
     with pytest.raises(Conflict):
-        await services.runbook_repositories.write(odd, made.repository.id, FILE)
-    await services.runbook_repositories.write(odd, made.repository.id, replace(FILE, overwrite=True, message="why"))
+        await services.runbook_repositories.commit(odd, NAME, FILE)
+    await services.runbook_repositories.commit(odd, NAME, replace(FILE, overwrite=True, message="why"))
     assert world.fetcher.written[-1][1] == "why"
 
 
@@ -241,9 +235,9 @@ async def test_a_path_that_is_none_is_refused(
     world: World, repositories: Repositories, admin: Principal, path: str
 ) -> None:
     world.fetcher.put({})
-    made = await repositories.add(admin, GIVEN)
+    await repositories.create(admin, GIVEN)
     with pytest.raises(Invalid) as refused:
-        await repositories.write(admin, made.repository.id, replace(FILE, path=path))
+        await repositories.commit(admin, NAME, replace(FILE, path=path))
     assert refused.value.field == "path"
     assert world.fetcher.written == []
 
@@ -253,48 +247,40 @@ async def test_a_file_is_bounded(
     world: World, repositories: Repositories, admin: Principal, fields: dict[str, Any]
 ) -> None:
     world.fetcher.put({})
-    made = await repositories.add(admin, GIVEN)
+    await repositories.create(admin, GIVEN)
     with pytest.raises(Invalid):
-        await repositories.write(admin, made.repository.id, replace(FILE, **fields))
+        await repositories.commit(admin, NAME, replace(FILE, **fields))
 
 
-async def test_only_administrators_write_and_only_they_and_auditors_read(
+async def test_only_administrators_replace_all_read_and_write(
     world: World, repositories: Repositories, admin: Principal
 ) -> None:
-    made = await repositories.add(admin, GIVEN)
+    await repositories.create(admin, GIVEN)
     ann, auditor = await world.add_user("ann"), await world.add_user("eve", "auditor")
     for who in (ann, auditor):
         for deed in (
-            repositories.replace(who, []),
-            repositories.add(who, RepositoryFields(OTHER)),
-            repositories.update(who, made.repository.id, GIVEN),
-            repositories.remove(who, made.repository.id),
-            repositories.refresh(who, made.repository.id),
-            repositories.write(who, made.repository.id, FILE),
+            repositories.replace_all(who, []),
+            repositories.refresh(who, NAME),
+            repositories.commit(who, NAME, FILE),
         ):
             with pytest.raises(Denied):
                 await deed
-    with pytest.raises(Denied):
-        await repositories.all(ann)
-    assert [one.repository.id for one in await repositories.all(auditor)] == [made.repository.id]
 
 
 async def test_the_audit_log_hears_what_is_set_and_no_secret(
     world: World, repositories: Repositories, admin: Principal
 ) -> None:
-    secret = RepositoryFields(
-        URL, git_password=Secret("planted"), ssh_key=Secret("planted"), ssh_keypass=Secret("planted")
-    )
+    secret = LEFT_OUT | {name: Secret("planted") for name in REPOSITORY_SECRETS}
 
     def shown(trail: Trail) -> str:
         return repr(redact({"before": trail.before, "after": trail.after}))
 
     with follow() as added:
-        made = await repositories.add(admin, secret)
+        await repositories.create(admin, secret)
     with follow() as replaced:
-        await repositories.replace(admin, [replace(secret, branch="next")])
+        await repositories.replace_all(admin, [secret | {"branch": "next"}])
     with follow() as removed:
-        await repositories.remove(admin, made.repository.id)
+        await repositories.remove(admin, NAME)
     for trail in (added, replaced, removed):
         assert "planted" not in shown(trail)
         assert "'git_password', 'ssh_key', 'ssh_keypass'" in shown(trail)

@@ -26,7 +26,7 @@ from postern.domain.sink import SinkKind
 from postern.errors import Invalid, Unavailable
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.runbooks.runs import Runs
-from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
+from postern.services.runbooks.schedules import INTERRUPTED
 from postern.store.sql.runbooks.sql_runbook_schedules import SqlRunbookSchedules
 
 ADDRESS = "https://siem.example.com/postern"
@@ -114,7 +114,7 @@ async def test_what_was_missed_is_told_once(desk: Desk) -> None:
 async def test_a_schedule_without_a_next_time_says_so(desk: Desk) -> None:
     """Time zones are taken away, by an update of those of the machine."""
     made = await plan(desk)
-    await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"), made)
+    await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"))
     over = await pass_by(desk, hours=1)
     assert (over.next_at, over.last_session_id, over.enabled) == (None, None, True)
     assert "'Mars/Olympus' is no IANA time zone" in over.last_error
@@ -263,8 +263,8 @@ async def test_what_its_issue_needs_is_said_when_it_is_made(desk: Desk) -> None:
     assert (await now(desk)).tracker_fields == made.tracker_fields == fields
     update = desk.services.runbook_schedules.update
     with pytest.raises(Invalid, match="Summary"):
-        await update(desk.ann, "nightly", ScheduleFields(tracker_fields={}))
-    await update(desk.ann, "nightly", ScheduleFields(cron="0 * * * *"))
+        await update(desk.ann, "nightly", {"tracker_fields": {}})
+    await update(desk.ann, "nightly", {"cron": "0 * * * *"})
     assert (await now(desk)).tracker_fields == fields
     ran = await pass_by(desk, hours=1)
     issues = await desk.world.stores.session_issues.due(desk.world.org_id, desk.world.clock(), 10)
@@ -277,6 +277,6 @@ async def test_what_its_issue_needs_by_then_is_told_when_it_runs(desk: Desk) -> 
     assert "needs Summary" in (await pass_by(desk, hours=1)).last_error
     assert ["needs Summary" in one for one in await reasons(desk)] == [True]
     await desk.services.runbook_schedules.update(
-        desk.ann, "nightly", ScheduleFields(tracker_fields={"summary": Secret("planted")})
+        desk.ann, "nightly", {"tracker_fields": {"summary": Secret("planted")}}
     )
     assert (await pass_by(desk, hours=1)).last_error == ""

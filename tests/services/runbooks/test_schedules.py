@@ -26,7 +26,7 @@ from postern.domain.targets.connection import Toggle
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
 from postern.services.runbooks import schedules as module
 from postern.services.runbooks.runs import Runs
-from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
+from postern.services.runbooks.schedules import INTERRUPTED
 from postern.services.server.trail import follow
 from postern.store.ports.target_ports import SessionFilter
 from postern.store.schema.runbook_tables import runbook_schedules
@@ -60,12 +60,11 @@ async def plan(desk: Desk, owner: Principal | None = None, **fields: Any) -> Sch
         "cron": "0 * * * *",
         "parameters": {"user": Secret("o'neil")},
     }
-    made = await desk.services.runbook_schedules.create(owner or desk.ann, ScheduleFields(**given | fields))
-    return made.schedule
+    return await desk.services.runbook_schedules.create(owner or desk.ann, given | fields)
 
 
 async def now(desk: Desk, name: str = "nightly") -> Schedule:
-    return (await desk.services.runbook_schedules.get(desk.root, name)).schedule
+    return await desk.services.runbook_schedules.get(desk.root, name)
 
 
 async def sessions(desk: Desk) -> list[Session]:
@@ -174,7 +173,7 @@ async def mode_is_off(desk: Desk) -> None:
 
 async def repository_is_gone(desk: Desk) -> None:
     (found,) = await desk.world.stores.runbook_repositories.all(desk.world.org_id)
-    await desk.world.stores.runbook_repositories.remove(desk.world.org_id, found.id)
+    await desk.world.stores.runbook_repositories.remove(found)
 
 
 async def newest(desk: Desk, files: dict[str, str]) -> None:
@@ -267,7 +266,7 @@ async def test_what_is_saved_was_filled_in_once(desk: Desk) -> None:
         ({"connection": "shpo"}, NotFound, "there is no connection 'shpo'"),
         ({"cron": "61 * * * *"}, Invalid, "cron"),
         ({"zone": "Mars/Olympus"}, Invalid, "zone"),
-        ({"name": "a b"}, Invalid, "name"),
+        ({"name": "a/b"}, Invalid, "name"),
     ):
         with pytest.raises(error, match=says) as refused:
             await plan(desk, **fields)
@@ -282,15 +281,15 @@ async def test_what_is_saved_was_filled_in_once(desk: Desk) -> None:
 async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: Desk) -> None:
     service = desk.services.runbook_schedules
     made = await plan(desk, file="pin.runbook.sql", parameters={"pin": Secret("4711")})
-    changed = await service.update(desk.ann, "nightly", ScheduleFields(cron="30 2 * * *", zone="Europe/Berlin"))
-    assert changed.schedule.next_at == datetime(2026, 1, 3, 1, 30, tzinfo=UTC)
-    assert changed.schedule.parameters == made.parameters
+    changed = await service.update(desk.ann, "nightly", {"cron": "30 2 * * *", "zone": "Europe/Berlin"})
+    assert changed.next_at == datetime(2026, 1, 3, 1, 30, tzinfo=UTC)
+    assert changed.parameters == made.parameters
     with pytest.raises(Malformed):
-        await service.update(desk.ann, "nightly", ScheduleFields(parameters={"pin": Secret("x")}))
+        await service.update(desk.ann, "nightly", {"parameters": {"pin": Secret("x")}})
     for stranger in (desk.rita, desk.zoe):
         for attempt in (
             service.get(stranger, "nightly"),
-            service.update(stranger, "nightly", ScheduleFields(enabled=False)),
+            service.update(stranger, "nightly", {"enabled": False}),
             service.remove(stranger, "nightly"),
             service.run(stranger, "nightly"),
         ):
@@ -302,18 +301,18 @@ async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: D
             await service.run(reader, "nightly")
     assert (await service.find(desk.rita, Page())).total == 0
     with pytest.raises(Denied):
-        await service.update(desk.otto, "nightly", ScheduleFields(enabled=False))
+        await service.update(desk.otto, "nightly", {"enabled": False})
     with pytest.raises(Denied):
         await service.remove(desk.otto, "nightly")
     # It runs as Ann: an administrator's script in it would run as hers.
     for fields in ({"file": "users/unlock.runbook.sql"}, {"enabled": True}, {"enabled": False, "cron": "* * * * *"}):
         with pytest.raises(Denied, match="runs as its owner"):
-            await service.update(desk.root, "nightly", ScheduleFields(**fields))
-    off = await service.update(desk.root, "nightly", ScheduleFields(enabled=False))
-    assert (off.schedule.enabled, off.schedule.next_at, off.schedule.owner_id) == (False, None, desk.ann.id)
+            await service.update(desk.root, "nightly", fields)
+    off = await service.update(desk.root, "nightly", {"enabled": False})
+    assert (off.enabled, off.next_at, off.owner_id) == (False, None, desk.ann.id)
     assert (await pass_by(desk, days=2)).last_at is None
-    on = await service.update(desk.ann, "nightly", ScheduleFields(enabled=True))
-    assert on.schedule.next_at == datetime(2026, 1, 5, 1, 30, tzinfo=UTC)
+    on = await service.update(desk.ann, "nightly", {"enabled": True})
+    assert on.next_at == datetime(2026, 1, 5, 1, 30, tzinfo=UTC)
     await service.remove(desk.root, "nightly")
     assert (await service.find(desk.root, Page())).total == 0
 
@@ -326,15 +325,15 @@ async def test_attack_a_change_does_not_undo_what_somebody_else_did_meanwhile(
     service, fill = desk.services.runbook_schedules, desk.services.runbook_runs.fill
 
     async def meanwhile(*args: Any, **named: Any) -> Any:
-        await service.update(desk.root, "nightly", ScheduleFields(enabled=False))
+        await service.update(desk.root, "nightly", {"enabled": False})
         return await fill(*args, **named)
 
     monkeypatch.setattr(desk.services.runbook_runs, "fill", meanwhile)
-    with pytest.raises(Conflict, match="was changed or deleted meanwhile"):
-        await service.update(desk.ann, "nightly", ScheduleFields(parameters={"user": Secret("bob")}))
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        await service.update(desk.ann, "nightly", {"parameters": {"user": Secret("bob")}})
     monkeypatch.undo()
     assert not (await now(desk)).enabled
-    assert (await service.update(desk.ann, "nightly", ScheduleFields(enabled=True))).schedule.enabled
+    assert (await service.update(desk.ann, "nightly", {"enabled": True})).enabled
 
 
 async def broken(desk: Desk, name: str = "broken", **fields: Any) -> Schedule:
@@ -363,20 +362,20 @@ async def test_attack_one_that_cannot_be_opened_can_be_seen_switched_off_and_del
     await broken(desk)
     await plan(desk)
     service = desk.services.runbook_schedules
-    shown = {one.schedule.name: one for one in (await service.find(desk.ann, Page())).items}
+    shown = {one.name: one for one in (await service.find(desk.ann, Page())).items}
     assert [bool(shown[name].problem) for name in ("broken", "nightly")] == [True, False]
     answer = RunbookScheduleAnswer.of(await service.get(desk.ann, "broken"))
     assert "does not open with the keys" in answer.last_error
     for attempt in (
         service.run(desk.ann, "broken"),
-        service.update(desk.ann, "broken", ScheduleFields(cron="* * * * *")),
-        service.update(desk.ann, "broken", ScheduleFields(parameters={"user": Secret("bob")})),
+        service.update(desk.ann, "broken", {"cron": "* * * * *"}),
+        service.update(desk.ann, "broken", {"parameters": {"user": Secret("bob")}}),
     ):
         with pytest.raises(Conflict, match="delete this schedule and create it again"):
             await attempt
     assert await sessions(desk) == []
     before = await sealed_of(desk)
-    assert not (await service.update(desk.root, "broken", ScheduleFields(enabled=False))).schedule.enabled
+    assert not (await service.update(desk.root, "broken", {"enabled": False})).enabled
     assert await sealed_of(desk) == before  # whose key may come back
     await service.remove(desk.ann, "broken")
     assert (await service.find(desk.ann, Page())).total == 1
@@ -399,7 +398,7 @@ async def test_attack_runs_of_one_organisation_that_take_long_hold_up_those_of_n
     for number in range(7):
         await plan(desk, name=f"x-{number}")
     theirs = replace(await plan(desk), id=uuid4(), org_id=other.id)  # without an owner there: it is told so
-    await world.stores.runbook_schedules.add(theirs, 1)
+    await world.stores.runbook_schedules.add(theirs)
     settled, submit, settle = asyncio.Event(), Runs.submit, SqlRunbookSchedules.settle
 
     async def hangs(runs: Runs, *given: Any, **more: Any) -> Session:
@@ -420,7 +419,7 @@ async def test_attack_runs_of_one_organisation_that_take_long_hold_up_those_of_n
     assert not round_.done()
     found = await world.stores.runbook_schedules.get(other.id, str(theirs.id))
     assert found is not None
-    assert "its owner was deleted" in found.schedule.last_error
+    assert "its owner was deleted" in found.last_error
     go_on.set()
     assert await round_  # there is more of the first
     assert len(await sessions(desk)) == 6
@@ -433,7 +432,7 @@ async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> No
     desk.world.clock.forward(hours=1)
     (due,) = await desk.world.stores.runbook_schedules.due(desk.world.clock(), 10, 10)
     await desk.services.runbook_schedules.update(
-        desk.ann, "nightly", ScheduleFields(file="pin.runbook.sql", parameters={"pin": Secret("4711")})
+        desk.ann, "nightly", {"file": "pin.runbook.sql", "parameters": {"pin": Secret("4711")}}
     )
     assert due.next_at is not None
     assert not await desk.world.stores.runbook_schedules.take(uuid4(), due.id, due.next_at, None, desk.world.clock())
@@ -474,7 +473,7 @@ async def test_secret_values_are_told_to_nobody(desk: Desk) -> None:
 
 
 async def test_an_organisation_has_so_many_at_most(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SCHEDULES", 1)
+    monkeypatch.setattr(SqlRunbookSchedules, "most", 1)
     await plan(desk)
     with pytest.raises(TooMany, match="may have 1 schedules"):
         await plan(desk, name="another")

@@ -112,7 +112,7 @@ async def test_api_keys_off(world: World) -> None:
         async def is_missing(self, _login: Login) -> bool:
             return False
 
-    door = Authentication(services.tokens, services.logins, services.features, NoFactors(), Keys())
+    door = Authentication(services.logins, services.features, NoFactors(), Keys())
     given = Secret(f"{PREFIX}anything")
     caller = await door.caller(given, address="::1")
     assert caller.principal == ann

@@ -17,6 +17,7 @@ from postern.domain.targets.control import HEARTBEAT, SILENCE
 from postern.domain.targets.declaration import Declaration
 from postern.domain.text import one_line
 from postern.errors import Malformed, PosternError, TooMany, Unauthenticated
+from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.services.targets.agents import AgentChange, Agents
 from postern.services.targets.declarations import Declarations
 from postern.services.targets.relay_workers import RelayWorkers
@@ -236,7 +237,7 @@ def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
     if not declares:
         raise Malformed(
             f"agent {agent.name!r} is embedded in an application, and has to declare its connection; start it with "
-            "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
+            f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         )
     given = hello.declaration
     try:

@@ -31,13 +31,51 @@ from postern.domain.server import NATIVE
 from postern.domain.targets.connection import SSH, TERMINAL, protocol_of
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
-from postern.protocols.clients import NativeCredential
+from postern.protocols.clients import NativeCredential, netloc
 from postern.protocols.registry import DEFAULT_PROTOCOL
 
 RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
 
 
-@click.command()
+_PROGRAMS = " or ".join(one.program for one in CLIENTS.values() if one.forms)
+_EXAMPLES = "\n".join(line for one in CLIENTS.values() for line in one.examples)
+_HELP = f"""Connect to a database with its own client, to a server by SSH, or to a command.
+
+Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because the gateway knows you by your login.
+Arguments after -- go to the client.
+
+With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port need
+no password and connect as you. Every user of this machine can reach the port: on a shared machine use --native.
+
+--native issues a credential, and prints a {_PROGRAMS} command that uses it. Its user name and password also work in
+DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL, an SQLAlchemy URL, Django settings,
+shell variables, or a file that the client reads.
+
+SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one that
+uses a credential.
+
+Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
+signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error are
+passed on unchanged.
+
+If access needs a review, your client or command waits: you see who must approve and where, and it continues after the
+approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue in a
+tracker, --issue-field fills in what its template asks for.
+
+\b
+postern connect shop-demo
+postern connect shop-demo --tunnel --port 5433
+postern connect shop-demo --native
+eval "$(postern connect shop-demo --native --hours 8)"
+{_EXAMPLES}
+postern connect shop-console
+postern connect shop-demo --reason "ticket 4711" --duration 2h
+postern connect shop-demo --issue-field summary="restore the orders of monday"
+tar c . | postern connect backup -- --name monday
+"""
+
+
+@click.command(help=_HELP)
 @click.argument("name", shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
 @click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
@@ -71,44 +109,6 @@ def connect(
     fields: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Connect to a database with its own client, to a server by SSH, or to a command.
-
-    Databases: at a terminal this starts psql or mysql. It needs no password, because the gateway knows you by your
-    login. Arguments after -- go to the client.
-
-    With --tunnel, --port or --json, and without a terminal, it opens a local port until Ctrl-C. Clients on that port
-    need no password and connect as you. Every user of this machine can reach the port: on a shared machine use
-    --native.
-
-    --native issues a credential, and prints a psql or mysql command that uses it. Its user name and password also work
-    in DBeaver, JDBC and scripts. --format prints it in another form: a URI, a JDBC URL (pgJDBC, MariaDB Connector/J),
-    an SQLAlchemy URL, Django settings, shell variables, a line of ~/.pgpass, or an option file for mysql
-    --defaults-file.
-
-    SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one
-    that uses a credential.
-
-    Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
-    signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error
-    are passed on unchanged.
-
-    If access needs a review, your client or command waits: you see who must approve and where, and it continues after
-    the approval. Reviewers read --reason. `postern reviews request` asks before you connect. If sessions open an issue
-    in a tracker, --issue-field fills in what its template asks for.
-
-    \b
-    postern connect shop-demo
-    postern connect shop-demo -- -c 'select count(*) from orders'
-    postern connect shop-demo --tunnel --port 5433
-    postern connect shop-demo --native
-    eval "$(postern connect shop-demo --native --hours 8)"
-    eval "$(postern connect shop-demo --native --format env)" && psql
-    postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf
-    postern connect shop-console
-    postern connect shop-demo --reason "ticket 4711" --duration 2h
-    postern connect shop-demo --issue-field summary="restore the orders of monday"
-    tar c . | postern connect backup -- --name monday
-    """
     for_carried = bool(reason or duration is not None or fields)
     _check_options(tunnel=tunnel, native=native, form=form, hours=hours, as_json=as_json, for_carried=for_carried)
     said = _Said(reason, duration, script_options.fields_of(fields))
@@ -169,8 +169,11 @@ def _at_terminal() -> bool:
 
 
 def _client_of(connection: Connection) -> str | None:
-    """Return the path of the client that is installed; None, after saying what to install, where there is none."""
-    client_of = CLIENTS[connection["subtype"]]
+    """Return the path of the client that is installed; None, after saying what to install, where there is none. A
+    protocol may have no client of its own."""
+    client_of = CLIENTS.get(connection["subtype"])
+    if client_of is None:
+        return None
     program = client_of.find()
     if program is None:
         report(Status.INFO, client_of.advice)
@@ -204,21 +207,16 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
         opened = await forward.start(port)
     except OSError as error:
         raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
-    database = connection["default_database"] or ""
-    native = CLIENTS[connection["subtype"]]
-    assert native.carried_line is not None  # a database's client: others are not carried
-    database = database or native.default_database
-    program = native.program
-    address = {
-        "host": LOOPBACK,
-        "port": opened,
-        "database": database,
-        program: native.carried_line(LOOPBACK, opened, database),
-    }
+    native = CLIENTS.get(connection["subtype"])
+    database = connection["default_database"] or (native.default_database if native else "")
+    address: dict[str, object] = {"host": LOOPBACK, "port": opened, "database": database}
+    line = netloc(LOOPBACK, opened)
+    if native is not None and native.carried_line is not None:
+        address[native.program] = line = native.carried_line(LOOPBACK, opened, database)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    emit(address, as_json, lambda value: click.echo(f"{value[program]}\nCtrl-C ends it."))
+    emit(address, as_json, lambda _: click.echo(f"{line}\nCtrl-C ends it."))
     renewing = asyncio.create_task(keep_fresh(forward, environ, used))
     await stopped.wait()
     renewing.cancel()
@@ -266,10 +264,11 @@ async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile
 
 def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    native = CLIENTS[connection["subtype"]]
-    program, line = native.program, native.line(_credential(connection, made, authority))
-    address = {**made, program: line, "sslrootcert": str(authority) if authority else "system"}
-    emit(address, as_json, lambda value: click.echo(value[program]))
+    address: dict[str, object] = {**made, "sslrootcert": str(authority) if authority else "system"}
+    line = f"{netloc(made['host'], made['port'])} user={made['username']} password={made['password']}"
+    if (native := CLIENTS.get(connection["subtype"])) is not None:
+        address[native.program] = line = native.line(_credential(connection, made, authority))
+    emit(address, as_json, lambda _: click.echo(line))
     if not as_json:
         report_note(f"valid until {local_time(made['expires_at'])}; the password is shown this once")
 
@@ -312,7 +311,7 @@ def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential |
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:
-    """The gateway's CA certificate as a file, as psql wants it; one for each CA, so that earlier lines stay good.
+    """The gateway's CA certificate as a file, as clients want it; one for each CA, so that earlier lines stay good.
     None when the system's own CAs are enough."""
     text = info["ca_certificate"]
     if not text:

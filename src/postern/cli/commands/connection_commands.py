@@ -54,13 +54,13 @@ def _address(one: Row) -> str | None:
 connections = resource_group(
     Resource(
         noun=CONNECTION,
-        help="""List and manage connections.
+        help=f"""List and manage connections.
 
         \b
         postern connections
         postern connections list --tag env=prod --status online
         postern connections show shop-demo
-        postern connections create orders --subtype postgres \\
+        postern connections create orders --subtype {DEFAULT_PROTOCOL} \\
             --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
         postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
         postern connections update orders --set access_max_duration=3600 --tag env=prod
@@ -80,7 +80,7 @@ connections = resource_group(
         filters=[
             Field("--search", "search", "Only those whose name, type, subtype or resource contains this text."),
             Field("--type", "type", "Only of this type.", type=click.Choice(["database", "application", "custom"])),
-            Field("--subtype", "subtype", "Only those of this subtype, as in postgres."),
+            Field("--subtype", "subtype", f"Only those of this subtype, as in {DEFAULT_PROTOCOL}."),
             Field(
                 "--status",
                 "status",

@@ -84,7 +84,9 @@ def _show_trial(found: dict[str, Any]) -> None:
 @_FILE
 @click.option("--since", type=typed, help="Sessions from then on: 30d, yesterday, 2026-01-31. Default: 7d.")
 @click.option("--until", type=typed, help="Sessions up to then.")
-@click.option("--connection", "connections", multiple=True, help="Only these; repeatable.")
+@click.option(
+    "--connection", "connections", multiple=True, help="Only these; repeatable.", shell_complete=completion.connections
+)
 @click.option("--max-sessions", type=int, default=1_000, show_default=True)
 @json_option
 def simulate(

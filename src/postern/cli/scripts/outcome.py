@@ -20,7 +20,7 @@ from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.client_shapes import ExecResult, Session
-from postern.domain.targets.connection import OF_VALUES
+from postern.domain.targets.connection import OF_TABLES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
 
@@ -42,7 +42,7 @@ def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_js
 
 def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
     """Before anything runs. Raises UsageError where the output could not be printed in that form."""
-    if form in _OF_VALUES and (found := subtype()) not in OF_VALUES:
+    if form in _OF_VALUES and (found := subtype()) not in OF_TABLES:
         raise click.UsageError(
             f"--format {form} is for values, and what runs on a connection of subtype {one_line(found)} prints text; "
             "nothing was run: leave --format out"

@@ -1,4 +1,4 @@
-"""Waiting for a script that the gateway runs: with progress, and Ctrl-C kills it there, as in psql. One that
+"""Waiting for a script that the gateway runs: with progress, and Ctrl-C kills it there. One that
 needs a review runs by itself when it is approved."""
 
 from __future__ import annotations

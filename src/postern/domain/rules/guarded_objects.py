@@ -25,7 +25,7 @@ from postern.errors import Invalid
 
 MAX_NAME_LENGTH = 256
 _ANY = "*"
-_CUT = 63  # bytes: what is longer, PostgreSQL cuts
+_CUT = 63  # bytes: what is longer, some servers cut
 _DOTLESS = str.maketrans("\N{LATIN SMALL LETTER DOTLESS I}", "i")
 
 

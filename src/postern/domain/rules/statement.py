@@ -26,8 +26,8 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """As the server would fold it: `Users` is users in PostgreSQL, `"Users"` is Users. `schema` is empty where the
-    statement names none; for a schema itself, `name` is its name."""
+    """As the server would fold it: where it folds to small letters, `Users` is users, `"Users"` is Users. `schema` is
+    empty where the statement names none; for a schema itself, `name` is its name."""
 
     kind: ObjectKind
     name: str

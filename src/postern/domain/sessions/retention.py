@@ -16,7 +16,7 @@ from postern.errors import Invalid
 
 GRACE = timedelta(days=1)  # until a retention that was shortened takes effect
 MOST_DAYS = 36_500
-MAX_NAME, MAX_REASON = 128, 1_000  # characters
+MAX_REASON = 1_000  # characters
 WHOLE_ORGANISATION = UUID(int=0)  # in the place of a connection
 
 

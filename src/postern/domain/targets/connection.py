@@ -67,6 +67,8 @@ SSH = SSH_PROTOCOL
 # What is shown there is text without rows, and a shell may read what is asked.
 TEXTUAL = frozenset(spec.name for spec in PROTOCOLS.values() if spec.is_textual)
 OF_VALUES = SPOKEN - TEXTUAL
+# What is shown there can be read as tables.
+OF_TABLES = frozenset(spec.name for spec in PROTOCOLS.values() if spec.results is not None)
 OWN_PREFIX = "POSTERN_"
 DATABASE_KEY = "envvar:DB"
 MAX_DATABASE = 128  # characters

@@ -33,14 +33,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table, or a view with the text of its query. `number` is the target's own (PostgreSQL: the oid, as
-    RowDescription has it); columns are in order, of what `attnum` counts from 1, dropped ones empty.
+    """A table, or a view with the text of its query. `number` is the target's own, as answers have it; columns are in
+    order, as the target counts them from 1, dropped ones empty.
 
     `definition` names everything with its schema, but for what the server brings along. `tags` are of the whole
     relation, `column_tags` of single columns. `parents` are the tables that it is a partition of, or inherits from, by
     (schema, name). `generated` are the columns that are computed from others, and their
     expressions. `types` are the target's own numbers of the columns' types, in their order; of a domain that of what it
-    is made of. `hidden` are columns that an asterisk does not stand for (MySQL and MariaDB: INVISIBLE).
+    is made of. `hidden` are columns that an asterisk does not stand for (in SQL: INVISIBLE).
     """
 
     schema: str
@@ -63,9 +63,9 @@ class Relation:
 @dataclass(frozen=True, slots=True)
 class Function:
     """All overloads of one name together, of what somebody added to the server: functions, procedures, aggregates, and
-    operators by their symbols. `harmless` when every one is declared to change nothing (PostgreSQL: stable or
-    immutable, and not a definer's); `pure` when what every one answers is made of its arguments alone, and not only
-    because its author says so (PostgreSQL: immutable, and in C)."""
+    operators by their symbols. `harmless` when every one is declared to change nothing, whoever
+    calls it; `pure` when what every one answers is made of its arguments alone, and not only
+    because its author says so."""
 
     schema: str
     name: str

@@ -135,5 +135,6 @@ CLIENT: Final = NativeClient(
         "env": _env,
         "my.cnf": _my_cnf,
     },
+    examples=("postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf",),
     dropped_variables=("MYSQL_PWD",),
 )

@@ -30,7 +30,7 @@ from postern.store.ports.common_ports import Signals, Topic
 
 SUBTYPE = "mysql"
 
-# In front of a connection id, as a key that cancels: shorter than any that a PostgreSQL client can name.
+# In front of a connection id, as a key that cancels: shorter than any of another protocol.
 _MARK: Final = b"m"
 
 

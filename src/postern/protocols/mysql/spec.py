@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from postern.protocols.spec import DialectSpec, ProtocolSpec, database_keys
+from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
@@ -131,8 +131,9 @@ MYSQL = ProtocolSpec(
     servers="MySQL and MariaDB",
     type="database",
     aliases=("mariadb",),
-    port_setting="mysql_port",
+    port=7306,
     keys=database_keys(3306),
+    syntax=ScriptSyntax.BACKSLASH_ESCAPES,
     variables={
         "HOST": ("MYSQL_HOST",),
         "PORT": ("MYSQL_TCP_PORT",),

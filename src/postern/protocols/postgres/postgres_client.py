@@ -132,5 +132,9 @@ CLIENT: Final = NativeClient(
         "env": _env,
         "pgpass": _pgpass,
     },
+    examples=(
+        "postern connect shop-demo -- -c 'select count(*) from orders'",
+        'eval "$(postern connect shop-demo --native --format env)" && psql',
+    ),
     dropped_variables=("PGPASSWORD", "PGSERVICE", "PGHOSTADDR", "PGREQUIREAUTH", "PGCHANNELBINDING"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from postern.protocols.spec import DialectSpec, ProtocolSpec, database_keys
+from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
@@ -140,8 +140,9 @@ POSTGRES = ProtocolSpec(
     servers="PostgreSQL",
     type="database",
     aliases=("postgresql",),
-    port_setting="postgres_port",
+    port=7432,
     keys=database_keys(5432),
+    syntax=ScriptSyntax.DOLLAR_QUOTES,
     variables={
         "HOST": ("PGHOST",),
         "PORT": ("PGPORT",),

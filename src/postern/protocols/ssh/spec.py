@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from postern.protocols.spec import ProtocolSpec, TargetKeys
+from postern.protocols.spec import ProtocolSpec, ScriptSyntax, TargetKeys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
@@ -81,7 +81,7 @@ SSH = ProtocolSpec(
     title="SSH",
     servers="SSH",
     type="application",
-    port_setting="ssh_port",
+    port=7422,
     is_textual=True,
     has_cancel=False,
     needs_secret_files=False,  # its private keys are better on no disk
@@ -95,6 +95,7 @@ SSH = ProtocolSpec(
             "HOST_KEYS",
         ),
     ),
+    syntax=ScriptSyntax.SHELL,
     variables={"PRIVATE_KEY": ("SSH_KEY",)},
     wires=_wires,
     targets=_targets,

@@ -5,6 +5,7 @@ algorithms       those that are offered. None of them needs the strict key excha
                  key exchange, where the server makes a key for each client
 SshStream        the bytes below one connection, bounded
 ExchangeTimer    the time that a key exchange may take
+ChannelFrames    frames of `protocols.terminal` to and from one channel: what both ends of it have in common
 bound_channel    what one channel (RFC 4254, section 5) may make this end buffer:
 
 unread data            at most a window. asyncssh grants a whole new window whenever it delivers a packet and less than
@@ -29,6 +30,7 @@ import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
 
 from postern.domain.identity.ssh_wire import Reader
+from postern.protocols.terminal.terminal_target import FramedTransport
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +138,39 @@ class SshStream(asyncio.Protocol):
         """Whether the peer has sent more than can be queued for it."""
         inner = self._inner
         return len(inner._deferred_packets) > MAX_DEFERRED or len(inner._global_request_queue) > MAX_REQUESTS
+
+
+class ChannelFrames(FramedTransport):
+    """What both ends of a channel have in common: whoever writes waits while the channel is full, and is told once that
+    it is gone."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self._channel_full = False
+        self._throttled = False  # the protocol has been told to wait
+        self._gone = False  # the protocol has been told that the channel is gone
+
+    def filled(self, full: bool) -> None:
+        self._channel_full = full
+        self.throttle()
+
+    def throttle(self) -> None:
+        raise NotImplementedError
+
+    def _hold_writer(self, full: bool) -> None:
+        """Tell the protocol to wait with what it writes, or to go on, where that is news to it."""
+        if full == self._throttled or self._protocol is None or self._closing:
+            return
+        self._throttled = full
+        if full:
+            self._protocol.pause_writing()
+        else:
+            self._protocol.resume_writing()
+
+    def _tell_gone(self, error: Exception | None = None) -> None:
+        if not self._gone and self._protocol is not None:
+            self._gone = True
+            self._protocol.connection_lost(error)
 
 
 class ReceiveBuffer(deque[tuple[bytes, Any]]):

@@ -33,7 +33,7 @@ MAX_LIFE = timedelta(days=366)
 ITERATIONS = 4096
 _PASSWORD_BYTES = 24
 _SALT_BYTES = 16
-_MAX_USERNAME = 63  # bytes; longer names are cut by PostgreSQL's clients and tools
+_MAX_USERNAME = 63  # bytes; longer names are cut by some clients and tools
 _ATTEMPTS = 5
 _UNREADABLE = re.compile(r"[^a-z0-9_]+")
 

@@ -96,7 +96,7 @@ def build_identity(
     return IdentityServices(
         accounts=accounts,
         api_keys=api_keys,
-        authentication=Authentication(tokens, logins, server.features, required, api_keys, door),
+        authentication=Authentication(logins, server.features, required, api_keys, door),
         device_login=DeviceLogin(handover, vouchers, now),
         groups=Groups(stores.groups, signals, now),
         handover=handover,

@@ -6,9 +6,10 @@ from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
+from postern.domain.resource_names import check_resource_name
 from postern.domain.sessions.ledger import Kind
-from postern.domain.sessions.retention import MAX_NAME, MAX_REASON, Hold, check_text
-from postern.errors import Denied, Invalid, NotFound
+from postern.domain.sessions.retention import MAX_REASON, Hold, check_text
+from postern.errors import Denied, NotFound
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.trail import changed
 from postern.services.sessions import Sessions
@@ -42,9 +43,7 @@ class Holds:
         or is being purged."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
-        check_text(name, "name", MAX_NAME)
-        if "/" in name:  # it stands in a path when it is released
-            raise Invalid("name: must not contain a slash", field="name")
+        check_resource_name(name)
         check_text(reason, "reason", MAX_REASON)
         hold = Hold(uuid4(), principal.org_id, session.id, name, reason, principal.id, principal.email, self._now())
         content = {"hold": str(hold.id), "by": str(principal.id)}
@@ -54,13 +53,13 @@ class Holds:
         changed(None, hold)
         return hold
 
-    async def release(self, principal: Principal, session_id: UUID | str, name: str) -> None:
+    async def release(self, principal: Principal, session_id: UUID | str, name_or_id: str) -> None:
         """Raises NotFound, Denied."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
-        hold = next((one for one in await self._store.of(session.id) if one.name == name), None)
+        hold = next((one for one in await self._store.of(session.id) if name_or_id in (one.name, str(one.id))), None)
         if hold is None:
-            raise NotFound(f"session {session.id} has no hold {name!r}")
+            raise NotFound(f"session {session.id} has no hold {name_or_id!r}")
         content = {"hold": str(hold.id), "by": str(principal.id)}
         await self._ledger.enter(
             hold.org_id, Kind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.runbook import MARK, MAX_FILE, Repository, changed_at, repository_id, repository_name
+from postern.domain.runbook import (
+    MARK,
+    MAX_FILE,
+    MAX_REPOSITORIES,
+    REPOSITORY_SECRETS,
+    Repository,
+    changed_at,
+    repository_id,
+    repository_name,
+)
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Malformed, NotFound
-from postern.services.identity.users import require_admin, require_reader
+from postern.services.identity.users import require_admin
+from postern.services.named_resources import ResourceService
 from postern.services.runbooks.fetching import Fetcher
-from postern.services.runbooks.library import NO_REPOSITORY, Library
+from postern.services.runbooks.library import Library
 from postern.services.runbooks.repository_reading import SETTING
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.runbook_ports import Outline, RepositoryStore
+from postern.store.ports.runbook_ports import RepositoryStore
 
-MAX_REPOSITORIES = 20
 MAX_TTL = 30 * 24 * 3600  # seconds
 _LONGEST = {
     "git_url": 2048,
@@ -32,31 +41,7 @@ _LONGEST = {
     "ssh_known_hosts": 100_000,
 }
 _MAX_NAME, _MAX_PATH, _MAX_MESSAGE = 512, 1024, 10_000
-_DEED = "change where runbooks are read from"
-_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryFields:
-    """What a writer sets. A secret of None keeps what the same address has already, an empty one is none."""
-
-    git_url: str
-    git_user: str = ""
-    git_password: Secret | None = None
-    ssh_user: str = ""
-    ssh_key: Secret | None = None
-    ssh_keypass: Secret | None = None
-    ssh_known_hosts: str = ""
-    branch: str = ""
-    hook_ttl: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryView:
-    """A repository, and what is known of what was read of it."""
-
-    repository: Repository
-    outline: Outline
+_AUDITED = ("id", "name", "git_url", "git_user", "ssh_user", "ssh_known_hosts", "branch", "hook_ttl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,91 +52,105 @@ class FileFields:
     overwrite: bool = False
 
 
-class Repositories:
-    """What changes is published, also what one has read."""
+class Repositories(ResourceService[Repository]):
+    """The identifier and the name of a repository are made of its address, so one with another address is another
+    repository. Secrets are written and never read: a replacement that leaves them out keeps them, and an empty one is
+    none. What changes is published, also what one has read."""
+
+    noun = "repository"
+    kept = frozenset({*REPOSITORY_SECRETS, "updated_at"})
 
     def __init__(
         self, store: RepositoryStore, library: Library, fetcher: Fetcher, signals: Signals, now: Clock
     ) -> None:
-        self._store = store
+        super().__init__(store, signals, now)
+        self._repositories = store
         self._library = library
         self._fetcher = fetcher
-        self._signals = signals
-        self._now = now
 
-    async def all(self, principal: Principal) -> list[RepositoryView]:
-        """By name. Raises Denied, NotFound where there is none."""
-        require_reader(principal, "where runbooks are read from")
-        views = await self._views(principal.org_id)
-        if not views:
-            raise NotFound(NO_REPOSITORY)
-        return views
+    def blank(self, key: UUID, org_id: UUID) -> Repository:
+        return Repository(org_id, "", "")
 
-    async def replace(self, principal: Principal, given: Sequence[RepositoryFields]) -> list[RepositoryView]:
+    async def existing(self, principal: Principal, name_or_id: str) -> Repository:
+        """Also by its address. Raises NotFound."""
+        for key in (name_or_id, str(repository_id(name_or_id))):
+            found = await self._store.get(principal.org_id, key)
+            if found is not None:
+                return found
+        raise NotFound(f"there is no repository {name_or_id!r}")
+
+    async def resolve(self, current: Repository, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Raises Malformed when the address is another, Invalid."""
+        url = fields.get("git_url", current.git_url)
+        if current.name and repository_id(url) != current.id:
+            raise Malformed(
+                f"git_url: this is the repository {current.git_url}; add one with the other address, and remove this",
+                field="git_url",
+            )
+        return {**fields, "git_url": url, "name": _name_of(url)}
+
+    async def check(self, resource: Repository) -> None:
+        _check_fields(resource)
+        await self._fetcher.check(resource)
+
+    async def merge(self, current: Repository, base: Repository, fields: Mapping[str, Any]) -> Repository:
+        """What was read by the settings before a change must not pass for what these read."""
+        made = await super().merge(current, base, fields)
+        if not current.name:
+            return made
+        same = replace(made, updated_at=current.updated_at)
+        return same if same == current else replace(made, updated_at=changed_at(self._now(), current))
+
+    async def announce(self, before: Repository | None, after: Repository | None) -> None:
+        one = after or before
+        assert one is not None, "a change is one of something"
+        await self._publish(one.org_id)
+
+    def audited(self, resource: Repository) -> object:
+        """What is set, and which secrets are."""
+        return {name: getattr(resource, name) for name in _AUDITED} | {"set": resource.secrets_set}
+
+    async def replace_all(self, principal: Principal, given: Sequence[Mapping[str, Any]]) -> None:
         """These and no others. Raises Denied, Malformed when two are the same repository, Invalid, Conflict."""
-        require_admin(principal, _DEED)
+        self.require_admin(principal)
         if len(given) > MAX_REPOSITORIES:
             raise Invalid(f"repositories: {MAX_REPOSITORIES} at most", field="repositories")
         before = {one.id: one for one in await self._store.all(principal.org_id)}
         after = []
         for position, fields in enumerate(given):
-            current = before.get(repository_id(fields.git_url))
-            after.append(await self._merged(principal.org_id, fields, current, f"repositories[{position}]."))
+            current = before.get(repository_id(fields["git_url"]))
+            base = self.new(principal.org_id) if current is None else self.emptied(current)
+            after.append(await self._merge_one_of(f"repositories[{position}].", current or base, base, fields))
         names = [one.name for one in after]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise Malformed(f"repositories: {twice} is there more than once, perhaps by two addresses; leave one out")
-        await self._store.replace(principal.org_id, after, list(before.values()))
-        await self._publish(principal)
-        changed({"repositories": list(map(_shown, before.values()))}, {"repositories": list(map(_shown, after))})
-        return await self._views(principal.org_id)
+        await self._repositories.replace_all(principal.org_id, after, list(before.values()))
+        await self._publish(principal.org_id)
+        changed(*({"repositories": [self.audited(one) for one in some]} for some in (before.values(), after)))
 
-    async def add(self, principal: Principal, given: RepositoryFields) -> RepositoryView:
-        """Raises Denied, Invalid, Conflict, TooMany."""
-        require_admin(principal, _DEED)
-        repository = await self._merged(principal.org_id, given, None)
-        await self._store.add(repository, MAX_REPOSITORIES)
-        await self._publish(principal)
-        changed(None, _shown(repository))
-        return await self._view(principal.org_id, repository.id)
+    async def _merge_one_of(
+        self, where: str, current: Repository, base: Repository, fields: Mapping[str, Any]
+    ) -> Repository:
+        """Raises Invalid, which says where."""
+        try:
+            return await self.merge(current, base, fields)
+        except Invalid as error:
+            raise Invalid(f"{where}{error.message}", field=error.field and f"{where}{error.field}") from None
 
-    async def update(self, principal: Principal, repository_id_: UUID, given: RepositoryFields) -> RepositoryView:
-        """All settings become those given. Raises Denied, NotFound, Malformed when the address is another, which would
-        be another repository; Invalid."""
-        require_admin(principal, _DEED)
-        current = await self._existing(principal.org_id, repository_id_)
-        if repository_id(given.git_url) != current.id:
-            raise Malformed(
-                f"git_url: this is the repository {current.git_url}; add one with the other address, and remove this",
-                field="git_url",
-            )
-        repository = await self._merged(principal.org_id, given, current)
-        await self._store.update(repository, current)
-        await self._publish(principal)
-        changed(_shown(current), _shown(repository))
-        return await self._view(principal.org_id, repository.id)
-
-    async def remove(self, principal: Principal, repository_id_: UUID) -> None:
-        """With what was read of it. Raises Denied, NotFound."""
-        require_admin(principal, _DEED)
-        current = await self._existing(principal.org_id, repository_id_)
-        await self._store.remove(principal.org_id, repository_id_)
-        self._library.forget(principal.org_id)
-        await self._publish(principal)
-        changed(_shown(current), None)
-
-    async def refresh(self, principal: Principal, repository_id_: UUID) -> RepositoryView:
+    async def refresh(self, principal: Principal, name_or_id: str) -> Repository:
         """Reads it now; what came of it is in the answer. Raises Denied, NotFound."""
         require_admin(principal, "have runbooks read")
-        await self._library.refresh(principal.org_id, repository_id_)
-        await self._publish(principal)
-        return await self._view(principal.org_id, repository_id_)
+        repository = await self.existing(principal, name_or_id)
+        await self._library.refresh(principal.org_id, repository.id)
+        await self._publish(principal.org_id)
+        return await self.existing(principal, str(repository.id))
 
-    async def write(self, principal: Principal, repository_id_: UUID, given: FileFields) -> str:
+    async def commit(self, principal: Principal, name_or_id: str, given: FileFields) -> str:
         """The commit that has the runbook now, with the principal as its author. Raises Denied, NotFound, Invalid,
         Conflict when it is there and is not to be overwritten, Unavailable."""
         require_admin(principal, "write runbooks")
-        repository = await self._existing(principal.org_id, repository_id_)
+        repository = await self.existing(principal, name_or_id)
         path = _checked_path(given.path)
         if len(given.content.encode()) > MAX_FILE:
             raise Invalid(f"content: {MAX_FILE} bytes at most", field="content")
@@ -161,84 +160,36 @@ class Repositories:
         message = given.message or f"Add {path}"
         commit = await self._fetcher.write(repository, path, given.content, message, author, overwrite=given.overwrite)
         changed(None, {"repository": repository.name, "path": path, "commit": commit})
-        await self._library.refresh(principal.org_id, repository_id_)
+        await self._library.refresh(principal.org_id, repository.id)
         return commit
 
-    async def _publish(self, principal: Principal) -> None:
-        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(principal.org_id))
-
-    async def _existing(self, org_id: UUID, repository_id_: UUID) -> Repository:
-        found = await self._store.get(org_id, repository_id_)
-        if found is None:
-            raise NotFound(f"there is no repository {repository_id_}")
-        return found
-
-    async def _views(self, org_id: UUID) -> list[RepositoryView]:
-        repositories = {one.id: one for one in await self._store.all(org_id)}
-        outlines = await self._library.outlines(org_id)
-        return [RepositoryView(repositories[one.id], one) for one in outlines if one.id in repositories]
-
-    async def _view(self, org_id: UUID, repository_id_: UUID) -> RepositoryView:
-        for view in await self._views(org_id):
-            if view.repository.id == repository_id_:
-                return view
-        raise NotFound(f"there is no repository {repository_id_} any more")
-
-    async def _merged(
-        self, org_id: UUID, given: RepositoryFields, current: Repository | None, where: str = ""
-    ) -> Repository:
-        """`current` has the very same address: what it has of secrets goes nowhere else. Raises Invalid."""
-        now = self._now()
-        _check(given, where)
-        try:
-            name = repository_name(given.git_url)
-        except ValueError:
-            name = ""
-        if not 1 <= len(name) <= _MAX_NAME or "/" not in name:
-            raise Invalid(f"{where}git_url: is not the address of a repository", field=f"{where}git_url")
-        made = Repository(
-            org_id,
-            given.git_url,
-            name,
-            git_user=given.git_user,
-            git_password=_kept(given, current, "git_password"),
-            ssh_user=given.ssh_user,
-            ssh_key=_kept(given, current, "ssh_key"),
-            ssh_keypass=_kept(given, current, "ssh_keypass"),
-            ssh_known_hosts=given.ssh_known_hosts,
-            branch=given.branch,
-            hook_ttl=given.hook_ttl,
-            created_at=current.created_at if current else now,
-            updated_at=current.updated_at if current else now,
-        )
-        if made == current:
-            return made
-        try:
-            await self._fetcher.check(made)
-        except Invalid as error:
-            raise Invalid(f"{where}{error.message}", field=error.field and f"{where}{error.field}") from None
-        # What was read by the settings before it must not pass for what these read.
-        return replace(made, updated_at=now if current is None else changed_at(now, current))
+    async def _publish(self, org_id: UUID) -> None:
+        self._library.forget(org_id)
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
 
 
-def _kept(given: RepositoryFields, current: Repository | None, name: str) -> Secret:
-    wanted: Secret | None = getattr(given, name)
-    if wanted is None and current is not None:
-        wanted = getattr(current, name)
-    return wanted or Secret("")
+def _name_of(git_url: str) -> str:
+    """Raises Invalid."""
+    try:
+        name = repository_name(git_url)
+    except ValueError:
+        name = ""
+    if not 1 <= len(name) <= _MAX_NAME or "/" not in name:
+        raise Invalid("git_url: is not the address of a repository", field="git_url")
+    return name
 
 
-def _check(given: RepositoryFields, where: str) -> None:
+def _check_fields(given: Repository) -> None:
     """Raises Invalid."""
     for name, longest in _LONGEST.items():
         value = getattr(given, name)
-        text = value.reveal() if isinstance(value, Secret) else value or ""
+        text = value.reveal() if isinstance(value, Secret) else value
         if len(text) > longest:
-            raise Invalid(f"{where}{name}: {longest} characters at most", field=f"{where}{name}")
-        if name not in (*_SECRETS, "ssh_known_hosts") and not text.isprintable():
-            raise Invalid(f"{where}{name}: must be printable", field=f"{where}{name}")
+            raise Invalid(f"{name}: {longest} characters at most", field=name)
+        if name not in (*REPOSITORY_SECRETS, "ssh_known_hosts") and not text.isprintable():
+            raise Invalid(f"{name}: must be printable", field=name)
     if not 0 <= given.hook_ttl <= MAX_TTL:
-        raise Invalid(f"{where}git_hook_ttl: must be 0 to {MAX_TTL} seconds", field=f"{where}git_hook_ttl")
+        raise Invalid(f"git_hook_ttl: must be 0 to {MAX_TTL} seconds", field="git_hook_ttl")
 
 
 def _checked_path(given: str) -> str:
@@ -260,9 +211,3 @@ def _checked_path(given: str) -> str:
 def _plain(text: str) -> str:
     """As it may stand in the author of a commit."""
     return "".join(one for one in text if one.isprintable() and one not in "<>").strip()
-
-
-def _shown(repository: Repository) -> dict[str, Any]:
-    """For the audit log: what is set, and which secrets are."""
-    shown = {name: value for name, value in asdict(repository).items() if name not in _SECRETS}
-    return shown | {"id": repository.id, "set": repository.secrets_set}

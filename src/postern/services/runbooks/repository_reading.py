@@ -120,7 +120,7 @@ class Reading:
     async def _read(self, org_id: UUID, repository_id: UUID, settings_at: datetime, at: datetime) -> str:
         """Why it could not be read; empty when it was, or nobody wants it any more."""
         try:
-            repository = await self._repositories.get(org_id, repository_id)
+            repository = await self._repositories.get(org_id, str(repository_id))
         except Misconfigured as error:
             log.warning("runbooks: %s", error)
             return "its credentials do not open with the keys of this server; give them again"

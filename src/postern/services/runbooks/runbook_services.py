@@ -43,6 +43,12 @@ def build_runbooks(
         runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, signals, now),
         runbook_runs=runs,
         runbook_schedules=Schedules(
-            stores.runbook_schedules, stores.principals, stores.sessions, targets.control, runs, now
+            stores.runbook_schedules,
+            signals,
+            now,
+            principals=stores.principals,
+            sessions=stores.sessions,
+            control=targets.control,
+            runs=runs,
         ),
     )

@@ -15,7 +15,7 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.command import Invocation, check_variables
 from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Conflict, Invalid, Malformed
-from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, target_of
+from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, syntax_of
 from postern.services.admission import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
@@ -145,11 +145,11 @@ class Runs:
         if text is None or found.error:
             raise _unusable(found, found.error)
         values = {name: value.reveal() for name, value in wanted.parameters.items()}
-        target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
+        syntax = syntax_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
             return await self._turns.take(
                 connection.org_id,
-                lambda slices: parse(text).render(values, target, masked=masked, rest=_resting(slices)),
+                lambda slices: parse(text).render(values, syntax, masked=masked, rest=_resting(slices)),
             )
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None

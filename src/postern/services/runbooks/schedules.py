@@ -6,32 +6,28 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
-from postern.domain.runbook import Schedule, changed_at
-from postern.domain.secret import Secret
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
+from postern.domain.runbook import Schedule
 from postern.domain.sessions.session import Session, SessionStatus
-from postern.domain.targets.connection import check_new_name
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
+from postern.services.named_resources import ResourceService
 from postern.services.rules.access_control import AccessControl
 from postern.services.runbooks.cron import next_time
 from postern.services.runbooks.runs import RunRequest, Runs
-from postern.services.server.trail import changed
-from postern.store.ports.common_ports import Clock
+from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.identity_ports import PrincipalStore
-from postern.store.ports.runbook_ports import NamedSchedule, ScheduleStore
+from postern.store.ports.runbook_ports import ScheduleStore
 from postern.store.ports.target_ports import SessionStore
-
-__all__ = ["NamedSchedule", "ScheduleFields", "Schedules"]
 
 log = logging.getLogger(__name__)
 
-MAX_SCHEDULES = 500  # of an organisation
 LATEST = timedelta(hours=1)  # after its time, that a run still begins
 SOURCE: Final = "schedule"  # where its sessions come from, in the place of an address
 INTERRUPTED: Final = "the gateway was stopped before there was a session of this run; the next comes as planned"
@@ -39,124 +35,145 @@ _GRACE = timedelta(minutes=2)  # more than beginning a run takes, with the track
 _BATCH, _AT_ONCE = 50, 8
 _BATCH_EACH, _AT_ONCE_EACH = 8, 4  # of an organisation: a run may wait for its tracker, or for a repository
 _OWNERS = (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT)
+_SET_ANEW = ("name", "repository", "file", "cron", "zone", "enabled")  # by a replacement
+_PLAIN = (*_SET_ANEW, "parameters", "tracker_fields")
+_FILLED = frozenset({"connection", "repository", "file", "parameters", "tracker_fields"})  # what runs, and where
+_TIMES = frozenset({"cron", "zone"})
+_BY = "by"  # the field that tells who makes a change
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleFields:
-    """What a writer sets; `connection` is a name or id, `repository` a name or address, empty for the only one. None
-    leaves as it is, where there is something already; `parameters` and `tracker_fields` are replaced whole."""
+class Schedules(ResourceService[Schedule]):
+    """A schedule is its owner's, whom it runs as; an administrator may switch it off or delete it. Values of parameters
+    and of the fields of issues are written and never read, so a replacement that leaves them out keeps them.
 
-    name: str | None = None
-    connection: str | None = None
-    repository: str | None = None
-    file: str | None = None
-    cron: str | None = None
-    zone: str | None = None
-    parameters: Mapping[str, Secret] | None = None
-    tracker_fields: Mapping[str, Secret] | None = None
-    enabled: bool | None = None
+    `counted` hears of each run at its time, once: that it came about ("begun"), or did not ("failed")."""
 
-    @property
-    def only_switches_off(self) -> bool:
-        return self == ScheduleFields(enabled=False)
-
-    @property
-    def says_what_runs(self) -> bool:
-        said = (self.connection, self.repository, self.file, self.parameters, self.tracker_fields)
-        return any(one is not None for one in said)
-
-
-class Schedules:
-    """`counted` hears of each run at its time, once: that it came about ("begun"), or did not ("failed")."""
+    noun = "schedule"
+    kept = frozenset(one.name for one in fields(Schedule)) - {*_SET_ANEW, "next_at"}
 
     def __init__(
         self,
         store: ScheduleStore,
+        signals: Signals,
+        now: Clock,
+        *,
         principals: PrincipalStore,
         sessions: SessionStore,
         control: AccessControl,
         runs: Runs,
-        now: Clock,
     ) -> None:
+        super().__init__(store, signals, now)
         self.counted: Callable[[str], None] = lambda _outcome: None
-        self._store = store
+        self._schedules = store
         self._principals = principals
         self._sessions = sessions
         self._control = control
         self._runs = runs
-        self._now = now
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._shares: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_AT_ONCE_EACH))
 
-    async def find(self, principal: Principal, page: Page) -> Listed[NamedSchedule]:
-        """By name: one's own; all of them for administrators and auditors."""
-        return await self._store.find(principal.org_id, None if principal.sees_all else principal.id, page)
+    def blank(self, key: UUID, org_id: UUID) -> Schedule:
+        return Schedule(key, org_id, "", key, key)
 
-    async def get(self, principal: Principal, name_or_id: str) -> NamedSchedule:
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Schedule]:
+        """By name: one's own; all of them for administrators and auditors."""
+        return await self._schedules.find(principal.org_id, page, where, None if principal.sees_all else principal.id)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Schedule:
+        return await self.existing(principal, name_or_id)
+
+    async def existing(self, principal: Principal, name_or_id: str) -> Schedule:
         """Raises NotFound also for somebody else's, unless they see all."""
         found = await self._store.get(principal.org_id, name_or_id)
-        if found is None or not (principal.sees_all or found.schedule.owner_id == principal.id):
+        if found is None or not (principal.sees_all or found.owner_id == principal.id):
             raise NotFound(f"there is no schedule {name_or_id!r}, or it is not yours")
         return found
 
-    async def create(self, principal: Principal, given: ScheduleFields) -> NamedSchedule:
+    async def create(self, principal: Principal, fields: Mapping[str, Any]) -> Schedule:
         """It runs as who creates it. The runbook is filled in once, so that what is wrong with its parameters, or is
         missing in the issue that it opens, is said now. Raises as `Runs.submit`, and Conflict, TooMany."""
         if principal.kind not in _OWNERS:
             raise Denied("only users and service accounts may have schedules: a run needs an owner who stays")
-        at = self._now()
-        empty = Schedule(uuid4(), principal.org_id, "", principal.id, uuid4(), "", "", "", created_at=at, updated_at=at)
-        schedule = await self._merged(principal, empty, given, at)
-        await self._store.add(schedule, MAX_SCHEDULES)
-        changed(None, _told(schedule))
-        return await self.get(principal, str(schedule.id))
+        return await super().create(principal, {**fields, _BY: principal})
 
-    async def update(self, principal: Principal, name_or_id: str, given: ScheduleFields) -> NamedSchedule:
-        """By its owner, whom it runs as; an administrator may switch it off. Its next run is planned anew. Raises as
-        `create`, and NotFound, Denied."""
-        found = await self.get(principal, name_or_id)
-        current = found.schedule
-        if current.owner_id != principal.id:
-            if not principal.is_admin:
-                raise Denied("only its owner may change a schedule")
-            if not given.only_switches_off:
-                raise Denied(
-                    "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
-                    "delete it, and create another one"
-                )
-        if not given.only_switches_off:
-            _require_open(found)
-        schedule = await self._merged(principal, current, given, changed_at(self._now(), current))
-        await self._store.update(schedule, current)
-        changed(_told(current), _told(schedule))
-        return await self.get(principal, str(schedule.id))
+    async def update(
+        self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
+    ) -> Schedule:
+        """By its owner; an administrator may switch it off. Its next run is planned anew. Raises as `create`, and
+        NotFound, PreconditionFailed."""
+        return await super().update(principal, name_or_id, {**fields, _BY: principal}, version)
 
-    async def remove(self, principal: Principal, name_or_id: str) -> None:
-        """By its owner or an administrator; what runs goes on. Raises NotFound, Denied."""
-        current = (await self.get(principal, name_or_id)).schedule
+    async def replace(
+        self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
+    ) -> Schedule:
+        """By its owner. Raises as `update`."""
+        return await super().replace(principal, name_or_id, {**fields, _BY: principal}, version)
+
+    async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
+        """By its owner or an administrator; what runs goes on. Raises NotFound, Denied, PreconditionFailed."""
+        current = await self.existing(principal, name_or_id)
         if current.owner_id != principal.id and not principal.is_admin:
             raise Denied("only its owner or an administrator may delete a schedule")
-        await self._store.remove(current.id)
-        changed(_told(current), None)
+        await super().remove(principal, name_or_id, version)
+
+    def require_admin(self, principal: Principal) -> None:
+        """Owners change what is theirs; `merge` and `remove` check that."""
+
+    async def announce(self, before: Schedule | None, after: Schedule | None) -> None:
+        """Whoever begins runs reads schedules anew for each round."""
+
+    def audited(self, resource: Schedule) -> object:
+        """The log shows no value of a parameter, nor of a field: some are secret."""
+        shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
+        names = {
+            "parameter_names": sorted(resource.parameters),
+            "tracker_field_names": sorted(resource.tracker_fields),
+        }
+        return {name: getattr(resource, name) for name in shown} | names
+
+    async def resolve(self, current: Schedule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`connection` is a name or id, `repository` a name or address, empty for the only one."""
+        own = {name: fields[name] for name in _PLAIN if name in fields}
+        if "connection" in fields:
+            found = await self._control.find(fields[_BY], fields["connection"])
+            if found is None:
+                raise NotFound(f"there is no connection {fields['connection']!r}; check its name")
+            own["connection_id"] = found.id
+        return own
+
+    async def merge(self, current: Schedule, base: Schedule, fields: Mapping[str, Any]) -> Schedule:
+        """What runs is filled in once more where the change says it, or switches it on."""
+        by: Principal = fields[_BY]
+        if current.name:
+            _require_changeable(current, by, fields)
+        else:
+            base = replace(base, owner_id=by.id)
+        merged = await super().merge(current, base, fields)
+        if not _FILLED.isdisjoint(fields) or (merged.enabled and not current.enabled):
+            filled = await self._runs.fill(by, _wanted(merged), with_issue=True)
+            merged = replace(merged, repository=filled.runbook.repository, file=filled.runbook.file)
+        if not merged.enabled and _TIMES.isdisjoint(fields):
+            return replace(merged, next_at=None)
+        coming = next_time(merged.cron, merged.zone, self._now())
+        return replace(merged, next_at=coming if merged.enabled else None)
 
     async def run(self, principal: Principal, name_or_id: str) -> Session:
         """Now, beside its times, also while it is switched off; only by its owner. Raises as `Runs.submit`, and
         NotFound, Denied."""
-        found = await self.get(principal, name_or_id)
-        schedule = found.schedule
+        schedule = await self.existing(principal, name_or_id)
         if schedule.owner_id != principal.id:
             raise Denied("only its owner may run a schedule: it runs as them")
-        _require_open(found)
+        _require_open(schedule)
         session = await self._submit(principal, schedule)
-        await self._store.ran(schedule.id, session.id)
+        await self._schedules.ran(schedule.id, session.id)
         return session
 
     async def once(self) -> bool:
         """Begins what is due, of all organisations; each run by one process alone. Whether more may be due."""
-        lost = await self._store.unsettled(self._now() - _GRACE, _BATCH)
+        lost = await self._schedules.unsettled(self._now() - _GRACE, _BATCH)
         for run in lost:
             await self._settle(run.org_id, run.id, run.schedule_id, INTERRUPTED)
-        due = await self._store.due(self._now(), _BATCH, _BATCH_EACH)
+        due = await self._schedules.due(self._now(), _BATCH, _BATCH_EACH)
         outcomes = await asyncio.gather(*(self._begin(schedule) for schedule in due), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):  # the store does not answer
@@ -170,7 +187,7 @@ class Schedules:
         async with self._shares[due.org_id], self._at_once:
             now, due_at, run_id = self._now(), due.next_at, uuid4()
             coming, why = _after(due, now)
-            if due_at is None or not await self._store.take(run_id, due.id, due_at, coming, now):
+            if due_at is None or not await self._schedules.take(run_id, due.id, due_at, coming, now):
                 return
             try:
                 if not why:
@@ -181,14 +198,14 @@ class Schedules:
                 log.exception("schedule %s came to nothing", due.id)
                 why = "the gateway met an error that it did not expect; its log has it"
             if not await self._settle(due.org_id, run_id, due.id, why) and not why:
-                await self._store.ran(due.id, run_id)  # it took so long that it was given up for lost
+                await self._schedules.ran(due.id, run_id)  # it took so long that it was given up for lost
 
     async def _settle(self, org_id: UUID, run_id: UUID, schedule_id: UUID, why: str) -> bool:
         """`why` it came to nothing, unless there is its session all the same: that runs, whatever went wrong then.
         Whether nobody else did so."""
         if why and await self._sessions.get(org_id, run_id) is not None:
             why = ""
-        is_ours = await self._store.settle(run_id, why)
+        is_ours = await self._schedules.settle(run_id, why)
         if is_ours:
             self.counted("failed" if why else "begun")
         if is_ours and why:
@@ -199,11 +216,10 @@ class Schedules:
         """Raises as `Runs.submit`, and why it is left out."""
         if now - due_at > LATEST:
             raise Conflict(f"missed: it was due at {due_at:%Y-%m-%d %H:%M} UTC, when no gateway ran")
-        named = await self._store.get(due.org_id, str(due.id))  # as it was saved, also a moment ago
-        if named is None:
+        schedule = await self._store.get(due.org_id, str(due.id))  # as it was saved, also a moment ago
+        if schedule is None:
             raise NotFound("it was deleted")
-        _require_open(named)
-        schedule = named.schedule
+        _require_open(schedule)
         await self._require_ended(schedule, run_id)
         account = await self._principals.get(due.org_id, schedule.owner_id)
         if account is None:
@@ -213,7 +229,7 @@ class Schedules:
     async def _require_ended(self, schedule: Schedule, run_id: UUID) -> None:
         """The session of the run before, which does not wait for its review either. Raises Conflict."""
         last = schedule.last_session_id
-        for run in await self._store.unsettled(self._now(), _BATCH, schedule.id):
+        for run in await self._schedules.unsettled(self._now(), _BATCH, schedule.id):
             if run.id == run_id:
                 continue
             if await self._sessions.get(run.org_id, run.id) is None:
@@ -234,27 +250,6 @@ class Schedules:
             schedule=schedule.name,
         )
 
-    async def _merged(self, principal: Principal, current: Schedule, given: ScheduleFields, at: datetime) -> Schedule:
-        if given.name is not None:
-            check_new_name(given.name)
-        chosen = {name: value for name in _PLAIN if (value := getattr(given, name)) is not None}
-        merged = replace(current, **chosen, updated_at=at)
-        if given.connection is not None:
-            found = await self._control.find(principal, given.connection)
-            if found is None:
-                raise NotFound(f"there is no connection {given.connection!r}; check its name")
-            merged = replace(merged, connection_id=found.id)
-        if given.says_what_runs or (merged.enabled and not current.enabled):
-            filled = await self._runs.fill(principal, _wanted(merged), with_issue=True)
-            merged = replace(merged, repository=filled.runbook.repository, file=filled.runbook.file)
-        if not merged.enabled and given.cron is None and given.zone is None:
-            return replace(merged, next_at=None)
-        coming = next_time(merged.cron, merged.zone, at)
-        return replace(merged, next_at=coming if merged.enabled else None)
-
-
-_PLAIN = ("name", "repository", "file", "cron", "zone", "parameters", "tracker_fields", "enabled")
-
 
 def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
     """Its next time, or why there is none: it was saved with other time zones than there are now."""
@@ -264,10 +259,26 @@ def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
         return None, f"{error.message}; it does not run any more until its owner changes it"
 
 
-def _require_open(found: NamedSchedule) -> None:
+def _require_changeable(current: Schedule, by: Principal, fields: Mapping[str, Any]) -> None:
+    """Raises Denied, Conflict."""
+    is_owner = current.owner_id == by.id
+    only_switches_off = {name: value for name, value in fields.items() if name != _BY} == {"enabled": False}
+    if only_switches_off and (is_owner or by.is_admin):
+        return
+    if not is_owner:
+        if not by.is_admin:
+            raise Denied("only its owner may change a schedule")
+        raise Denied(
+            "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
+            "delete it, and create another one"
+        )
+    _require_open(current)
+
+
+def _require_open(schedule: Schedule) -> None:
     """It can be shown, switched off and deleted in any case. Raises Conflict."""
-    if found.problem:
-        raise Conflict(f"{found.problem}; delete this schedule and create it again")
+    if schedule.problem:
+        raise Conflict(f"{schedule.problem}; delete this schedule and create it again")
 
 
 def _wanted(schedule: Schedule) -> RunRequest:
@@ -278,13 +289,3 @@ def _wanted(schedule: Schedule) -> RunRequest:
         parameters=schedule.parameters,
         tracker_fields={name: value.reveal() for name, value in schedule.tracker_fields.items()},
     )
-
-
-def _told(schedule: Schedule) -> dict[str, object]:
-    """For the audit log, which shows no value of a parameter, nor of a field: some are secret."""
-    shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
-    names = {
-        "parameter_names": sorted(schedule.parameters),
-        "tracker_field_names": sorted(schedule.tracker_fields),
-    }
-    return {name: getattr(schedule, name) for name in shown} | names

@@ -240,5 +240,5 @@ def _value(key: str, value: Any, depth: int, *, is_ours: bool) -> Any:
 
 
 def _storable(text: str) -> str:
-    """PostgreSQL's text holds neither NUL nor half of a surrogate pair."""
+    """The text of a store holds neither NUL nor half of a surrogate pair."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

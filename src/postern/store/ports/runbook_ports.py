@@ -10,35 +10,21 @@ from uuid import UUID
 
 from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.runbook import Fetched, Repository, Schedule, ScheduleRun, Snapshot
+from postern.store.ports.named_resource_ports import ResourceStore
 
 
-class RepositoryStore(Protocol):
-    """Their credentials are sealed."""
-
-    async def all(self, org_id: UUID) -> list[Repository]:
-        """By name."""
-
-    async def get(self, org_id: UUID, repository_id: UUID) -> Repository | None: ...
+class RepositoryStore(ResourceStore[Repository], Protocol):
+    """Their credentials are sealed. What was read of one goes with it."""
 
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
         """Of all organisations: those that were not tried since, by the settings that they have now; first those that
         were tried longest ago. `failing`: only those whose last attempt failed; else only the others."""
 
-    async def add(self, repository: Repository, most: int) -> None:
-        """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
-
-    async def update(self, repository: Repository, read: Repository | None = None) -> None:
-        """Raises NotFound; Conflict when somebody has changed it since it was `read`."""
-
-    async def replace(
-        self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository] | None = None
-    ) -> None:
+    async def replace_all(self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository]) -> None:
         """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict, also when
         somebody has changed any since they were `read`."""
-
-    async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
-        """With what was read of it. False when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,34 +88,14 @@ class HookRunStore(Protocol):
         """First those that began first. The reason says so where what one printed cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSchedule:
-    """With the name of its connection, and its owner's e-mail address; empty for one who was deleted. `problem` says
-    why what is sealed of it could not be opened: then it is without that, and must not run."""
+class ScheduleStore(ResourceStore[Schedule], Protocol):
+    """The values of parameters and of the fields of issues are sealed. A change leaves what is told of the last run,
+    and what could not be opened."""
 
-    schedule: Schedule
-    connection: str
-    owner: str
-    problem: str = ""
-
-
-class ScheduleStore(Protocol):
-    """The values of parameters and of the fields of issues are sealed."""
-
-    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
-        """By name; of that owner, or of all."""
-
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedSchedule | None:
-        """A name wins over an identifier of the same spelling."""
-
-    async def add(self, schedule: Schedule, most: int) -> None:
-        """Raises Conflict, TooMany."""
-
-    async def update(self, schedule: Schedule, read: Schedule) -> None:
-        """All but what is told of its last run, unless somebody has changed it since it was `read`. What is sealed
-        stays untouched where it is the same. Raises Conflict."""
-
-    async def remove(self, schedule_id: UUID) -> None: ...
+    async def find(
+        self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, owner_id: UUID | None = None
+    ) -> Listed[Schedule]:
+        """Return a page of them by name; of that owner, or of all."""
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
         """Of all organisations in turn, `most_each` of one, first those of it that were to run longest ago; without

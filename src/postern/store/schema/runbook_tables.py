@@ -37,6 +37,7 @@ runbook_repositories = Table(
     Column("secrets", LargeBinary, nullable=False),  # sealed JSON
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -103,9 +104,10 @@ runbook_schedules = Table(
     Column("next_at", Utc, index=True),
     Column("last_at", Utc),
     Column("last_session_id", Uuid),
-    Column("last_error", Text, nullable=False),
+    Column("last_error", Text, nullable=False, server_default=""),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 

@@ -157,11 +157,14 @@ class ResourceTable(Generic[R]):
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
         """Return one page of them by name."""
-        own = [self.table.c.org_id == org_id, *self._conditions(where)]
+        return await self.some(page, self.table.c.org_id == org_id, *self._conditions(where))
+
+    async def some(self, page: Page, *conditions: ColumnElement[bool]) -> Listed[R]:
+        """Return one page by name of those that meet the conditions."""
         async with self._database.statement() as statement:
-            wanted = self._all.where(*own).limit(page.limit).offset(page.offset)
+            wanted = self._all.where(*conditions).limit(page.limit).offset(page.offset)
             rows = (await statement.execute(wanted)).mappings().all()
-            total = (await statement.execute(count_of(self.table, *own))).scalar_one()
+            total = (await statement.execute(count_of(self.table, *conditions))).scalar_one()
         return Listed([await self.read(row) for row in rows], total)
 
     async def get(self, org_id: UUID, name_or_id: str) -> R | None:
@@ -177,10 +180,13 @@ class ResourceTable(Generic[R]):
         async with self._database.statement() as statement:
             return set((await statement.execute(wanted)).scalars())
 
+    async def new_row(self, resource: R) -> dict[str, Any]:
+        fixed = {"id": resource.id, "org_id": resource.org_id, "created_at": resource.created_at, "version": 1}
+        return await self.values(resource) | fixed
+
     async def add(self, resource: R) -> None:
         """Raises Conflict where the name is taken, Invalid where there are as many as there may be."""
-        fixed = {"id": resource.id, "org_id": resource.org_id, "created_at": resource.created_at, "version": 1}
-        values = await self.values(resource) | fixed
+        values = await self.new_row(resource)
         async with self._writing(resource, is_new=True) as transaction:
             await transaction.execute(insert(self.table).values(values))
             for link in self.links:
@@ -191,7 +197,7 @@ class ResourceTable(Generic[R]):
         where it is gone, Conflict where it was changed since it was read, or its name is taken."""
         values = await self.values(resource) | {"version": resource.version + 1}
         async with self._writing(resource) as transaction:
-            same = update(self.table).where(self.table.c.id == resource.id, self.table.c.version == resource.version)
+            same = update(self.table).where(*self._this(resource), self.table.c.version == resource.version)
             if (await transaction.execute(same.values(values))).rowcount != 1:
                 raise await self._lost(transaction, resource)
             for link in self.links:
@@ -200,7 +206,7 @@ class ResourceTable(Generic[R]):
 
     async def remove(self, resource: R) -> None:
         """Delete the row that has the resource's version. Raises Conflict where it was changed since it was read."""
-        same = delete(self.table).where(self.table.c.id == resource.id, self.table.c.version == resource.version)
+        same = delete(self.table).where(*self._this(resource), self.table.c.version == resource.version)
         async with self._database.transaction() as transaction:
             await self.before_removal(transaction, resource)
             if (await transaction.execute(same)).rowcount != 1:
@@ -243,6 +249,10 @@ class ResourceTable(Generic[R]):
         except IntegrityError:
             raise Conflict(self.taken(resource), field=self.field) from None
 
+    def _this(self, resource: R) -> tuple[ColumnElement[bool], ...]:
+        """Identifiers that are made of something else are unique in an organisation only."""
+        return self.table.c.org_id == resource.org_id, self.table.c.id == resource.id
+
     async def _check_room(self, transaction: Executor, org_id: UUID) -> None:
         if self.most is None:
             return
@@ -252,7 +262,7 @@ class ResourceTable(Generic[R]):
             raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete what nobody needs")
 
     async def _lost(self, transaction: Executor, resource: R) -> Conflict | NotFound:
-        there = select(self.table.c.id).where(self.table.c.id == resource.id)
+        there = select(self.table.c.id).where(*self._this(resource))
         if (await transaction.execute(there)).one_or_none() is None:
             return NotFound(f"there is no {self.noun} {resource.name!r} any more")
         return Conflict(f"{self.noun} {resource.name!r} {CHANGED_MEANWHILE}")

@@ -32,6 +32,7 @@ from postern.errors import Misconfigured
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.process import announce_ready, hide_from_own_user
+from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.settings import AgentSettings
 from postern.wiring.tracing_wiring import tracing
 
@@ -44,7 +45,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     if key.mode is AgentMode.EMBEDDED:
         raise Misconfigured(
             f"the key of agent {key.name!r} is for an agent that declares its own connection; start it with "
-            "`postern run -- COMMAND` or `postern run --postgres VARIABLE`",
+            f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`",
             field="key",
         )
     allowed = local_policy(settings)

@@ -54,7 +54,7 @@ add_crud(
     request=UserRequest,
     change=UserChange,
     answer=UserAnswer,
-    list_them=list_users,
+    listing=(list_users, ListAnswer[UserAnswer]),
     texts={
         "list": "By e-mail. All users, for administrators and auditors; others find only themselves.",
         "create": "Without a password, the user is invited.",

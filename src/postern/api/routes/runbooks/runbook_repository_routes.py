@@ -1,15 +1,17 @@
-"""Where runbooks are read from."""
+"""Where runbooks are read from. Names of repositories have slashes, and so has the path of one."""
 
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key, add_crud
+from postern.api.paging import Paging
 from postern.api.responses import errors
+from postern.api.rule_filter_query import name_filter_of
 from postern.api.schemas.runbooks.runbook_schemas import (
     FileAnswer,
     FileRequest,
@@ -18,16 +20,21 @@ from postern.api.schemas.runbooks.runbook_schemas import (
     RepositoryAnswer,
     RepositoryRequest,
 )
+from postern.domain.lists import Page
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
+from postern.domain.runbook import MAX_REPOSITORIES
+
+KEY = "{nameOrID:path}"
 
 router = APIRouter(prefix="/runbooks/configurations", tags=["Runbooks"], route_class=AuditedRoute)
 
-Key = Annotated[UUID, Path(alias="id", description="Of the repository: made of its git_url")]
 
-
-@router.get("", responses=errors(403, 404))
-async def get_runbook_configuration(caller: Caller, services: Use) -> RepositoriesAnswer:
-    """By name, without their secrets; for administrators and auditors."""
-    return RepositoriesAnswer.of(caller.org_id, await services.runbook_repositories.all(caller))
+async def _list(
+    caller: Caller, services: Use, page: Paging, where: Annotated[RuleFilter, Depends(name_filter_of)]
+) -> RepositoriesAnswer:
+    every = await services.runbook_repositories.find(caller, Page(MAX_REPOSITORIES))
+    found = await services.runbook_repositories.find(caller, page, where)
+    return RepositoriesAnswer.of(caller.org_id, every.items, found, page)
 
 
 @router.put("", responses=errors(403, 409, 413))
@@ -35,37 +42,36 @@ async def replace_runbook_configuration(body: RepositoriesRequest, caller: Calle
     """These repositories and no others. 400 when two of them are the same; 422 for an address or a key that cannot be
     used."""
     given = [one.fields() for one in body.repositories]
-    return RepositoriesAnswer.of(caller.org_id, await services.runbook_repositories.replace(caller, given))
+    await services.runbook_repositories.replace_all(caller, given)
+    return await _list(caller, services, Page(), ALL_RULES)
 
 
-@router.post("", status_code=201, responses=errors(403, 409, 413, 429))
-async def add_runbook_repository(body: RepositoryRequest, caller: Caller, services: Use) -> RepositoryAnswer:
-    """One more. It is read as soon as somebody asks for runbooks."""
-    return RepositoryAnswer.of(await services.runbook_repositories.add(caller, body.fields()))
+add_crud(
+    router,
+    "",
+    names=("runbook_repository", "runbook_repositories"),
+    service=lambda services: services.runbook_repositories,
+    request=RepositoryRequest,
+    answer=RepositoryAnswer,
+    texts={
+        "create": "One more. It is read as soon as somebody asks for runbooks. Administrators and auditors can read "
+        "repositories, without their secrets, also by address.",
+        "update": "400 when `git_url` is another: that is another repository.",
+        "delete": "With all that was read of it.",
+    },
+    key=KEY,
+    listing=(_list, RepositoriesAnswer),
+)
 
 
-@router.put("/{id}", responses=errors(403, 404, 409, 413))
-async def update_runbook_repository(
-    key: Key, body: RepositoryRequest, caller: Caller, services: Use
-) -> RepositoryAnswer:
-    """All settings of one become those given. 400 when `git_url` is another: that is another repository."""
-    return RepositoryAnswer.of(await services.runbook_repositories.update(caller, key, body.fields()))
-
-
-@router.delete("/{id}", status_code=204, responses=errors(403, 404))
-async def remove_runbook_repository(key: Key, caller: Caller, services: Use) -> None:
-    """With all that was read of it."""
-    await services.runbook_repositories.remove(caller, key)
-
-
-@router.post("/{id}/refresh", responses=errors(403, 404))
+@router.post(f"/{KEY}/refresh", responses=errors(403, 404))
 async def refresh_runbook_repository(key: Key, caller: Caller, services: Use) -> RepositoryAnswer:
     """Reads it now. `error` says why it could not be read; then what was read before is shown on."""
     return RepositoryAnswer.of(await services.runbook_repositories.refresh(caller, key))
 
 
-@router.post("/{id}/files", status_code=201, responses=errors(403, 404, 409, 413))
+@router.post(f"/{KEY}/files", status_code=201, responses=errors(403, 404, 409, 413))
 async def write_runbook(key: Key, body: FileRequest, caller: Caller, services: Use) -> FileAnswer:
     """Commits a runbook with the caller as its author, and pushes it."""
-    commit = await services.runbook_repositories.write(caller, key, body.fields())
+    commit = await services.runbook_repositories.commit(caller, key, body.fields())
     return FileAnswer(path=body.path, commit_sha=commit)

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
+from postern.api.crud import Key
 from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.schemas.sessions.retention_schemas import (
@@ -38,10 +39,10 @@ async def hold_session(session_id: str, body: HoldRequest, caller: Caller, servi
     return HoldAnswer.of(await services.holds.set(caller, session_id, body.name, body.reason))
 
 
-@router.delete("/sessions/{session_id}/holds/{name}", status_code=204, responses=errors(403, 404))
-async def release_session(session_id: str, name: str, caller: Caller, services: Use) -> None:
+@router.delete("/sessions/{session_id}/holds/{nameOrID}", status_code=204, responses=errors(403, 404))
+async def release_session(session_id: str, key: Key, caller: Caller, services: Use) -> None:
     """The session is free when its last hold is released."""
-    await services.holds.release(caller, session_id, name)
+    await services.holds.release(caller, session_id, key)
 
 
 @router.post("/sessions/{session_id}/purge", status_code=202, responses=errors(403, 404, 409))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.paging import ListAnswer, listed
+from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.domain.lists import Listed, Page
+from postern.domain.runbook import REPOSITORY_SECRETS, Repository
 from postern.domain.secret import Secret
 from postern.services.runbooks.parsed import metadata_of
-from postern.services.runbooks.repositories import FileFields, RepositoryFields, RepositoryView
+from postern.services.runbooks.repositories import FileFields
 from postern.services.runbooks.runbook_listing import Entry, ListedShelf
 
 _PIECE = 100_000  # characters, at least
@@ -132,52 +135,49 @@ def _error_of(one: ListedShelf) -> str:
     return f"{shelf.outline.name}: {shelf.error}{age}"
 
 
-class RepositoryRequest(Body):
+class RepositoryRequest(ResourceBody):
     """A secret that is left out, or null, stays what it is for the very same `git_url`; an empty one is taken away."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "repository", "secrets_set", "commit", "fetched_at", "tried_at", "error", "created_at", "updated_at"}
-    )
+    read_only = ResourceBody.read_only | {
+        *("name", "repository", "secrets_set"),
+        *("commit", "fetched_at", "tried_at", "error"),
+    }
 
     git_url: str = Field(description="https://…, ssh://… or user@host:path")
-    git_user: str = ""
+    git_user: str | None = None
     git_password: str | None = Field(None, description="Or a token. Never shown again")
-    ssh_user: str = Field("", description="`git` when left out")
+    ssh_user: str | None = Field(None, description="`git` when left out")
     ssh_key: str | None = Field(None, description="A private key. Never shown again")
     ssh_keypass: str | None = Field(None, description="What the key is encrypted by. Never shown again")
-    ssh_known_hosts: str = Field("", description="The server's keys, as lines of a known_hosts file")
-    git_branch: str = Field("", description="The repository's own when left out")
-    git_hook_ttl: int = Field(0, description="Seconds for which its session hooks are good; 0 switches them off")
+    ssh_known_hosts: str | None = Field(None, description="The server's keys, as lines of a known_hosts file")
+    branch: str | None = Field(None, alias="git_branch", description="The repository's own when left out")
+    hook_ttl: int | None = Field(
+        None, alias="git_hook_ttl", description="Seconds for which its session hooks are good; 0 switches them off"
+    )
 
-    def fields(self) -> RepositoryFields:
-        return RepositoryFields(
-            git_url=self.git_url,
-            git_user=self.git_user,
-            git_password=_secret(self.git_password),
-            ssh_user=self.ssh_user,
-            ssh_key=_secret(self.ssh_key),
-            ssh_keypass=_secret(self.ssh_keypass),
-            ssh_known_hosts=self.ssh_known_hosts,
-            branch=self.git_branch,
-            hook_ttl=self.git_hook_ttl,
-        )
+    def fields(self) -> dict[str, Any]:
+        return {
+            name: Secret(value) if name in REPOSITORY_SECRETS else value for name, value in super().fields().items()
+        }
 
 
 class RepositoriesRequest(Body):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "org_id", "created_at", "updated_at"})
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {"id", "org_id", "created_at", "updated_at", "data", "total", "has_next_page"}
+    )
 
     repositories: list[RepositoryRequest]
 
 
-class RepositoryAnswer(Answer):
+class RepositoryAnswer(ResourceAnswer):
     id: UUID = Field(description="Made of git_url: the version 5 UUID of its URL namespace")
-    repository: str = Field(description="host/owner/repository")
+    repository: str = Field(validation_alias="name", description="Its name: host/owner/repository")
     git_url: str
     git_user: str
     ssh_user: str
     ssh_known_hosts: str
-    git_branch: str
-    git_hook_ttl: int
+    git_branch: str = Field(validation_alias="branch")
+    git_hook_ttl: int = Field(validation_alias="hook_ttl")
     secrets_set: list[str] = Field(description="Which of git_password, ssh_key and ssh_keypass it has")
     commit: str | None
     fetched_at: datetime | None = Field(description=_AGE)
@@ -186,42 +186,25 @@ class RepositoryAnswer(Answer):
     created_at: datetime | None
     updated_at: datetime | None
 
-    @classmethod
-    def of(cls, view: RepositoryView) -> RepositoryAnswer:
-        one, outline = view.repository, view.outline
-        return cls(
-            id=one.id,
-            repository=one.name,
-            git_url=one.git_url,
-            git_user=one.git_user,
-            ssh_user=one.ssh_user,
-            ssh_known_hosts=one.ssh_known_hosts,
-            git_branch=one.branch,
-            git_hook_ttl=one.hook_ttl,
-            secrets_set=one.secrets_set,
-            commit=outline.commit,
-            fetched_at=outline.fetched_at,
-            tried_at=outline.tried_at,
-            error=outline.error,
-            created_at=one.created_at,
-            updated_at=one.updated_at,
-        )
 
-
-class RepositoriesAnswer(Answer):
+class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
     id: UUID = Field(description="The organisation's: it has one configuration")
     org_id: UUID
-    repositories: list[RepositoryAnswer]
+    repositories: list[RepositoryAnswer] = Field(description="All of them: PUT takes these")
     created_at: datetime | None
     updated_at: datetime | None
 
     @classmethod
-    def of(cls, org_id: UUID, views: Sequence[RepositoryView]) -> RepositoriesAnswer:
-        shown = [RepositoryAnswer.of(view) for view in views]
+    def of(
+        cls, org_id: UUID, repositories: Sequence[Repository], found: Listed[Repository], page: Page
+    ) -> RepositoriesAnswer:
+        """`found` are those of the page."""
+        shown = [RepositoryAnswer.of(one) for one in repositories]
+        listing = dict(listed([RepositoryAnswer.of(one) for one in found.items], found, page))
         made = [one.created_at for one in shown if one.created_at]
         changed = [one.updated_at for one in shown if one.updated_at]
         first, last = min(made, default=None), max(changed, default=None)
-        return cls(id=org_id, org_id=org_id, repositories=shown, created_at=first, updated_at=last)
+        return cls(id=org_id, org_id=org_id, repositories=shown, created_at=first, updated_at=last, **listing)
 
 
 class FileRequest(Body):
@@ -237,7 +220,3 @@ class FileRequest(Body):
 class FileAnswer(Answer):
     path: str
     commit_sha: str
-
-
-def _secret(given: str | None) -> Secret | None:
-    return None if given is None else Secret(given)

@@ -81,6 +81,7 @@ class HoldRequest(Body):
 
 
 class HoldAnswer(Answer):
+    id: UUID
     session_id: UUID
     name: str
     reason: str

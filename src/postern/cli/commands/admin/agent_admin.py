@@ -10,6 +10,7 @@ from postern.cli.row_commands import confirm, told, yes_option
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
 from postern.domain.targets.agent import AgentMode
+from postern.protocols.registry import DEFAULT_PROTOCOL
 
 
 def _readable(agent: Row) -> Row:
@@ -20,7 +21,7 @@ def _show_key(made: Row) -> None:
     """Print the key alone on standard output, to be piped."""
     click.echo(made["key"])
     by = (
-        "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
+        f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
         if made["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )

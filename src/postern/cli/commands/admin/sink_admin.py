@@ -8,7 +8,7 @@ from typing import IO, Any
 import click
 
 from postern.cli.api import client
-from postern.cli.nouns import SINK
+from postern.cli.nouns import CONNECTION, GROUP, SINK
 from postern.cli.printing import as_text, emit, json_option, table
 from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, new_name, resource_group
 from postern.cli.row_commands import confirm, given, long_paging_options, page_of, pairs, show_page, told, yes_option
@@ -148,7 +148,9 @@ sinks = resource_group(
                 reads_stdin=True,
                 read=_keys,
             ),
-            Field("--connection", "scope.connections", "Only reviews on this connection.", many=True),
+            Field(
+                "--connection", "scope.connections", "Only reviews on this connection.", many=True, completes=CONNECTION
+            ),
             Field(
                 "--tag",
                 "scope.connection_tags",
@@ -157,7 +159,7 @@ sinks = resource_group(
                 metavar="NAME=VALUE",
                 read=_tags,
             ),
-            Field("--group", "scope.groups", "Only reviews for this group.", many=True),
+            Field("--group", "scope.groups", "Only reviews for this group.", many=True, completes=GROUP),
         ],
         defaults={"address": ""},
         prepare=_prepare,

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import emit, json_option, span, table
 from postern.cli.row_commands import told
@@ -42,8 +43,8 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         json_option,
         click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts."),
         click.option("--type", help="Only of connections of this type."),
-        click.option("--connection", help="Only on this connection (name)."),
-        click.option("--user", help="Only of this user (e-mail)."),
+        click.option("--connection", help="Only on this connection (name).", shell_complete=completion.connections),
+        click.option("--user", help="Only of this user (e-mail).", shell_complete=completion.users),
     ):
         command = option(command)
     return _days(command)

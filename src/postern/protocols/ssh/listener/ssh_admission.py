@@ -19,7 +19,7 @@ from postern.gateway.clients.fronts import Client, Fronts
 from postern.gateway.clients.listener import Logins
 from postern.gateway.clients.wanted import Wanted
 from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Person, Proofs, Proved, by_certificate, by_key
@@ -92,7 +92,7 @@ class Admission:
             raise Denied("the SSH certificate of this login does not permit that; ask who signs them for one that does")
         return self.fronts.narrow(permit, client.modes, extra)
 
-    def stream(self, transport: ChannelTransport, stream: StreamHandshake | None = None) -> StreamHandshake:
+    def stream(self, transport: ClientChannel, stream: StreamHandshake | None = None) -> StreamHandshake:
         """The client's end of a link to be, with its first frame in it."""
         stream = stream or StreamHandshake()
         transport.set_protocol(stream)

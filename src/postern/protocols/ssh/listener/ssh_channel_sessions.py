@@ -14,7 +14,7 @@ from postern.domain.targets.command import is_variable
 from postern.domain.targets.connection import SSH, Extra
 from postern.errors import PosternError
 from postern.protocols.ssh.listener.ssh_admission import Admission
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient, ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import end_in_time
 from postern.protocols.ssh.listener.ssh_visit import Visit
@@ -43,7 +43,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._client = client
         self._terminal: Terminal | None = None
         self._wanted: Channel | None = None
-        self._transport = ChannelTransport(channel, visit.peer)
+        self._transport = ClientChannel(channel, visit.peer)
         visit.opens(self._transport)
         self._began = False
         self._lends = lends
@@ -137,7 +137,7 @@ class Forwarded(asyncssh.SSHTCPSession[bytes]):
     def __init__(self, admission: Admission, visit: Visit, wanted: Channel, client: str) -> None:
         self._admission = admission
         self._visit = visit
-        self._transport = ChannelTransport(None, visit.peer, forward=True)
+        self._transport = ClientChannel(None, visit.peer, forward=True)
         visit.opens(self._transport)
         self._stream = StreamHandshake()
         self._stream.peer = visit.peer

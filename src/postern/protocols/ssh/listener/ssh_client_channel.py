@@ -23,6 +23,7 @@ import asyncssh
 
 from postern.domain.text import one_line
 from postern.errors import CarrierBroke
+from postern.protocols.ssh.ssh_transport import ChannelFrames
 from postern.protocols.terminal import terminal_frames as m
 
 # What asyncssh raises for what a client has sent. Most ends with a reason of the client's own are other classes.
@@ -49,52 +50,36 @@ def carrier_error(error: Exception | None) -> CarrierBroke | None:
     return None
 
 
-class ChannelTransport(asyncio.Transport):
+class ClientChannel(ChannelFrames):
     """`forward`: it carries somebody's TCP connection, so there is no exit status and nobody to tell anything. Its
     channel is there once it was opened: `made`."""
 
     def __init__(self, channel: Any, peer: str, *, forward: bool = False) -> None:
-        super().__init__()
+        super().__init__("a channel of an SSH client")
         self._channel = channel
         self._peer = peer
         self._forward = forward
-        self._loop = asyncio.get_running_loop()
-        self._protocol: asyncio.Protocol | None = None
-        self._frames = m.FrameReader()
         self._waiting: deque[bytes] = deque()  # frames that nobody reads yet
-        self._paused = False
         self._input_ended = False
-        self._channel_full = False
         self._below_full = False
-        self._throttled = False
         self._exited = False  # nothing more is shown
         self._closed = False  # by the client; what it has brought may yet be passed on
-        self._closing = False  # nothing more goes either way
-        self._gone = False  # … and the protocol has been told
         self._on_gone = _nothing
         self._error: Exception | None = None
 
     # asyncio.Transport
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self._protocol = protocol
+        super().set_protocol(protocol)
         self._throttled = False
-        self._throttle()
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        assert self._protocol is not None
-        return self._protocol
+        self.throttle()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return (self._peer, 0) if name == "peername" else default
 
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        for kind, payload in self._frames.feed(bytes(data)):
-            if not self._exited:
-                self._show(kind, payload)
-
-    def _show(self, kind: int, payload: bytes) -> None:
+    def _take(self, kind: int, payload: bytes) -> None:
+        if self._exited:
+            return
         if kind in (m.STDOUT, m.STDERR):
             if self._channel.is_closing() or (self._forward and kind == m.STDERR):
                 return
@@ -114,14 +99,8 @@ class ChannelTransport(asyncio.Transport):
         else:
             self._channel.exit(ended.code)
 
-    def can_write_eof(self) -> bool:
-        return False  # the end of output is a frame
-
     def get_write_buffer_size(self) -> int:
         return int(self._channel.get_write_buffer_size())
-
-    def is_reading(self) -> bool:
-        return not self._paused
 
     def pause_reading(self) -> None:
         if not self._paused:
@@ -132,9 +111,6 @@ class ChannelTransport(asyncio.Transport):
         if self._paused:
             self._paused = False
             self._loop.call_soon(self._go_on)
-
-    def is_closing(self) -> bool:
-        return self._closing
 
     def close(self) -> None:
         """What was written is yet sent."""
@@ -152,9 +128,7 @@ class ChannelTransport(asyncio.Transport):
         self._channel.abort()
 
     def _lost(self) -> None:
-        if not self._gone and self._protocol is not None:
-            self._gone = True
-            self._protocol.connection_lost(self._error)
+        self._tell_gone(self._error)
         self._on_gone()
 
     # What asyncssh tells
@@ -183,14 +157,10 @@ class ChannelTransport(asyncio.Transport):
         if name in m.SIGNALS and len(self._waiting) < _MOST_WAITING:
             self._give(m.signal(name))
 
-    def filled(self, full: bool) -> None:
-        self._channel_full = full
-        self._throttle()
-
     def below_filled(self, full: bool) -> None:
         """What all channels of this connection share."""
         self._below_full = full
-        self._throttle()
+        self.throttle()
 
     def closed(self, on_gone: Callable[[], None] = _nothing, error: Exception | None = None) -> None:
         """A program goes with its client. What a forwarded connection has brought is yet passed on, and then it is
@@ -200,7 +170,7 @@ class ChannelTransport(asyncio.Transport):
         self._error = carrier_error(error)
         self._closed = self._exited = True
         self._on_gone = on_gone
-        self._throttle()
+        self.throttle()
         if self._forward and self._waiting:
             self._loop.call_later(DRAIN, self._leave)
         else:
@@ -211,15 +181,8 @@ class ChannelTransport(asyncio.Transport):
         self._waiting.clear()
         self._loop.call_soon(self._lost)
 
-    def _throttle(self) -> None:
-        full = not self._closed and (self._channel_full or self._below_full)
-        if full == self._throttled or self._protocol is None or self._closing:
-            return
-        self._throttled = full
-        if full:
-            self._protocol.pause_writing()
-        else:
-            self._protocol.resume_writing()
+    def throttle(self) -> None:
+        self._hold_writer(not self._closed and (self._channel_full or self._below_full))
 
     def start(self) -> None:
         """The first frame; behind `set_protocol`."""

@@ -24,7 +24,7 @@ from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, known
-from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import WINDOW, ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_visit import Visit
@@ -39,7 +39,7 @@ MOST_LISTENERS = 20  # of one connection
 class Accepted(Forwarded):
     """Who came to a listener; once it is over, nobody waits to be taken."""
 
-    def __init__(self, listener: Listener, number: str, *arguments: Any) -> None:
+    def __init__(self, listener: ClientListener, number: str, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._listener = listener
         self._number = number
@@ -49,8 +49,8 @@ class Accepted(Forwarded):
         self._listener.refuse(self._number)
 
 
-class Listener(asyncssh.SSHListener):
-    """What asyncssh closes for its client, and what a `ChannelTransport` takes for its channel: what is written here
+class ClientListener(asyncssh.SSHListener):
+    """What asyncssh closes for its client, and what a `ClientChannel` takes for its channel: what is written here
     is what the agent says."""
 
     _wish = "listen at the target"
@@ -62,7 +62,7 @@ class Listener(asyncssh.SSHListener):
         self._conn = conn
         self._place = (host, port)
         self._client = client
-        self._transport = ChannelTransport(self, visit.peer)
+        self._transport = ClientChannel(self, visit.peer)
         self._stream = StreamHandshake()
         self._stream.peer = visit.peer
         wanted = Channel(ChannelKind.LISTEN, self._what, self._login)
@@ -81,7 +81,7 @@ class Listener(asyncssh.SSHListener):
     def _login(self) -> str:
         return self._visit.login
 
-    async def granted(self) -> Listener | bool:
+    async def granted(self) -> ClientListener | bool:
         """Itself once it listens; False when it does not, which the log has."""
         try:
             told.read_what(self._what)
@@ -192,7 +192,7 @@ class Listener(asyncssh.SSHListener):
             self._listens.set_result(listens)
 
 
-class Lender(Listener):
+class Lender(ClientListener):
     """The client's agent, lent to those of its programs that asked for it: they share a login of their own, since a
     server may show an agent to all that runs by one login."""
 

@@ -18,7 +18,7 @@ from postern.relay.relay_hooks import Hook
 from postern.relay.relay_target import Start, Target
 
 
-class HostKeys(Protocol):
+class PinnedHostKeys(Protocol):
     async def known(self, connection: Connection) -> tuple[str, ...]:
         """In OpenSSH's form. Raises Unavailable."""
 
@@ -29,7 +29,7 @@ class HostKeys(Protocol):
 class Believing:
     """Implements `Agent` by another one."""
 
-    def __init__(self, agent: Agent, host_keys: HostKeys) -> None:
+    def __init__(self, agent: Agent, host_keys: PinnedHostKeys) -> None:
         self._agent = agent
         self._host_keys = host_keys
 

@@ -33,7 +33,7 @@ from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_browser_login import Invitation
 from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, Session
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
-from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, Lender, Listener
+from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, ClientListener, Lender
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_credential, may_be_person, split
@@ -266,7 +266,7 @@ class SshServer(asyncssh.SSHServer):
         if len(self.visit.listeners) >= MOST_LISTENERS:
             log.info("client %s asks for more than %d listeners", self.visit.peer, MOST_LISTENERS)
             return False
-        return Listener(self._admission, self.visit, self._conn, listen_host, listen_port, self._client).granted()
+        return ClientListener(self._admission, self.visit, self._conn, listen_host, listen_port, self._client).granted()
 
     async def _lends(self) -> bool:
         """Its agent; asked once for all of its programs, as long as that stands."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import asyncssh
 
-from postern.protocols.ssh.listener.ssh_client_channel import ChannelTransport
+from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
 from postern.protocols.ssh.listener.ssh_users import Person, Proved
@@ -29,7 +29,7 @@ class Visit:
     known: Proved | None = None
     target: str = ""
     authenticated: asyncio.Future[Proved] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    channels: set[ChannelTransport] = field(default_factory=set)
+    channels: set[ClientChannel] = field(default_factory=set)
     login: str = field(default_factory=lambda: str(uuid4()))  # which channels share one login at the target
     right: Right | None = None  # once it is known who it is
     over: asyncio.TimerHandle | None = None  # while it waits for a browser, or has done
@@ -45,7 +45,7 @@ class Visit:
         proved = self.authenticated.result()
         return proved if isinstance(proved, Person) else None
 
-    def opens(self, channel: ChannelTransport) -> None:
+    def opens(self, channel: ClientChannel) -> None:
         self.channels.add(channel)
         channel.below_filled(self.is_full)
 

@@ -23,10 +23,9 @@ import asyncssh
 
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
-from postern.protocols.ssh.ssh_transport import bound_channel
+from postern.protocols.ssh.ssh_transport import ChannelFrames, bound_channel
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.relay_target import Channel, Terminal
 
 log = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ _STDERR = asyncssh.EXTENDED_DATA_STDERR
 _NAME = re.compile(r"[A-Za-z0-9@._-]{1,20}")
 
 
-class ChannelTransport(FramedTransport, Throttled):
+class TargetChannel(ChannelFrames, Throttled):
     """`timeout`: seconds that the server has to open the channel. `another` answers the next connection of the same
     login, for where the server takes no more sessions of one; None where there is none."""
 
@@ -63,12 +62,9 @@ class ChannelTransport(FramedTransport, Throttled):
         self._is_open = False
         self._early: list[tuple[int, bytes]] = []  # frames that came before it was open
         self._ends: deque[bytes] = deque()  # frames that wait for whoever paused
-        self._channel_full = False
-        self._throttled = False
         self._input_ended = False
         self._output_ended = False
         self._over = False  # EXIT was given, or waits
-        self._gone = False  # the protocol has been told that it is closed
         self._exit: m.Exit | None = None
         login.channels.add(self)
 
@@ -95,7 +91,7 @@ class ChannelTransport(FramedTransport, Throttled):
         self._login.leave(self)
         if self._is_open and not self._over:
             self._leave()
-        self._loop.call_soon(self._lost)
+        self._loop.call_soon(self._tell_gone)
 
     def abort(self) -> None:
         self.close()
@@ -109,11 +105,6 @@ class ChannelTransport(FramedTransport, Throttled):
             channel.send_signal("HUP")
         channel.close()
         self._loop.call_later(_FLUSH, channel.abort)
-
-    def _lost(self) -> None:
-        if not self._gone and self._protocol is not None:
-            self._gone = True
-            self._protocol.connection_lost(None)
 
     # Frames
 
@@ -209,14 +200,8 @@ class ChannelTransport(FramedTransport, Throttled):
     # Input: the channel or the connection may be full
 
     def throttle(self) -> None:
-        full = not self._over and (self._channel_full or self._login.is_full or not self._is_open)
-        if full == self._throttled or self._protocol is None or self._closing or self._opening is None:
-            return
-        self._throttled = full
-        if full:
-            self._protocol.pause_writing()
-        else:
-            self._protocol.resume_writing()
+        if self._opening is not None:
+            self._hold_writer(not self._over and (self._channel_full or self._login.is_full or not self._is_open))
 
     # What the session tells
 
@@ -228,10 +213,6 @@ class ChannelTransport(FramedTransport, Throttled):
             channel._send_request(b"auth-agent-req@openssh.com")
         if self._paused:
             channel.pause_reading()
-
-    def filled(self, full: bool) -> None:
-        self._channel_full = full
-        self.throttle()
 
     def received(self, data: bytes, datatype: int | None) -> None:
         if not self._closing:
@@ -303,7 +284,7 @@ class ChannelTransport(FramedTransport, Throttled):
 class _Session(asyncssh.SSHClientSession[bytes]):
     """What asyncssh calls, of a program as of a forwarded connection."""
 
-    def __init__(self, transport: ChannelTransport) -> None:
+    def __init__(self, transport: TargetChannel) -> None:
         self._transport = transport
         self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

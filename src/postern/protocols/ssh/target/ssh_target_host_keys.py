@@ -31,7 +31,7 @@ _DEFAULT_PORT = 22
 
 
 @dataclass(frozen=True, slots=True)
-class HostKeys:
+class AcceptedHostKeys:
     """`first_use`: whichever key is met is taken."""
 
     keys: tuple[asyncssh.SSHKey, ...] = ()
@@ -45,7 +45,7 @@ class HostKeys:
         was shown."""
         return key not in self.revoked and (self.first_use or bool(self.authorities) or key in self.keys)
 
-    def behind(self, key: asyncssh.SSHKey) -> HostKeys:
+    def behind(self, key: asyncssh.SSHKey) -> AcceptedHostKeys:
         """For a further connection to a server that has shown this one."""
         return replace(self, keys=(key,), first_use=False) if self.first_use else self
 
@@ -84,7 +84,7 @@ def one_line(key: asyncssh.SSHKey) -> str:
     return " ".join(key.export_public_key().decode().split()[:2])
 
 
-def believed(access: Access, pinned: Sequence[str] | None) -> HostKeys:
+def believed(access: Access, pinned: Sequence[str] | None) -> AcceptedHostKeys:
     """Raises Unavailable."""
     if access.host_keys.strip():
         return _configured(access)
@@ -97,10 +97,10 @@ def believed(access: Access, pinned: Sequence[str] | None) -> HostKeys:
         keys = tuple(map(asyncssh.import_public_key, pinned))
     except (asyncssh.KeyImportError, ValueError):
         raise Unavailable(f"connection {access.connection!r}: its pinned host key cannot be read") from None
-    return HostKeys(keys=keys, first_use=not keys)
+    return AcceptedHostKeys(keys=keys, first_use=not keys)
 
 
-def _configured(access: Access) -> HostKeys:
+def _configured(access: Access) -> AcceptedHostKeys:
     lines = []
     for number, line in enumerate(access.host_keys.splitlines(), 1):
         words = line.split()
@@ -123,7 +123,7 @@ def _configured(access: Access) -> HostKeys:
             f"connection {access.connection!r}: its secret HOST_KEYS has no key for {access.place}; an administrator "
             "must add it"
         )
-    return HostKeys(tuple(keys), tuple(authorities), tuple(revoked), configured=True)
+    return AcceptedHostKeys(tuple(keys), tuple(authorities), tuple(revoked), configured=True)
 
 
 def _checked(words: list[str]) -> str:

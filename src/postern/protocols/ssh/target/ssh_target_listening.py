@@ -28,7 +28,7 @@ MOST_WAITING = 50  # who came to one listener and was not taken yet
 PATIENCE = 60.0  # seconds that they wait for it
 
 
-class Listening(FramedTransport, Throttled):
+class TargetListener(FramedTransport, Throttled):
     """`what` is `host:port` or the agent. `timeout`: seconds that the server has to listen. Raises ValueError."""
 
     def __init__(self, login: Login, what: str, timeout: float) -> None:

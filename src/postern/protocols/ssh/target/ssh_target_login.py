@@ -24,8 +24,8 @@ from postern.protocols.ssh.ssh_listening import read_place
 from postern.protocols.ssh.ssh_transport import CIPHERS, KEX, MACS
 from postern.protocols.ssh.target import ssh_access as settings
 from postern.protocols.ssh.target.ssh_access import Access
-from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, HostKeys
-from postern.protocols.ssh.target.ssh_target_stream import Dialling
+from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, AcceptedHostKeys
+from postern.protocols.ssh.target.ssh_target_stream import SshDialling
 from postern.relay.relay_target import Channel, ChannelKind, Terminal
 
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
@@ -42,7 +42,7 @@ Environment = dict[bytes | str, bytes | str]
 class _Client(asyncssh.SSHClient):
     """Asked about host keys that are not among the known ones."""
 
-    def __init__(self, host_keys: HostKeys, on_lost: Callable[[Exception | None], None]) -> None:
+    def __init__(self, host_keys: AcceptedHostKeys, on_lost: Callable[[Exception | None], None]) -> None:
         self._host_keys = host_keys
         self._on_lost = on_lost
         self.refused: asyncssh.SSHKey | None = None
@@ -73,7 +73,7 @@ class Login:
     """Its channels are throttled when the connection takes no more, until it does again. `lending` is that of the
     client's connection before this one."""
 
-    def __init__(self, access: Access, host_keys: HostKeys, lending: Lending | None = None) -> None:
+    def __init__(self, access: Access, host_keys: AcceptedHostKeys, lending: Lending | None = None) -> None:
         self.access = access
         self.lending = lending or Lending()
         self._host_keys = host_keys
@@ -128,7 +128,7 @@ class Login:
         return await asyncssh.connect(
             access.host,
             access.port,
-            tunnel=Dialling(self._told_full),
+            tunnel=SshDialling(self._told_full),
             client_factory=lambda: client,
             config=None,
             known_hosts=([*known.keys], [*known.authorities], [*known.revoked]),

@@ -58,7 +58,7 @@ class TargetStream(SshStream):
         super().connection_lost(exc)
 
 
-class Dialling:
+class SshDialling:
     """What asyncssh takes for a tunnel: it makes the connection that SSH is spoken on."""
 
     def __init__(self, on_full: Callable[[bool], None]) -> None:

@@ -12,9 +12,9 @@ from postern.errors import Unavailable
 from postern.protocols.ssh.ssh_listening import read_what
 from postern.protocols.ssh.target import ssh_access as settings
 from postern.protocols.ssh.target.ssh_connection_pool import Logins, Place
-from postern.protocols.ssh.target.ssh_target_channel import ChannelTransport
+from postern.protocols.ssh.target.ssh_target_channel import TargetChannel
 from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
-from postern.protocols.ssh.target.ssh_target_listening import Listening
+from postern.protocols.ssh.target.ssh_target_listening import TargetListener
 from postern.protocols.ssh.target.ssh_target_login import Environment, Login, address
 from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
@@ -57,9 +57,9 @@ class SshTargets:
         start, timeout = order.start, order.timeout
         transport: FramedTransport
         if channel.kind is ChannelKind.LISTEN:
-            transport = Listening(login, channel.what, timeout)
+            transport = TargetListener(login, channel.what, timeout)
         else:
-            transport = ChannelTransport(login, place.next, channel, start.terminal, _environment(start), timeout)
+            transport = TargetChannel(login, place.next, channel, start.terminal, _environment(start), timeout)
         stream = StreamHandshake()
         transport.set_protocol(stream)
         stream.connection_made(transport)

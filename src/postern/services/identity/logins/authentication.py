@@ -13,7 +13,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
 from postern.services.identity.logins.logins import Logins, require_active
-from postern.services.identity.logins.tokens import Tokens
+from postern.services.identity.logins.tokens import ForeignToken
 from postern.services.server.server_features import Features
 
 MUST_ENROL = (
@@ -69,14 +69,12 @@ class FactorDoor(Protocol):
 class Authentication:
     def __init__(
         self,
-        tokens: Tokens,
         logins: Logins,
         features: Features,
         factors: FactorDoor,
         api_keys: KeyDoor | None = None,
         provider: ProviderDoor | None = None,
     ) -> None:
-        self._tokens = tokens
         self._logins = logins
         self._features = features
         self._factors = factors
@@ -98,11 +96,14 @@ class Authentication:
             await self._require_keys(principal)
             require_active(principal)
             return Caller(principal, api_key=key)
-        if self._provider is not None and not await self._tokens.is_ours(token):
+        try:
+            login, account = await self._logins.authenticate(token)
+        except ForeignToken:
+            if self._provider is None:
+                raise
             principal = await self._provider.authenticate(token)
             require_active(principal)
             return Caller(principal)
-        login, account = await self._logins.authenticate(token)
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
 
     async def standing(self, caller: Caller, *, address: str) -> Principal:

@@ -33,6 +33,13 @@ RETIRED_KEYS_STAY = timedelta(days=1)
 _MAX_REMEMBERED = 10_000
 
 
+_INVALID = "the access token is not valid or has expired; log in again"
+
+
+class ForeignToken(Unauthenticated):
+    """The token names none of our keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claims:
     principal_id: UUID
@@ -110,18 +117,15 @@ class Tokens:
             raise _not_good() from None
         return claims
 
-    async def is_ours(self, token: Secret) -> bool:
-        """Whether it names one of our keys; says nothing about whether it is good."""
-        return _digest_of(token) in self._verified or await self._key_of(token) is not None
-
     async def verify(self, token: Secret) -> Claims:
-        """Raises Unauthenticated for anything that is not a live token of ours."""
+        """Raises Unauthenticated for anything that is not a live token of ours: ForeignToken where it names none of our
+        keys, so that it may be one of an identity provider."""
         digest = _digest_of(token)
         verified = self._verified.get(digest)
         if verified is None:
             key = await self._key_of(token)
             if key is None:
-                raise _invalid()
+                raise ForeignToken(_INVALID)
             verified = self._verified[digest] = self._checked(token, key)
             if len(self._verified) > _MAX_REMEMBERED:
                 self._verified.popitem(last=False)
@@ -218,4 +222,4 @@ def _not_good() -> Unauthenticated:
 
 
 def _invalid() -> Unauthenticated:
-    return Unauthenticated("the access token is not valid or has expired; log in again")
+    return Unauthenticated(_INVALID)

@@ -11,13 +11,20 @@ from typing import Any
 from uuid import UUID
 
 import zstandard
-from sqlalchemy import ColumnElement, and_, case, delete, insert, literal, null, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, insert, literal, null, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.runbook import Fetched, Repository, RunbookFile, Snapshot
+from postern.domain.runbook import (
+    MAX_REPOSITORIES,
+    REPOSITORY_SECRETS,
+    Fetched,
+    Repository,
+    RunbookFile,
+    Snapshot,
+)
 from postern.domain.secret import Secret
-from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
+from postern.errors import Conflict, Invalid, Malformed, Misconfigured, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.runbook_ports import Outline, RepositoryHooks
@@ -25,17 +32,14 @@ from postern.store.prepared import Row
 from postern.store.schema.runbook_tables import runbook_repositories as repositories
 from postern.store.schema.runbook_tables import runbook_snapshots as snapshots
 from postern.store.sql.locking import one_at_a_time
-from postern.store.sql.rows import count_of
+from postern.store.sql.resource_table import CHANGED_MEANWHILE, ResourceTable
 
 log = logging.getLogger(__name__)
 
 MAX_SNAPSHOT = 32_000_000  # bytes, unpacked
 _MAX_ERROR = 500  # characters
-_PLAIN = (
-    *("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts"),
-    *("branch", "hook_ttl", "created_at", "updated_at"),
-)
-_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
+_PLAIN = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch", "hook_ttl", "updated_at")
+_READ = ("org_id", "created_at", "version", "commit", "fetched_at", "tried_at", "error")
 _OF_COMMIT, _OF_FILE = ("commit", "author", "message", "hooks"), ("path", "text", "error")
 _REPLACED = ("content", "hooks", "commit_id", "fetched_at")
 # What was read by other settings than it has now is as if it had not been read.
@@ -46,29 +50,27 @@ _CURRENT = and_(
 )
 
 
-class SqlRepositories:
+class SqlRepositories(ResourceTable[Repository]):
+    table, noun = repositories, "repository"
+    most, full = MAX_REPOSITORIES, TooMany
+
     def __init__(self, database: Database, encryption: Encryption) -> None:
-        self._database = database
+        super().__init__(database)
         self._encryption = encryption
 
-    async def all(self, org_id: UUID) -> list[Repository]:
-        wanted = select(*repositories.c).where(repositories.c.org_id == org_id).order_by(repositories.c.name)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        return [await self._opened(row) for row in rows]
-
-    async def get(self, org_id: UUID, repository_id: UUID) -> Repository | None:
-        async with self._database.statement() as connection:
-            found = await connection.execute(select(*repositories.c).where(*_this(org_id, repository_id)))
-            row = found.mappings().one_or_none()
-        return None if row is None else await self._opened(row)
+    def selected(self) -> Select[Any]:
+        read = (
+            snapshots.c.commit_id.label("commit"),
+            *(snapshots.c.fetched_at, snapshots.c.tried_at),
+            func.coalesce(snapshots.c.error, "").label("error"),
+        )
+        return select(*repositories.c, *read).select_from(repositories.outerjoin(snapshots, _CURRENT))
 
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
         tried, error = snapshots.c.tried_at, snapshots.c.error
         group = error != "" if failing else or_(error.is_(None), error == "")
         wanted = (
-            select(*repositories.c)
-            .select_from(repositories.outerjoin(snapshots, _CURRENT))
+            self.selected()
             .where(or_(tried.is_(None), tried < before), group)
             .order_by(tried.asc().nulls_first(), repositories.c.org_id, repositories.c.id)
         )
@@ -77,74 +79,48 @@ class SqlRepositories:
         found = []
         for row in rows:
             try:
-                found.append(await self._opened(row))
+                found.append(await self.read(row))
             except Misconfigured as problem:
                 log.warning("runbooks of %s are not read: %s", row["name"], problem)
         return found
 
-    async def add(self, repository: Repository, most: int) -> None:
-        values = await self._values(repository)
-        own = repositories.c.org_id == repository.org_id
+    async def replace_all(self, org_id: UUID, wanted: Sequence[Repository], read: Sequence[Repository]) -> None:
+        own, before = repositories.c.org_id == org_id, {one.id: one for one in read}
+        new = [await self.new_row(one) for one in wanted if one.id not in before]
+        other = [(one, await self.values(one)) for one in wanted if one.id in before and one != before[one.id]]
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                if (await transaction.execute(count_of(repositories, own))).scalar_one() >= most:
-                    raise TooMany(f"an organisation may have {most} repositories; remove one first")
-                await transaction.execute(insert(repositories).values(values))
-        except IntegrityError:
-            raise Conflict(f"git_url: there is a repository {repository.name} already", field="git_url") from None
-
-    async def update(self, repository: Repository, read: Repository | None = None) -> None:
-        values = await self._values(repository)
-        this = _this(repository.org_id, repository.id)
-        same = this if read is None else (*this, repositories.c.updated_at == read.updated_at)
-        async with self._database.transaction() as transaction:
-            if (await transaction.execute(update(repositories).where(*same).values(values))).rowcount == 1:
-                return
-            if (await transaction.execute(select(repositories.c.id).where(*this))).one_or_none() is not None:
-                raise _changed_meanwhile()
-        raise NotFound(f"there is no repository {repository.name} any more")
-
-    async def replace(
-        self, org_id: UUID, repositories_: Sequence[Repository], read: Sequence[Repository] | None = None
-    ) -> None:
-        rows = [await self._values(repository) for repository in repositories_]
-        kept = [repository.id for repository in repositories_]
-        try:
-            async with self._database.transaction() as transaction:
-                await one_at_a_time(transaction)
-                own = repositories.c.org_id == org_id
-                there = select(repositories.c.id, repositories.c.updated_at).where(own).with_for_update()
-                known = {row.id: row.updated_at for row in await transaction.execute(there)}
-                if read is not None and known != {one.id: one.updated_at for one in read}:
-                    raise _changed_meanwhile()
+                there = select(repositories.c.id, repositories.c.version).where(own).with_for_update()
+                known = {row.id: row.version for row in await transaction.execute(there)}
+                if known != {one.id: one.version for one in read}:
+                    raise Conflict(f"repositories: one of them {CHANGED_MEANWHILE}", field="repositories")
+                kept = [one.id for one in wanted]
                 await transaction.execute(delete(repositories).where(own, repositories.c.id.not_in(kept)))
-                for row in rows:
-                    this = _this(org_id, row["id"])
-                    changed = update(repositories).where(*this) if row["id"] in known else insert(repositories)
-                    await transaction.execute(changed.values(row))
+                for one, values in other:
+                    changed = update(repositories).where(*_this(org_id, one.id))
+                    await transaction.execute(changed.values(values | {"version": one.version + 1}))
+                if new:
+                    await transaction.execute(insert(repositories), new)
         except IntegrityError:
             raise Conflict("repositories: two of them are the same", field="repositories") from None
 
-    async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
-        async with self._database.statement() as connection:
-            done = await connection.execute(delete(repositories).where(*_this(org_id, repository_id)))
-        return done.rowcount == 1
+    def taken(self, resource: Repository) -> str:
+        return f"git_url: a repository {resource.name} exists already, perhaps by another address"
 
-    async def _values(self, repository: Repository) -> dict[str, Any]:
-        clear = json.dumps({name: getattr(repository, name).reveal() for name in _SECRETS})
-        row = _secrets_row(repository.org_id, repository.id)
-        sealed = await self._encryption.seal(clear.encode(), row=row, org_id=repository.org_id)
-        plain = {name: getattr(repository, name) for name in _PLAIN}
-        return {"org_id": repository.org_id, "id": repository.id, "secrets": sealed, **plain}
+    async def values(self, resource: Repository) -> dict[str, Any]:
+        clear = json.dumps({name: getattr(resource, name).reveal() for name in REPOSITORY_SECRETS})
+        row = _secrets_row(resource.org_id, resource.id)
+        sealed = await self._encryption.seal(clear.encode(), row=row, org_id=resource.org_id)
+        return {"secrets": sealed} | {name: getattr(resource, name) for name in _PLAIN}
 
-    async def _opened(self, row: Row) -> Repository:
+    async def read(self, row: Row) -> Repository:
         opened = await self._encryption.open(
             row["secrets"], row=_secrets_row(row["org_id"], row["id"]), org_id=row["org_id"]
         )
-        fields: dict[str, Any] = {name: row[name] for name in _PLAIN}
+        fields: dict[str, Any] = {name: row[name] for name in (*_PLAIN, *_READ)}
         fields |= {name: Secret(value) for name, value in json.loads(opened).items()}
-        return Repository(row["org_id"], **fields)
+        return Repository(**fields)
 
 
 class SqlSnapshots:
@@ -255,11 +231,6 @@ class SqlSnapshots:
                 return (await connection.execute(kept)).rowcount == 1
         except IntegrityError:  # removed at this very moment
             return False
-
-
-def _changed_meanwhile() -> Conflict:
-    """What was left out in a change, secrets as well, was filled in from what is there no more."""
-    return Conflict("repositories: they were changed meanwhile; look at them, and try again", field="repositories")
 
 
 def _this(org_id: UUID, repository_id: UUID) -> tuple[ColumnElement[bool], ...]:

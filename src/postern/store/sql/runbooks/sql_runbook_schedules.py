@@ -4,102 +4,81 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import RowMapping, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Select, delete, func, insert, select, update
 
 from postern.domain.lists import Listed, Page
+from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.runbook import Schedule, ScheduleRun
 from postern.domain.secret import Secret
-from postern.errors import Conflict, Misconfigured, TooMany
+from postern.errors import Misconfigured, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports.runbook_ports import NamedSchedule
+from postern.store.prepared import Row
 from postern.store.schema.people import users
 from postern.store.schema.runbook_tables import runbook_schedule_runs, runbook_schedules
 from postern.store.schema.target_tables import connections
-from postern.store.sql.locking import one_at_a_time
-from postern.store.sql.resource_table import one_of
-from postern.store.sql.rows import count_of
+from postern.store.sql.resource_table import ResourceTable
 
 log = logging.getLogger(__name__)
 
 _SHUT = "what it is run with does not open with the keys of this server"
 BEGINS: Final = "the gateway was stopped while this run began; what came of it is said here within a few minutes"
 
-_FIXED = ("id", "org_id", "owner_id", "created_at")
 _CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabled", "next_at", "updated_at")
 _SEALED = ("parameters", "tracker_fields")
 _KEPT = ("org_id", "owner_id", "owner", "connection_id", "connection", "repository", "file")  # of a run
-_TOLD = ("last_at", "last_session_id", "last_error")
-_SHOWN = (*_FIXED, *_CHOSEN, *_TOLD)  # all but what is sealed
-_NAMED = (
-    select(
-        *runbook_schedules.c,
-        connections.c.name.label("connection"),
-        func.coalesce(users.c.email, "").label("owner"),
-    )
-    .select_from(runbook_schedules)
-    .join(connections, connections.c.id == runbook_schedules.c.connection_id)
-    .outerjoin(users, users.c.id == runbook_schedules.c.owner_id)
+_SHOWN = (  # all but what is sealed
+    *("id", "org_id", "owner_id", "created_at", "version", *_CHOSEN),
+    *("last_at", "last_session_id", "last_error"),
 )
 
 
-class SqlRunbookSchedules:
+class SqlRunbookSchedules(ResourceTable[Schedule]):
+    """Runs write into these rows, too. That is not a change of the schedule, so the version stays."""
+
+    table, noun = runbook_schedules, "schedule"
+    most, full = 500, TooMany
+
     def __init__(self, database: Database, encryption: Encryption) -> None:
-        self._database = database
+        super().__init__(database)
         self._encryption = encryption
 
-    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
-        own = [runbook_schedules.c.org_id == org_id]
-        if owner_id is not None:
-            own.append(runbook_schedules.c.owner_id == owner_id)
-        wanted = _NAMED.where(*own).order_by(runbook_schedules.c.name).limit(page.limit).offset(page.offset)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-            total = (await connection.execute(count_of(runbook_schedules, *own))).scalar_one()
-        return Listed([await self._named(row) for row in rows], total)
+    def selected(self) -> Select[Any]:
+        owner = func.coalesce(users.c.email, "").label("owner")
+        return (
+            select(*runbook_schedules.c, connections.c.name.label("connection"), owner)
+            .select_from(runbook_schedules)
+            .join(connections, connections.c.id == runbook_schedules.c.connection_id)
+            .outerjoin(users, users.c.id == runbook_schedules.c.owner_id)
+        )
 
-    async def get(self, org_id: UUID, name_or_id: str) -> NamedSchedule | None:
-        async with self._database.statement() as connection:
-            wanted = one_of(runbook_schedules, _NAMED, org_id, name_or_id)
-            row = (await connection.execute(wanted)).mappings().one_or_none()
-        return None if row is None else await self._named(row)
+    async def find(
+        self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES, owner_id: UUID | None = None
+    ) -> Listed[Schedule]:
+        own = [] if owner_id is None else [runbook_schedules.c.owner_id == owner_id]
+        return await self.some(page, runbook_schedules.c.org_id == org_id, *self._conditions(where), *own)
 
-    async def add(self, schedule: Schedule, most: int) -> None:
-        values = _values(schedule, _SHOWN) | await self._sealed(schedule)
-        own = runbook_schedules.c.org_id == schedule.org_id
+    async def read(self, row: Row) -> Schedule:
+        given, problem = {}, ""
         try:
-            async with self._database.transaction() as transaction:
-                await one_at_a_time(transaction)
-                if (await transaction.execute(count_of(runbook_schedules, own))).scalar_one() >= most:
-                    raise TooMany(f"an organisation may have {most} schedules; delete one first")
-                await transaction.execute(insert(runbook_schedules).values(values))
-        except IntegrityError:
-            raise _taken(schedule) from None
+            given = await self._given(row)
+        except Misconfigured as error:
+            log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
+            problem = _SHUT
+        return Schedule(**{name: row[name] for name in (*_SHOWN, "connection", "owner")}, **given, problem=problem)
 
-    async def update(self, schedule: Schedule, read: Schedule) -> None:
-        same = (runbook_schedules.c.id == schedule.id, runbook_schedules.c.updated_at == read.updated_at)
-        changed = update(runbook_schedules).where(*same)
-        values = _values(schedule, _CHOSEN)
-        if any(getattr(schedule, kind) != getattr(read, kind) for kind in _SEALED):  # else it may not even be open
-            values |= await self._sealed(schedule)
-        try:
-            async with self._database.statement() as connection:
-                done = await connection.execute(changed.values(values))
-        except IntegrityError:
-            raise _taken(schedule) from None
-        if done.rowcount != 1:
-            raise Conflict(f"schedule {schedule.name!r} was changed or deleted meanwhile; look at it, and try again")
+    async def values(self, resource: Schedule) -> dict[str, Any]:
+        sealed = {} if resource.problem else await self._sealed(resource)  # its key may come back
+        return {name: getattr(resource, name) for name in ("owner_id", *_CHOSEN)} | sealed
 
-    async def remove(self, schedule_id: UUID) -> None:
-        async with self._database.statement() as connection:
-            await connection.execute(delete(runbook_schedules).where(runbook_schedules.c.id == schedule_id))
+    def taken(self, resource: Schedule) -> str:
+        """Services check the connection first, so only a change at the same moment leads to the second reason."""
+        return f"name: a schedule {resource.name!r} exists already, or its connection was just removed"
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
         columns = runbook_schedules.c
@@ -124,7 +103,7 @@ class SqlRunbookSchedules:
         async with self._database.transaction() as transaction:
             if (await transaction.execute(changed)).rowcount != 1:
                 return False
-            wanted = _NAMED.where(runbook_schedules.c.id == schedule_id)
+            wanted = self.selected().where(runbook_schedules.c.id == schedule_id)
             row = (await transaction.execute(wanted)).mappings().one()
             kept = {name: row[name] for name in _KEPT}
             run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
@@ -163,32 +142,11 @@ class SqlRunbookSchedules:
         sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
         return {"given": sealed}
 
-    async def _given(self, row: RowMapping) -> dict[str, Any]:
+    async def _given(self, row: Row) -> dict[str, Any]:
         """Raises Misconfigured."""
         opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
         return {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}
 
-    async def _named(self, row: RowMapping) -> NamedSchedule:
-        given, problem = {}, ""
-        try:
-            given = await self._given(row)
-        except Misconfigured as error:
-            log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
-            problem = _SHUT
-        schedule = Schedule(**{name: row[name] for name in _SHOWN}, **given)
-        return NamedSchedule(schedule, row["connection"], row["owner"], problem)
-
-
-def _values(schedule: Schedule, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(schedule, name) for name in names}
-
 
 def _row(schedule_id: UUID) -> str:
     return f"runbook_schedules/{schedule_id}"
-
-
-def _taken(schedule: Schedule) -> Conflict:
-    """Services check the connection first, so only a change at the same moment leads to the second."""
-    return Conflict(
-        f"name: a schedule {schedule.name!r} exists already, or its connection was just removed", field="name"
-    )
