@@ -640,10 +640,12 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/runbooks/configurations/": repository_name(REPOSITORY),
         "/runbooks/rules/": "deploys",
         "/runbooks/schedules/": "nightly",
+        "/serviceaccounts/": "robot",
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/sshauthorities/": "people",
         "/users/groups/": "crew",
+        "/users/": "bob@example.com",
     }
     name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")
     values = {
@@ -651,7 +653,6 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "name": name,
         "connection": "shop",
         "id": next((known[kind] for start, kind in _IDS.items() if path.startswith(start)), known["review"]),
-        "subject": "robot",
         "emailOrID": "bob@example.com",
         **known,
     }

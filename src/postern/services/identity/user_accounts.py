@@ -29,6 +29,8 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
 from postern.store.ports.named_resource_ports import ResourceStore
 
+__all__ = ["AccountService", "PrincipalFilter", "Profile", "Users"]
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:

@@ -16,7 +16,7 @@ from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
 from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.secret import Secret
-from postern.store.ports.identity_ports import PrincipalFilter
+from postern.services.identity.user_accounts import PrincipalFilter
 
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
