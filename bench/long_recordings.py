@@ -33,7 +33,7 @@ from postern.recording.recording_copies import StoredCopies
 from postern.recording.segments import MOST
 from postern.services.bundle import Services
 from postern.store.database import Database
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.wiring.blobs import KeysForThreads
 
 MB = 1e6
@@ -50,7 +50,7 @@ async def world_with(folder: Path, sessions: int, segments: int, most: int) -> t
     for one in made:
         for number in range(1, segments + 1):
             write(one, number, events, most=most, last=number == segments)
-        ended = Ended(world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, event_size=segments * most)
+        ended = SessionEnd(world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, event_size=segments * most)
         await world.stores.sessions.end(one.id, ended)
     return world, made, user
 

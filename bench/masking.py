@@ -22,9 +22,9 @@ from uuid import UUID
 from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, CustomType, InfoType, MaskingRule
 from postern.inspection.masking.kinds.card import has_check_digit
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.interception.events import Kind
+from postern.interception.events import TextKind
 from postern.interception.pipeline import SessionView
-from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of
+from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, layout_of
 
 ROUNDS = 5
 BLOCKS = 3
@@ -40,16 +40,16 @@ DOMAINS = ("example.com", "mail.example.org", "shop.example.co.uk")
 class Block:
     """Rows as the wire has them: `size` counts the bytes of their cells."""
 
-    layout: Layout
+    layout: PostgresLayout
     data: bytes
     count: int
     size: int
 
-    def rows(self) -> DataRows:
-        return DataRows(1, self.layout, self.data, self.count)
+    def rows(self) -> PostgresRows:
+        return PostgresRows(1, self.layout, self.data, self.count)
 
 
-def encoded(columns: list[tuple[Kind, list[bytes]]]) -> Block:
+def encoded(columns: list[tuple[TextKind, list[bytes]]]) -> Block:
     fields = [
         f"c{place}".encode() + struct.pack("!xihihih", 0, 0, OIDS[kind], -1, -1, 0)
         for place, (kind, _) in enumerate(columns)
@@ -110,9 +110,9 @@ def number() -> str:
     return str(SEED.randint(1, 10**8))
 
 
-TEXT, NUMBER, OPAQUE, JSON = Kind.TEXT, Kind.NUMBER, Kind.OPAQUE, Kind.JSON
+TEXT, NUMBER, OPAQUE, JSON = TextKind.TEXT, TextKind.NUMBER, TextKind.OPAQUE, TextKind.JSON
 OIDS = {TEXT: 25, NUMBER: 20, OPAQUE: 1114, JSON: 114}  # text, bigint, timestamp, json
-Shape = list[tuple[Kind, Callable[[], str]]]
+Shape = list[tuple[TextKind, Callable[[], str]]]
 SHAPES: dict[str, Shape] = {
     "clean: ten text columns": [(TEXT, words)] * 10,
     "clean: seven texts, dates and numbers as text": [(TEXT, words)] * 7

@@ -26,7 +26,7 @@ from postern.domain.sessions.segment import first_link, next_link
 from postern.domain.sessions.session import SessionStatus
 from postern.proof.export_reading import verify_package
 from postern.proof.proof_copies import measure
-from postern.proof.proof_sessions import Listed
+from postern.proof.proof_sessions import ListedSegment
 from postern.store.database import Database
 from postern.store.schema.recording_tables import segments
 from postern.store.schema.session_tables import sessions
@@ -107,7 +107,7 @@ def large() -> Made:
     session = made.add_session(1, 0, is_closed=False)
     texts = [f"select {at}, '{uuid4()}{uuid4()}'" for at in range(4700)]
     plain = segment_bytes(session, 1, is_last=True, texts=texts)
-    packed, measured = stored(plain), Listed(1, *measure([plain]))
+    packed, measured = stored(plain), ListedSegment(1, *measure([plain]))
     made.sessions[session] = (made.sessions[session][0], [replace(measured, number=at + 1) for at in range(LARGE)])
     for number in range(1, LARGE + 1):
         made.segments[session, number] = packed

@@ -27,7 +27,7 @@ from tests.support.application import application
 from tests.support.postgres import PostgresServer
 from tests.support.world import CLIENT, World
 
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
@@ -35,7 +35,7 @@ from postern.services.bundle import Services
 from postern.services.sessions import SessionFilter
 from postern.store.database import Database
 
-_INFO = ServerInfo(
+_INFO = StaticServerInfo(
     host="localhost", tunnel_url="wss://localhost:7443", grpc_url="grpcs://localhost:7444", ca_certificate=None
 )
 SEARCHES = {

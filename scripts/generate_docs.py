@@ -16,7 +16,7 @@ from typing import Any, cast
 import click
 
 from postern.api.application import create_app
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.api.schemas.server.event_schemas import event_schemas
 from postern.cli.main import cli
 from postern.domain.event import EVENTS as EVENTS_OF
@@ -108,7 +108,7 @@ def types_page() -> str:
 def api_page() -> str:
     """Every operation and every schema of the OpenAPI description."""
     services = cast("Services", SimpleNamespace(signals=LocalSignals()))
-    description = create_app(services, ServerInfo("", "", "", "")).openapi()
+    description = create_app(services, StaticServerInfo("", "", "", "")).openapi()
     parts = [
         "# API reference",
         "",

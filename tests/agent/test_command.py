@@ -46,7 +46,7 @@ class Client(asyncio.Protocol):
         self.lost = asyncio.get_running_loop().create_future()
         self.news = asyncio.Event()
         self.full = False
-        self._reader = m.FrameReader()
+        self._reader = m.TerminalFrameReader()
 
     def data_received(self, data: bytes) -> None:
         for kind, payload in self._reader.feed(data):

@@ -20,10 +20,10 @@ from tests.agent.test_secrets import order
 from tests.support.promises import until, within
 
 from postern.agent import ending
-from postern.agent.agent_hooks import Hooks
+from postern.agent.agent_hooks import AgentHooks
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS, LocalPolicy
 from postern.agent.ending import processes
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secrets import Resolver
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, Unavailable
@@ -44,7 +44,7 @@ def hook(text: str, seconds: float = 60.0) -> Hook:
 
 async def run(one: Hook, environ: Mapping[str, str] = ENVIRON, policy: LocalPolicy = ANYTHING) -> HookOutcome:
     """And looks whether anything was left behind."""
-    outcome = await Hooks(policy, environ).run(one)
+    outcome = await AgentHooks(policy, environ).run(one)
     assert alive(one.id) == set()
     return outcome
 
@@ -172,7 +172,7 @@ async def test_the_policy_of_the_agent_is_asked(policy: LocalPolicy, runs: bool)
 
 
 async def test_an_agent_that_may_not_serve_the_connection_runs_no_hook_of_it() -> None:
-    reach = Reach(Resolver(None, None), LocalPolicy(connections=("billing",)), ENVIRON)  # type: ignore[arg-type]
+    reach = TargetDialer(Resolver(None, None), LocalPolicy(connections=("billing",)), ENVIRON)  # type: ignore[arg-type]
     with pytest.raises(Denied, match="does not let it serve connection 'shop'"):
         await reach.hook(order({}), hook("print(1)"))
     assert (await reach.hook(replace(order({}), connection="billing"), hook("print(1)"))).exit_code == 0
@@ -204,7 +204,7 @@ async def test_attack_one_that_heeds_no_signal_does_not_outlive_who_cannot_wait(
             open({str(there)!r}, "w")
         time.sleep(120)
     """)
-    task = asyncio.ensure_future(Hooks(ANYTHING, ENVIRON).run(one))
+    task = asyncio.ensure_future(AgentHooks(ANYTHING, ENVIRON).run(one))
     await until(there.exists)
     for _ in range(2):
         task.cancel()

@@ -17,14 +17,14 @@ from tests.support.mysql import running_mariadb
 from tests.support.promises import PATIENT, wait_until, within
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.protocols.gateway_queries import Row, TargetRefused
-from postern.protocols.mysql.login.mysql_client_options import Chosen
-from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.login.mysql_client_options import ClientOptions
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.relay.orders import Order
 from postern.relay.relay_target import Start, Target
 
@@ -61,13 +61,13 @@ def asked(server: MariaDbServer, secrets: Mapping[str, str] | None = None, start
     return replace(order(kept, "mysql"), start=start or Start())
 
 
-def reach(policy: LocalPolicy | None = None) -> Reach:
+def reach(policy: LocalPolicy | None = None) -> TargetDialer:
     resolver = Resolver(Sources({}), SecretFiles({}))
-    return Reach(resolver) if policy is None else Reach(resolver, policy)
+    return TargetDialer(resolver) if policy is None else TargetDialer(resolver, policy)
 
 
 async def ask(target: Target, statement: str) -> list[Row]:
-    query = Query(statement)
+    query = MysqlQuery(statement)
     target.stream.write(query.start())
     rows: list[Row] = []
     while not query.finished:
@@ -84,7 +84,7 @@ async def one(target: Target, statement: str) -> Row:
 
 async def test_it_logs_in_as_the_order_says(server: MariaDbServer) -> None:
     attributes = {b"program_name": b"mysqldump"}
-    start = Start("shop", Chosen(attributes=attributes).texts())
+    start = Start("shop", ClientOptions(attributes=attributes).texts())
     target = await reach().dial(asked(server, {"SSLMODE": "disable"}, start))
     assert await one(target, "select current_user(), database()") == ("app@%", "shop")
     assert await one(target, "select connection_id()") == (str(target.process),)

@@ -10,7 +10,7 @@ import pytest
 from tests.agent.test_secrets import encoded, order
 
 from postern.agent import secret_files
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import PREFIX, SecretFiles
 from postern.agent.secrets import Resolved, Resolver
 from postern.domain.reference import Reference
@@ -66,8 +66,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def reach(kind: Kind, sources: Sources | None = None) -> Reach:
-    found = Reach(Resolver(sources or Forgetting(), SecretFiles({})))
+def reach(kind: Kind, sources: Sources | None = None) -> TargetDialer:
+    found = TargetDialer(Resolver(sources or Forgetting(), SecretFiles({})))
     found._kinds["postgres"] = kind
     return found
 

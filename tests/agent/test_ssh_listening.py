@@ -41,7 +41,7 @@ class Listens:
     def __init__(self, running: Running) -> None:
         self.running = running
         self.said: list[Any] = []
-        reader = m.FrameReader()
+        reader = m.TerminalFrameReader()
         received = running.reader.data_received
 
         def heard(data: bytes) -> None:

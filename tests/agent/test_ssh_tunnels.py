@@ -20,7 +20,7 @@ from tests.support.sshds import Sshd, sshd
 
 from postern import descriptors
 from postern.agent import secret_files
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
@@ -30,7 +30,7 @@ from postern.errors import TooMany
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.orders import DIAL, error_of
-from postern.relay.relay_target import Channel, ChannelKind, Start
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start
 from postern.transport.tunnel_messages import Refused
 
 MEGABYTE = os.urandom(1 << 20)
@@ -74,12 +74,12 @@ class Far(Sink):
 
 class Tunnel:
     def __init__(self) -> None:
-        self.orders = Orders(Reach(Resolver(None, SecretFiles({}))))
+        self.orders = Orders(TargetDialer(Resolver(None, SecretFiles({}))))
         self.pair = Pair(16 * 1024, self.orders.take)
         self.login = str(uuid4())
 
     async def dial(self, server: Sshd, what: str, **secrets: str) -> tuple[Far, Mapping[str, Any]]:
-        start = Start(channel=Channel(ChannelKind.EXEC, what, self.login), host_keys=())
+        start = Start(channel=ChannelRequest(ChannelKind.EXEC, what, self.login), host_keys=())
         given = secrets_of(server, **secrets).items()
         stored: dict[str, Any] = {name: _stored(value).reveal() for name, value in given}
         far = Far()
@@ -140,7 +140,7 @@ async def test_a_private_key_that_is_a_file_is_never_one_here(
     stored = {f"envvar:{name}": _stored(value) for name, value in given.items() if name != "PRIVATE_KEY"}
     stored["filesystem:PRIVATE_KEY"] = _stored(server.key)
     order = replace(order_of(Start(arguments=("true",), host_keys=())), secret=stored)
-    target = await Reach(Resolver(None, SecretFiles({}))).dial(order)
+    target = await TargetDialer(Resolver(None, SecretFiles({}))).dial(order)
     assert not _left(tmp_path)
     target.stream.close()
     target.release()

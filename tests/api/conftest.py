@@ -18,16 +18,16 @@ from tests.support.templates import filled_world
 from tests.support.world import World, logged_in
 
 from postern.api.application import serve
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import Agent
-from postern.recording.recording_library import Library
+from postern.recording.recording_library import RecordingLibrary
 from postern.services.bundle import Services
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.store.database import Database
 
-INFO = ServerInfo(
+INFO = StaticServerInfo(
     host="localhost",
     tunnel_url="wss://localhost:7443",
     grpc_url="grpcs://localhost:7444",
@@ -115,9 +115,9 @@ async def make_api(
     *,
     exec_wait: float = 5.0,
     stream_life: float = 5.0,
-    machine: Machine | None = None,
+    machine: MachineFacts | None = None,
     master: bytes | None = None,
-    recordings: Library | None = None,
+    recordings: RecordingLibrary | None = None,
 ) -> Api:
     if master is None:
         world, people = await filled_world(database, make_people)

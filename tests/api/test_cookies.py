@@ -12,14 +12,14 @@ from tests.api.conftest import PASSWORD, Api, message
 from tests.support.world import API_URL, CLIENT
 
 from postern.api.browser.cookies import PLAIN_NAME, SECURE_NAME, clear_login_cookie, set_login_cookie
-from postern.api.info import NativePort, Told
+from postern.api.info import NativePort, ServerAddresses
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.services.server.server_configs import ServerFields
 
 OWN = {"Origin": API_URL, "Sec-Fetch-Site": "same-origin"}
 NATIVE = {"postgres": NativePort(True, "localhost", 7432)}
-TOLD = Told(API_URL, NATIVE, "wss://localhost:7443", "grpcs://localhost:7444", None, False)
+TOLD = ServerAddresses(API_URL, NATIVE, "wss://localhost:7443", "grpcs://localhost:7444", None, False)
 CHANGE = {"current_password": PASSWORD, "new_password": "another long password"}
 
 

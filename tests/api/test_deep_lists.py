@@ -10,7 +10,7 @@ from tests.api.conftest import Api, make_api, message
 from tests.support.spooled import library, recorded_session, rows
 
 from postern.interception.events import Operation, Shown
-from postern.recording.recording_library import Library
+from postern.recording.recording_library import RecordingLibrary
 from postern.services.recordings.recording_pages import MOST_BYTES, MOST_ITEMS
 from postern.store.database import Database
 from postern.store.schema.session_tables import sessions
@@ -70,7 +70,7 @@ async def test_recording_that_is_known_to_be_too_large_is_refused_without_readin
         await transaction.execute(change.values(event_size=size, metrics={"operations": operations}))
     if not is_read:
         for name in ("moments", "operations"):
-            monkeypatch.setattr(Library, name, lambda *_: pytest.fail("the recording was read"))
+            monkeypatch.setattr(RecordingLibrary, name, lambda *_: pytest.fail("the recording was read"))
     answer = await api.as_admin.get(f"/sessions/{session.id}?{query}")
     if is_read:
         assert answer.status_code == 200, answer.text

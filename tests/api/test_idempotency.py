@@ -12,7 +12,7 @@ from tests.api.conftest import Api, make_api, message
 from tests.api.test_access_control import UNAUDITED
 
 from postern.api.audited import _ACTIONS
-from postern.services.server.idempotency import KeptAnswer, Ticket
+from postern.services.server.idempotency import IdempotencyTicket, KeptAnswer
 from postern.store.database import Database
 from postern.store.schema.server_tables import idempotency_keys
 from postern.store.schema.target_tables import connections, credentials
@@ -150,9 +150,9 @@ async def test_after_a_day_the_key_is_free_and_a_lost_request_is_after_minutes(b
     principal = both.users["ann"]
     begin = both.services.idempotency.begin
     ticket = await begin(principal, KEY["Idempotency-Key"], "POST", "/x?", b"")
-    assert isinstance(ticket, Ticket)
+    assert isinstance(ticket, IdempotencyTicket)
     both.world.clock.forward(minutes=3)
-    assert isinstance(await begin(principal, KEY["Idempotency-Key"], "POST", "/x?", b""), Ticket)
+    assert isinstance(await begin(principal, KEY["Idempotency-Key"], "POST", "/x?", b""), IdempotencyTicket)
     assert first.status_code == 201
 
 
@@ -177,7 +177,7 @@ async def test_attack_keys_of_requests_under_way_are_bounded(both: Api, monkeypa
     monkeypatch.setattr("postern.store.sql.sql_idempotency.MOST", 2)
     service, admin = both.services.idempotency, both.users["admin"]
     for key in ("a", "b"):
-        assert isinstance(await service.begin(admin, key, "POST", "/api/x?", b""), Ticket)
+        assert isinstance(await service.begin(admin, key, "POST", "/api/x?", b""), IdempotencyTicket)
     message(await both.as_admin.post("/users/groups", json={"name": "dbas"}, headers=KEY), 429)
     both.world.clock.forward(minutes=3)  # nobody answers those any more
     assert (await both.as_admin.post("/users/groups", json={"name": "dbas"}, headers=KEY)).status_code == 201
@@ -186,7 +186,7 @@ async def test_attack_keys_of_requests_under_way_are_bounded(both: Api, monkeypa
 async def test_an_answer_too_large_to_keep_is_not_carried_out_again(both: Api) -> None:
     service, ann = both.services.idempotency, both.users["ann"]
     ticket = await service.begin(ann, "k", "POST", "/x?", b"")
-    assert isinstance(ticket, Ticket)
+    assert isinstance(ticket, IdempotencyTicket)
     await service.finish(ticket, 200, {}, b"x" * 300_000)
     kept = await service.begin(ann, "k", "POST", "/x?", b"")
     assert isinstance(kept, KeptAnswer)

@@ -10,7 +10,7 @@ from tests.support.postgres import free_port
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.server.auth_settings import AuthFields, AuthSettings, OidcFields
 from postern.services.server.operators import Operators
@@ -22,7 +22,7 @@ def fields(issuer: str) -> AuthFields:
 
 async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site: Site) -> None:
     world, stores, configs = site.world, site.world.stores, site.services.auth_configs
-    provider = OpenIdClient(Fetcher(), world.clock)
+    provider = OpenIdClient(ProviderFetcher(), world.clock)
     settings = AuthSettings(
         configs=configs,
         organisations=stores.organisations,

@@ -12,25 +12,25 @@ import pytest
 from tests.api.conftest import Api, message
 
 from postern.api.schemas.sessions.session_schemas import ExecError
-from postern.api.sessions.result_answers import Writer
-from postern.domain.sessions.results import CUT, Columns, Finished, Problem, Result, Row
+from postern.api.sessions.result_answers import ResultWriter
+from postern.domain.sessions.results import CUT, Finished, Problem, Result, ResultColumns, Row
 from postern.domain.sessions.session import EndReason
 
 NOTICE = Problem("NOTICE", "mind", fails=False)
 ERROR = Problem("ERROR", "division by zero", code="22012", position=18)
-PAIR: list[Result] = [Columns(("a", "b")), Row(("1", None)), Row(('x,"y"\r\n', "")), Finished("SELECT 2")]
+PAIR: list[Result] = [ResultColumns(("a", "b")), Row(("1", None)), Row(('x,"y"\r\n', "")), Finished("SELECT 2")]
 
 
 def as_json(results: list[Result], limit: int | None = None) -> Any:
-    return json.loads("".join(Writer(results, limit).json()))
+    return json.loads("".join(ResultWriter(results, limit).json()))
 
 
 def as_csv(results: list[Result], limit: int | None = None) -> str:
-    return "".join(Writer(results, limit).csv())
+    return "".join(ResultWriter(results, limit).csv())
 
 
 def test_json_has_one_object_for_each_statement() -> None:
-    first, second, third = as_json([NOTICE, *PAIR, Finished("CREATE TABLE"), Columns(("n",)), Row(("0",)), ERROR])
+    first, second, third = as_json([NOTICE, *PAIR, Finished("CREATE TABLE"), ResultColumns(("n",)), Row(("0",)), ERROR])
     assert (first["columns"], first["rows"]) == (["a", "b"], [["1", None], ['x,"y"\r\n', ""]])
     assert (first["tag"], first["error"], first["truncated"]) == ("SELECT 2", None, False)
     assert [notice["text"] for notice in first["notices"]] == ["mind"]
@@ -54,8 +54,8 @@ def test_json_of_a_recording_that_was_cut_is_whole_and_says_so() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 50, 500, 5_000])
 def test_the_limit_holds_and_json_stays_whole(limit: int) -> None:
-    many: list[Result] = [Columns(("n",)), *[Row(("ü" * 20,)) for _ in range(1000)], Finished("SELECT 1000")]
-    writer = Writer([*many, *many, *many, ERROR], limit)
+    many: list[Result] = [ResultColumns(("n",)), *[Row(("ü" * 20,)) for _ in range(1000)], Finished("SELECT 1000")]
+    writer = ResultWriter([*many, *many, *many, ERROR], limit)
     text = "".join(writer.json())
     json.loads(text)
     assert len(text.encode()) < limit + 300
@@ -63,7 +63,7 @@ def test_the_limit_holds_and_json_stays_whole(limit: int) -> None:
     assert writer.error is None
     writer.finish()
     assert writer.error == ERROR
-    writer = Writer(many, limit)
+    writer = ResultWriter(many, limit)
     assert len("".join(writer.csv()).encode()) <= limit
     assert writer.truncated
 
@@ -74,7 +74,7 @@ def test_notices_of_a_statement_are_bounded() -> None:
 
 
 def test_csv_is_that_of_the_rfc_and_tells_null_from_empty() -> None:
-    text = as_csv([*PAIR, Finished("CREATE TABLE"), Columns(("n",)), Row((" 0",)), ERROR])
+    text = as_csv([*PAIR, Finished("CREATE TABLE"), ResultColumns(("n",)), Row((" 0",)), ERROR])
     assert text == 'a,b\r\n1,\r\n"x,""y""\r\n",""\r\n\r\nn\r\n 0\r\n'
     assert next(csv.reader(io.StringIO(as_csv(PAIR), newline=""))) == ["a", "b"]
 

@@ -23,7 +23,7 @@ from postern.domain.sessions.retention import Retention
 from postern.domain.sessions.session import EndReason
 from postern.recording.recording_copies import StoredCopies
 from postern.store.database import Database
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 
 
 @dataclass
@@ -284,7 +284,7 @@ async def test_a_purged_recording_is_gone_and_its_session_says_so(tmp_path: Path
     api = await make_api(sqlite_database, recordings=library(tmp_path))
     made = await new_session(api.world, tmp_path)
     made.seal(1, last=True)
-    ended = Ended(api.world.clock(), EndReason.CLIENT_CLOSED, event_size=100)
+    ended = SessionEnd(api.world.clock(), EndReason.CLIENT_CLOSED, event_size=100)
     assert await api.world.stores.sessions.end(made.id, ended)
     paths = ["?event_stream=utf8", "?event_stream=raw-queries", "?extension=csv", "/timeline", "/export", "/stream"]
     for path in paths:

@@ -18,7 +18,7 @@ from tests.support.promises import until
 
 from postern import logs
 from postern.api.routes.server import server_log_routes
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_logs import MAX_FOLLOWERS
 from postern.store.database import Database
 from postern.store.journal import FileJournal
@@ -42,7 +42,7 @@ def kept(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 async def api(sqlite_database: Database, tmp_path: Path) -> Api:
-    return await make_api(sqlite_database, machine=Machine(journal=FileJournal(tmp_path / "logs")))
+    return await make_api(sqlite_database, machine=MachineFacts(journal=FileJournal(tmp_path / "logs")))
 
 
 @asynccontextmanager

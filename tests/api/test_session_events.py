@@ -17,7 +17,7 @@ import pytest
 from tests.api.conftest import Api, message
 from tests.support.spooled import printed, recorded_session, rows
 
-from postern.api.sessions.recording_files import Wanted
+from postern.api.sessions.recording_files import RecordingFileRequest
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import TERMINAL
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
@@ -363,7 +363,7 @@ async def test_a_statement_of_20_mb_is_whole_and_cut_where_it_is_shown(real: Api
 
 @pytest.mark.parametrize("name", ["a b", 'x"; filename="evil.exe', "../../etc", "ä€", "-rf"])
 async def test_names_of_files_are_harmless(real: Api, home: Path, name: str, session: Session) -> None:
-    given = Wanted(extension="txt").name(replace(session, connection=name))
+    given = RecordingFileRequest(extension="txt").name(replace(session, connection=name))
     assert given.encode().isascii()
     assert not set(given) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
     assert not given.startswith((".", "-"))

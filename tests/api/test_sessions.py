@@ -17,7 +17,7 @@ from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
 from postern.domain.issue import Issue, in_session
-from postern.domain.sessions.results import Columns, Finished, Row
+from postern.domain.sessions.results import Finished, ResultColumns, Row
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.store.database import Database
 from postern.store.ports.common_ports import Topic
@@ -343,7 +343,7 @@ async def test_the_form_of_the_output(api: Api, form: str, output: str) -> None:
     api.world.signals.subscribe(
         Topic.SESSION_RUN,
         lambda payload: api.world.recordings.answered.update(
-            {UUID(payload["session_id"]): [Columns(("id",)), Row(("1",)), Finished("SELECT 1")]}
+            {UUID(payload["session_id"]): [ResultColumns(("id",)), Row(("1",)), Finished("SELECT 1")]}
         ),
     )
     run_scripts(api, exit_code=0, reason=EndReason.COMPLETED, output=b"id\n1\n")

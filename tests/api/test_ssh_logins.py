@@ -12,14 +12,14 @@ from tests.api.conftest import Api, message
 from tests.api.test_device_login import OWN, browser, field
 
 from postern.errors import Denied
-from postern.services.identity.logins.ssh_logins import Waiting, Wanted
+from postern.services.identity.logins.ssh_logins import SshClaim, WaitingSshLogin
 
 
-async def begin(api: Api, user: str = "ann", connection: str = "web-1") -> Waiting:
-    return await api.services.ssh_logins.begin("198.51.100.9", Wanted(user, connection, "SSH-2.0-OpenSSH_9.2"))
+async def begin(api: Api, user: str = "ann", connection: str = "web-1") -> WaitingSshLogin:
+    return await api.services.ssh_logins.begin("198.51.100.9", SshClaim(user, connection, "SSH-2.0-OpenSSH_9.2"))
 
 
-async def opened(page: httpx.AsyncClient, waiting: Waiting) -> str:
+async def opened(page: httpx.AsyncClient, waiting: WaitingSshLogin) -> str:
     answer = await page.get("/login/ssh", params={"user_code": waiting.code})
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/html")

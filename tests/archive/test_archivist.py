@@ -29,13 +29,13 @@ from postern.archive import survey as survey_module
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.archive.survey import survey
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
 from postern.interception.events import Operation, Shown
 from postern.recording.layout import recordings_folder, sealed_path
-from postern.recording.recording_library import Gap, Library
-from postern.recording.stored import Stored
+from postern.recording.recording_library import Gap, RecordingLibrary
+from postern.recording.stored import StoredSegments
 from postern.services.recordings.recording_ledger import Ledger
 from postern.store.ports.target_ports import Piece
 from postern.store.schema.session_tables import sessions
@@ -62,7 +62,7 @@ def chain_holds(rows: Sequence[Segment]) -> bool:
 async def read(made: Made, blobs: Any) -> list[Any]:
     """What the library finds of it, as values."""
     rows = await made.rows()
-    library = Library(made.home, {}, stored=Stored(lambda _session: rows, blobs, KEYS))
+    library = RecordingLibrary(made.home, {}, stored=StoredSegments(lambda _session: rows, blobs, KEYS))
     return [event for _, event in await asyncio.to_thread(list, library.records(made.id))]
 
 
@@ -536,7 +536,7 @@ async def test_what_was_purged_is_not_stored_once_more(
         purged = update(sessions).where(sessions.c.id == made.id).values(recording_purged_at=START)
         await connection.execute(purged)
     ledger = Ledger(world.stores.ledger, world.clock)
-    await ledger.note(world.org_id, Kind.PURGED, whole.id, what="session", reason="asked to")
+    await ledger.note(world.org_id, EntryKind.PURGED, whole.id, what="session", reason="asked to")
     for gone in (unknown, whole):
         async with world.database.statement() as connection:
             await connection.execute(delete(sessions).where(sessions.c.id == gone.id))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.world import START
 
 from postern.archive.plan import PATIENCE, Sealed, Step, by_session, next_step, row_of
-from postern.archive.survey import Survey
+from postern.archive.survey import SegmentSurvey
 from postern.domain.sessions.segment import Segment, first_link, next_link
 
 ORG, SESSION = uuid4(), uuid4()
@@ -22,8 +22,8 @@ def sealed(number: int, session: UUID = SESSION) -> Sealed:
     return Sealed(session, number, Path(f"{session}.{number:06}.rec.zst"))
 
 
-def told(number: int) -> Survey:
-    return Survey(hashlib.sha256(bytes([number])).digest(), number)
+def told(number: int) -> SegmentSurvey:
+    return SegmentSurvey(hashlib.sha256(bytes([number])).digest(), number)
 
 
 def run(arrivals: list[list[int]], *, patient: bool) -> list[Segment]:

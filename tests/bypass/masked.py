@@ -17,9 +17,9 @@ from tests.bypass.world_postgres import SCHEMA
 
 from postern.domain.rules.masking import MaskingRule, Strategy
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.inspection.masking.masking_columns import ColumnRule, Columns
+from postern.inspection.masking.masking_columns import ColumnRule, ColumnRules
 from postern.inspection.masking.strategies import Substitutes
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
@@ -102,16 +102,16 @@ def _texts(lines: str) -> list[str]:
     return [one if _ANSWERS.match(one) else f"select {one} from customers" for one in joined]
 
 
-def _outcome(origins: SessionLineage | MySqlSessionLineage, columns: Columns, text: str) -> str:
+def _outcome(origins: SessionLineage | MySqlSessionLineage, columns: ColumnRules, text: str) -> str:
     origins.asked(text)
     is_copy = text.startswith("copy")
     for width in (0,) if is_copy else range(1, 13):
-        sources = origins.of(text, tuple(Column("?", Kind.TEXT) for _ in range(width)))
+        sources = origins.of(text, tuple(Column("?", TextKind.TEXT) for _ in range(width)))
         if sources is not None and None not in sources:
             break
     else:
         return "unknown"
-    decided = columns.decide(tuple(Column("?", Kind.TEXT) for _ in sources), sources)
+    decided = columns.decide(tuple(Column("?", TextKind.TEXT) for _ in sources), sources)
     chosen = [one for one in decided.chosen if one is not None]
     if not chosen:
         return "shown"
@@ -133,7 +133,7 @@ def _counted(
             origins = MySqlSessionLineage(MySqlLineage(), lambda: schema)
         else:
             origins = SessionLineage(Lineage(), lambda: schema)
-        if outcome := _outcome(origins, Columns([rule], origins), text):
+        if outcome := _outcome(origins, ColumnRules([rule], origins), text):
             yield outcome, text
 
 

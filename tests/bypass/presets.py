@@ -13,8 +13,8 @@ from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.rules.guardrail_presets import PRESETS, Preset
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.dialect import DIALECTS
-from postern.inspection.guardrails.guardrail_findings import Finding
-from postern.inspection.guardrails.guardrail_rules import Rules, judge_text
+from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
+from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text
 
 _HARMLESS = frozenset({Effect.READ, Effect.SESSION})
 
@@ -50,7 +50,7 @@ def presets_of(dialect: str) -> Iterator[Preset]:
 def score_of(preset: Preset, cases: ModuleType) -> PresetScore:
     parser = cases.parser()
     rail = GuardRail(UUID(int=1), UUID(int=2), preset.name, input=preset.input)
-    rules = Rules((rail,), parser, cases.SCHEMA)
+    rules = CompiledRules((rail,), parser, cases.SCHEMA)
     result = PresetScore(preset.name, parser.dialect)
     for case in cases.CASES:
         if case.truth is Truth.REJECTED:
@@ -67,7 +67,7 @@ def score_of(preset: Preset, cases: ModuleType) -> PresetScore:
     return result
 
 
-def _stops(found: Finding | None) -> bool:
+def _stops(found: GuardRailFinding | None) -> bool:
     return found is not None and found.action in (Action.DENY, Action.REVIEW)
 
 

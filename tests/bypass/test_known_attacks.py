@@ -15,10 +15,10 @@ from postern.domain.rules.statement import Effect
 from postern.domain.targets.connection import TERMINAL
 from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.samples import SampleTexts
-from postern.interception.events import Column, Kind, Operation
+from postern.interception.events import Column, Operation, TextKind
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres import postgres_test_messages as pg
@@ -125,7 +125,9 @@ def test_quoted_commented_and_qualified_names_of_functions(session: SessionView,
     assert stopped("postgres", text)
     made = preset("files-and-programs")
     assert made is not None
-    rails = GuardRails((GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser_of("postgres"))
+    rails = GuardRailInterceptor(
+        (GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),), parser_of("postgres")
+    )
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
 
 
@@ -135,7 +137,7 @@ def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
     rail = GuardRail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
     assert unenforceable(rail, "postgre", PARSED) is not None
     with pytest.raises(Invalid):
-        GuardRails((rail,), parser_of("postgre"))
+        GuardRailInterceptor((rail,), parser_of("postgre"))
     assert not stopped("postgres", "select $$; drop table orders; --$$")
     assert stopped("mysql", "select $$; drop table orders; --$$")
     assert not stopped("postgres", "/*!50000 drop table orders */ select 1")
@@ -158,7 +160,7 @@ def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
 def test_code_whose_effect_nobody_knows_is_denied(session: SessionView, dialect: str, text: str) -> None:
     assert stopped(dialect, text)
     rule = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL}))
-    rails = GuardRails((GuardRail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), parser_of(dialect))
+    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), parser_of(dialect))
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
 
 
@@ -196,7 +198,7 @@ def test_a_marked_column_through_a_cursor() -> None:
     lineage = SessionLineage(Lineage(), lambda: SCHEMA)
     lineage.asked("declare c binary cursor for select email from users")
     email = frozenset({EMAIL})
-    assert lineage.of("fetch c", (Column("email", Kind.TEXT),)) == (Origin(email, frozenset({email})),)
+    assert lineage.of("fetch c", (Column("email", TextKind.TEXT),)) == (Origin(email, frozenset({email})),)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_commands_at_a_terminal_are_advice_and_say_so(session: SessionView, line
     made = preset("destructive-commands")
     assert made is not None
     assert "no wall" in made.description
-    rails = GuardRails((GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),))
+    rails = GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=made.input),))
     for plain in ("rm -rf /", "\\rm -rf /", "true; rm  -r -f /"):
         assert isinstance(rails.see(Operation(1, plain), session), Refuse)
     assert rails.see(Operation(2, line), session) is FORWARD

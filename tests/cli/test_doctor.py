@@ -25,8 +25,8 @@ from click.testing import CliRunner
 from tests.support.running import Gateway, started
 
 from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, open_files, sockets
-from postern.cli.doctor.finding import State, ok
-from postern.cli.doctor.sockets import Place
+from postern.cli.doctor.finding import FindingState, ok
+from postern.cli.doctor.sockets import ProbeAddress
 from postern.cli.login.profile import Profile
 from postern.cli.main import cli
 from postern.client.client_http import Http
@@ -87,14 +87,14 @@ def test_low_limit_of_open_files_is_a_warning(
 ) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (1024, hard))
     found = finding.run({"open files": lambda: open_files.check_hard_limit("the gateway is started")})
-    assert (found[0].state is State.OK) == (name == "open files")
+    assert (found[0].state is FindingState.OK) == (name == "open files")
     assert str(hard) in found[0].what
 
 
 def test_process_near_its_limit_of_open_files_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring_checks, "open_files", lambda _: {"api": (50, 20_000), "w1": (19_000, 20_000)})
     found = of_gateway._open_files(Settings(home=tmp_path), running=True)
-    assert [one.state for one in found] == [State.WARNING]
+    assert [one.state for one in found] == [FindingState.WARNING]
     assert "w1 has 19000 of 20000 open" in found[0].what
     assert "LimitNOFILE" in found[0].do
 
@@ -281,24 +281,24 @@ def test_why_a_certificate_is_not_trusted(tmp_path: Path, names: list[str], days
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
     with answering(context) as port:
-        [found] = sockets.reachable("port", Place("localhost", port, True, (tmp_path / "ca.crt").read_text()))
-        [stranger] = sockets.reachable("port", Place("localhost", port, True, trust="renew the key"))
-    assert found.state is (State.OK if does is None else State.WRONG), found
+        [found] = sockets.reachable("port", ProbeAddress("localhost", port, True, (tmp_path / "ca.crt").read_text()))
+        [stranger] = sockets.reachable("port", ProbeAddress("localhost", port, True, trust="renew the key"))
+    assert found.state is (FindingState.OK if does is None else FindingState.WRONG), found
     assert does is None or does in found.do
     if does is None:
-        assert (stranger.state, stranger.do) == (State.WRONG, "renew the key")
+        assert (stranger.state, stranger.do) == (FindingState.WRONG, "renew the key")
 
 
 def test_why_a_port_cannot_be_reached() -> None:
     with answering(None) as port:
-        [found] = sockets.reachable("port", Place("localhost", port, True))
+        [found] = sockets.reachable("port", ProbeAddress("localhost", port, True))
         assert "speaks no TLS" in found.what
-    [found] = sockets.reachable("port", Place("127.0.0.1", port, True))
+    [found] = sockets.reachable("port", ProbeAddress("127.0.0.1", port, True))
     assert "nothing listens there" in found.what
     assert "POSTERN_HOST" in found.do
-    [found] = sockets.reachable("port", Place("no-such-host.invalid", 1, True))
+    [found] = sockets.reachable("port", ProbeAddress("no-such-host.invalid", 1, True))
     assert "the name is not known here" in found.what
-    [found] = sockets.unreached("port", Place("gateway.example", 7443, True), TimeoutError("timed out"))
+    [found] = sockets.unreached("port", ProbeAddress("gateway.example", 7443, True), TimeoutError("timed out"))
     assert "let port 7443 through the firewall" in found.do
 
 
@@ -330,7 +330,7 @@ def test_a_gateway_that_is_talked_to_in_clear() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Http, "send", lambda *_: SimpleNamespace(headers={"Date": formatdate(usegmt=True)}))
         first, second = of_client._gateway(used)
-    assert (first.state, second.state) == (State.WARNING, State.OK)
+    assert (first.state, second.state) == (FindingState.WARNING, FindingState.OK)
     assert "not encrypted" in first.what
 
 
@@ -389,11 +389,11 @@ def test_a_broken_gateway(tmp_path: Path) -> None:
 def test_a_check_that_fails_or_hangs_is_a_finding() -> None:
     late = threading.Event()
 
-    def hangs() -> list[finding.Finding]:
+    def hangs() -> list[finding.DoctorFinding]:
         late.wait(60)
         return ok("hangs", "late")
 
-    def fails() -> list[finding.Finding]:
+    def fails() -> list[finding.DoctorFinding]:
         raise ValueError("why")
 
     try:
@@ -401,7 +401,7 @@ def test_a_check_that_fails_or_hangs_is_a_finding() -> None:
     finally:
         late.set()
     assert [(one.check, one.state) for one in found] == [
-        ("fails", State.WRONG),
-        ("well", State.OK),
-        ("hangs", State.WRONG),
+        ("fails", FindingState.WRONG),
+        ("well", FindingState.OK),
+        ("hangs", FindingState.WRONG),
     ]

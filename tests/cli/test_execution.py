@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.scripts import reviewed, script_waiting
 from postern.cli.scripts.reviewed import Patience
 from postern.client.client import Client
@@ -29,7 +29,7 @@ def waited(answers: Callable[[httpx.Request], Answer], patience: Patience | None
         return httpx.Response(status, text=json.dumps(body))
 
     http = Http("http://gateway.invalid", Secret("token"), transport=httpx.MockTransport(answer))
-    with http, Progress("", quiet=True) as progress:
+    with http, ProgressLine("", quiet=True) as progress:
         api = Client(http)
         return script_waiting.wait(
             api, lambda seconds: api.sessions.execute("shop", "x", wait=seconds), progress, patience

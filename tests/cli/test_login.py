@@ -24,7 +24,7 @@ from tests.support.served import ANN, PASSWORD, ROOT, Served
 from postern.cli.commands.connect_commands import keep_fresh
 from postern.cli.login import login_renewal, profile
 from postern.cli.login.config_file import Profile, TokenKind, change
-from postern.cli.terminal.forward import Forward, Reached
+from postern.cli.terminal.forward import PortForward, Reached
 from postern.client.client_authentication import LoginState
 from postern.domain.secret import Secret
 
@@ -239,7 +239,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
     """The token of a forward before and after it had time to look; `now` is what the profile is meanwhile."""
     before = age(gate, hours=hours)
     used = gate.config.profiles["default"]
-    forward = Forward(Reached("wss://localhost:1", before, "shop", ""), pytest.fail)
+    forward = PortForward(Reached("wss://localhost:1", before, "shop", ""), pytest.fail)
 
     looked = 0
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from postern import __version__, errors
-from postern.cli.lazy import Failure, LazyGroup
+from postern.cli.lazy import CommandFailure, LazyGroup
 from postern.cli.main import COMMANDS, cli
 from postern.errors import PosternError
 
@@ -89,7 +89,7 @@ def test_version(runner: CliRunner) -> None:
     ],
 )
 def test_each_error_has_its_exit_code(kind: type[PosternError], code: int) -> None:
-    assert Failure(kind("why")).exit_code == code
+    assert CommandFailure(kind("why")).exit_code == code
 
 
 def test_usage_errors_are_2(runner: CliRunner) -> None:
@@ -110,7 +110,7 @@ def test_who_is_not_logged_in_with_a_profile_is_told_which(runner: CliRunner) ->
 
 
 def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
-    assert Failure(errors.NotFound("there is no \x1b[2Jthing")).message.startswith(r"there is no \x1b[2Jthing;")
+    assert CommandFailure(errors.NotFound("there is no \x1b[2Jthing")).message.startswith(r"there is no \x1b[2Jthing;")
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
     ],
 )
 def test_errors_end_with_what_to_type(error: PosternError, says: str) -> None:
-    assert says in Failure(error).message
+    assert says in CommandFailure(error).message
 
 
 def test_an_error_that_says_what_to_type_is_left_alone() -> None:
     said = "there is no profile 'x'; `postern profiles` lists them"
-    assert Failure(errors.NotFound(said)).message == said
+    assert CommandFailure(errors.NotFound(said)).message == said
 
 
 def test_it_starts_without_what_it_does_not_need() -> None:

@@ -11,10 +11,10 @@ from postern.cli.commands.processes.prepare_commands import OWN, _log_in
 from postern.cli.login import profile
 from postern.cli.login.profile import Profile
 from postern.domain.secret import Secret
-from postern.wiring.processes.prepare import Prepared
+from postern.wiring.processes.prepare import PreparedLogin
 
 OURS, BEFORE, THEIRS = "http://localhost:7480", "http://localhost:7000", "https://gateway.example.com"
-MADE = Prepared(OURS, "admin@localhost", Secret("fresh"), "", frozenset({OURS, BEFORE}))
+MADE = PreparedLogin(OURS, "admin@localhost", Secret("fresh"), "", frozenset({OURS, BEFORE}))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from postern.cli import progress as progress_module
-from postern.cli.progress import Progress, counted, elapsed
+from postern.cli.progress import ProgressLine, counted, elapsed
 
 
 class Screen:
@@ -70,7 +70,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
 
 
 def test_a_line_that_is_wiped_at_the_end(screen: Screen) -> None:
-    with Progress("waiting for something", after=0.05) as progress:
+    with ProgressLine("waiting for something", after=0.05) as progress:
         screen.shows(" s  waiting for something")
         progress.say("running", note="postern: session 7")
         screen.shows(" s  running")
@@ -83,15 +83,15 @@ def test_a_line_that_is_wiped_at_the_end(screen: Screen) -> None:
 
 
 def test_what_is_done_soon_shows_nothing(screen: Screen) -> None:
-    with Progress("waiting", after=3600) as progress:
+    with ProgressLine("waiting", after=3600) as progress:
         progress.say("running", note="postern: session 7")
-    with Progress("waiting", quiet=True, after=0):
+    with ProgressLine("waiting", quiet=True, after=0):
         time.sleep(0.3)
     assert screen.text == ""
 
 
 def test_a_line_is_never_wider_than_the_terminal_nor_steers_it(screen: Screen) -> None:
-    with Progress("\x1b[2J" + "wide " * 50, after=0, unit="rows") as progress:
+    with ProgressLine("\x1b[2J" + "wide " * 50, after=0, unit="rows") as progress:
         progress.count(12345)
         screen.shows("12,345 rows")
     until(lambda: screen.text.endswith("\x1b[K"), lambda: screen.text)
@@ -103,7 +103,7 @@ def test_a_line_is_never_wider_than_the_terminal_nor_steers_it(screen: Screen) -
 def test_nothing_is_written_where_nobody_looks(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with Progress("waiting", after=0):
+    with ProgressLine("waiting", after=0):
         time.sleep(0.3)
     assert capfd.readouterr() == ("", "")
 
@@ -112,7 +112,7 @@ def test_nothing_is_written_to_a_terminal_that_cannot_take_it_back(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    with Progress("waiting", after=0):
+    with ProgressLine("waiting", after=0):
         time.sleep(0.3)
     assert screen.text == ""
 
@@ -131,7 +131,7 @@ def test_bytes_are_counted_as_they_come(screen: Screen, monkeypatch: pytest.Monk
 
 
 def test_a_terminal_that_goes_away_ends_nothing(screen: Screen) -> None:
-    with Progress("waiting", after=0) as progress:
+    with ProgressLine("waiting", after=0) as progress:
         screen.shows("waiting")
         screen.stream.close()
         time.sleep(0.3)

@@ -20,7 +20,7 @@ from postern.cli.login.profile import config, require
 from postern.cli.scripts import reviewed
 from postern.client.client import Client
 from postern.client.client_http import Http
-from postern.client.client_shapes import Review
+from postern.client.client_shapes import ReviewShape
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason
 from postern.domain.targets.connection import ConnectionType
@@ -229,7 +229,7 @@ def test_watching_shows_each_once_and_what_became_of_it(ann: Served) -> None:
     token = config_token(ann.folder.parent / "root")
     with Http(ann.url, token) as http:
         seen = changes(Client(http), every=False, sleep=sleep)
-        found: list[Review] = [next(seen), next(seen)]
+        found: list[ReviewShape] = [next(seen), next(seen)]
     assert [(one["session"], one["status"]) for one in found] == [
         (made[0]["session_id"], "PENDING"),
         (made[0]["session_id"], "REJECTED"),

@@ -11,7 +11,7 @@ from tests.support.served import ANN, Served
 
 from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
-from postern.services.identity.logins.ssh_logins import Wanted
+from postern.services.identity.logins.ssh_logins import SshClaim
 
 pytestmark = pytest.mark.ci
 
@@ -109,7 +109,7 @@ def test_what_ssh_clients_may_ask_for_is_switched(gate: Served) -> None:
 
 def test_a_waiting_ssh_client_is_let_in_or_refused(gate: Served) -> None:
     gate.log_in(ANN)
-    wanted = Wanted("ann", "web-1", "SSH-2.0-OpenSSH_9.2")
+    wanted = SshClaim("ann", "web-1", "SSH-2.0-OpenSSH_9.2")
     waiting = gate.run(gate.services.ssh_logins.begin("198.51.100.9", wanted))
     done = gate.ok("ssh-login", "approve", waiting.code, stdin=f"{waiting.number}\n")
     assert "198.51.100.9" in done.stderr

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.support.served import Served
 
 from postern.cli import status
-from postern.cli.lazy import Failure
+from postern.cli.lazy import CommandFailure
 from postern.cli.main import cli
 from postern.cli.status import Status, report, report_done, report_note, with_program_name
 from postern.errors import NotFound
@@ -67,7 +67,7 @@ def test_errors_and_usage_errors_have_the_same_tag(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sit_at_terminal(monkeypatch)
-    Failure(NotFound("there is no connection 'x'")).show()
+    CommandFailure(NotFound("there is no connection 'x'")).show()
     with pytest.raises(click.UsageError) as caught:
         cli.main(["conections"], prog_name="postern", standalone_mode=False)
     caught.value.show()

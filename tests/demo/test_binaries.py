@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from postern.demo import binaries
-from postern.demo.binaries import Account, Binaries
+from postern.demo.binaries import Binaries, ServerAccount
 from postern.errors import Misconfigured
 
-STRANGER = Account("stranger", 54_321, 54_321)
+STRANGER = ServerAccount("stranger", 54_321, 54_321)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_modes_are_judged_by_owner_group_and_others(tmp_path: Path) -> None:
     file.write_text("")
     file.chmod(0o640)
     found = file.stat()
-    owner, member = Account("o", found.st_uid, 54_321), Account("m", 54_321, found.st_gid)
+    owner, member = ServerAccount("o", found.st_uid, 54_321), ServerAccount("m", 54_321, found.st_gid)
     assert [binaries._allows(found, who, os.R_OK) for who in (owner, member, STRANGER)] == [True, True, False]
 
 

@@ -19,8 +19,8 @@ from tests.support.promises import within
 
 from postern.demo import binaries, demo_target, shop
 from postern.demo.binaries import Binaries
-from postern.demo.demo_server import Server
-from postern.demo.demo_target import Target
+from postern.demo.demo_server import DemoServer
+from postern.demo.demo_target import DemoTarget
 from postern.demo.populate import populate
 from postern.errors import Misconfigured, Unavailable
 
@@ -36,15 +36,15 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[DemoServer]:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    made = Server(home, free_port())
+    made = DemoServer(home, free_port())
     yield made
     made.remove()
 
 
-async def ask(at: Target, query: str, *, user: str = "", password: str = "") -> object:
+async def ask(at: DemoTarget, query: str, *, user: str = "", password: str = "") -> object:
     connection = await asyncpg.connect(
         host=at.host,
         port=at.port,
@@ -58,7 +58,7 @@ async def ask(at: Target, query: str, *, user: str = "", password: str = "") -> 
         await connection.close()
 
 
-def postmaster(server: Server) -> int:
+def postmaster(server: DemoServer) -> int:
     return int((server.place.data / "postmaster.pid").read_text().split("\n", 1)[0])
 
 
@@ -75,7 +75,7 @@ def ended(pid: int, seconds: float = 60.0) -> bool:
     return False
 
 
-async def test_it_starts_filled_and_finds_its_state_again(server: Server) -> None:
+async def test_it_starts_filled_and_finds_its_state_again(server: DemoServer) -> None:
     first = server.start()
     assert await populate(first)
     assert await ask(first, "select count(*) from customers") == shop.CUSTOMERS
@@ -87,7 +87,7 @@ async def test_it_starts_filled_and_finds_its_state_again(server: Server) -> Non
     assert await ask(second, "select name from customers where id = 1") == "Hana Dale"
 
 
-async def test_it_asks_for_the_password_and_never_runs_as_root(server: Server) -> None:
+async def test_it_asks_for_the_password_and_never_runs_as_root(server: DemoServer) -> None:
     at = server.start()
     await populate(at)
     with pytest.raises(asyncpg.InvalidPasswordError):
@@ -102,7 +102,7 @@ async def test_it_asks_for_the_password_and_never_runs_as_root(server: Server) -
     assert os.stat(f"/proc/{postmaster(server)}").st_uid != 0
 
 
-def test_passwords_are_random_and_in_a_file_of_the_owner(server: Server) -> None:
+def test_passwords_are_random_and_in_a_file_of_the_owner(server: DemoServer) -> None:
     at = server.start()
     assert demo_target.path(server.home).stat().st_mode & 0o777 == 0o600
     assert len(at.password.reveal()) >= 32
@@ -110,7 +110,7 @@ def test_passwords_are_random_and_in_a_file_of_the_owner(server: Server) -> None
     assert not (server.place.own / ".password").exists()
 
 
-def test_it_stops_cleanly_with_clients_at_work(server: Server) -> None:
+def test_it_stops_cleanly_with_clients_at_work(server: DemoServer) -> None:
     at = server.start()
     asyncio.run(populate(at))
 
@@ -130,7 +130,7 @@ def test_it_stops_cleanly_with_clients_at_work(server: Server) -> None:
     assert not (server.place.data / "postmaster.pid").exists()
 
 
-def test_a_stale_lock_of_another_living_process_is_no_obstacle(server: Server) -> None:
+def test_a_stale_lock_of_another_living_process_is_no_obstacle(server: DemoServer) -> None:
     server.start()
     server.stop()
     # PostgreSQL itself would refuse: process 1 is alive and is not ours.
@@ -140,10 +140,10 @@ def test_a_stale_lock_of_another_living_process_is_no_obstacle(server: Server) -
     assert postmaster(server) != 1
 
 
-def test_a_server_left_behind_is_ended_first(server: Server) -> None:
+def test_a_server_left_behind_is_ended_first(server: DemoServer) -> None:
     server.start()
     left = postmaster(server)
-    successor = Server(server.home, free_port())
+    successor = DemoServer(server.home, free_port())
     try:
         successor.start()
         assert ended(left)
@@ -151,7 +151,7 @@ def test_a_server_left_behind_is_ended_first(server: Server) -> None:
         successor.stop()
 
 
-def test_lost_passwords_mean_new_data(server: Server) -> None:
+def test_lost_passwords_mean_new_data(server: DemoServer) -> None:
     before = server.start()
     server.stop()
     demo_target.path(server.home).unlink()
@@ -160,7 +160,7 @@ def test_lost_passwords_mean_new_data(server: Server) -> None:
     assert asyncio.run(populate(after))
 
 
-def test_another_majors_data_are_a_clear_error(server: Server) -> None:
+def test_another_majors_data_are_a_clear_error(server: DemoServer) -> None:
     server.start()
     server.stop()
     (server.place.data / "PG_VERSION").write_text("9\n")
@@ -168,7 +168,7 @@ def test_another_majors_data_are_a_clear_error(server: Server) -> None:
         server.start()
 
 
-def test_a_port_in_use_says_so_and_names_the_setting(server: Server) -> None:
+def test_a_port_in_use_says_so_and_names_the_setting(server: DemoServer) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", server.port))
         taken.listen()
@@ -183,7 +183,7 @@ def test_an_unknown_target_says_how_to_get_one(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has folders that the server's account cannot reach")
 def test_root_with_everything_in_closed_folders(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: DemoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
@@ -200,7 +200,7 @@ def test_root_with_everything_in_closed_folders(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_when_the_demo_process_ends(server: Server, number: signal.Signals) -> None:
+def test_nothing_is_left_when_the_demo_process_ends(server: DemoServer, number: signal.Signals) -> None:
     ready, told = os.pipe()
     runner = subprocess.Popen(
         [sys.executable, "-c", "import os, postern.settings as s, postern.demo.runner as r; r.run(s.load(os.environ))"],
@@ -223,7 +223,7 @@ def test_nothing_is_left_when_the_demo_process_ends(server: Server, number: sign
     assert asyncio.run(_refused(demo_target.load(server.home)))
 
 
-async def _refused(at: Target) -> bool:
+async def _refused(at: DemoTarget) -> bool:
     try:
         await ask(at, "select 1")
     except OSError:

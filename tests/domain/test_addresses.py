@@ -14,7 +14,7 @@ from postern.domain.issue import TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.git_places import place_of
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.messages import RepositoryPolicy
 from postern.integrations.trackers.trackers import tracker_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "postern"
@@ -33,11 +33,11 @@ Save = Callable[[str, tuple[str, ...]], object]
 
 
 def save_git(host: str, allowed: tuple[str, ...]) -> object:
-    return place_of(f"https://{host}/a/b", Policy(networks=allowed))
+    return place_of(f"https://{host}/a/b", RepositoryPolicy(networks=allowed))
 
 
 def save_git_by_ssh(host: str, allowed: tuple[str, ...]) -> object:
-    return place_of(f"ssh://git@{host}/a/b", Policy(networks=allowed))
+    return place_of(f"ssh://git@{host}/a/b", RepositoryPolicy(networks=allowed))
 
 
 def tracker(kind: TrackerKind) -> Save:

@@ -13,10 +13,10 @@ from postern.domain.sessions.retention import (
     FOR_EVER,
     GRACE,
     WHOLE_ORGANISATION,
-    Kept,
+    PurgeScope,
+    RetainedSession,
     Retention,
     RetentionSetting,
-    What,
     due,
     retentions_at,
 )
@@ -77,15 +77,16 @@ def test_a_connections_own_wins_and_none_goes_by_the_organisations() -> None:
 
 @pytest.mark.parametrize(
     ("days", "has_recording", "wanted"),
-    [(29, True, None), (30, True, None), (31, True, What.RECORDING), (31, False, None), (61, False, What.SESSION),
-     (61, True, What.SESSION)],
+    [(29, True, None), (30, True, None), (31, True, PurgeScope.RECORDING), (31, False, None),
+     (61, False, PurgeScope.SESSION),
+     (61, True, PurgeScope.SESSION)],
 )  # fmt: skip
-def test_what_is_due(days: int, has_recording: bool, wanted: What | None) -> None:
-    kept = Kept(UUID(int=4), ORG, SHOP, AT, AT, has_recording)
+def test_what_is_due(days: int, has_recording: bool, wanted: PurgeScope | None) -> None:
+    kept = RetainedSession(UUID(int=4), ORG, SHOP, AT, AT, has_recording)
     assert due(kept, Retention(30, 60), AT + timedelta(days=days)) is wanted
     assert due(kept, FOR_EVER, AT + timedelta(days=10_000)) is None
 
 
 def test_moments_before_the_session_purge_nothing() -> None:
-    kept = Kept(UUID(int=4), ORG, SHOP, AT, AT, True)
+    kept = RetainedSession(UUID(int=4), ORG, SHOP, AT, AT, True)
     assert due(kept, Retention(1, 1), AT - timedelta(days=400)) is None

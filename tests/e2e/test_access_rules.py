@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.terminal.forward import Forward, Reached
+from postern.cli.terminal.forward import PortForward, Reached
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
@@ -100,7 +100,7 @@ def test_a_login_whose_connection_is_hidden_is_told_what_a_wrong_password_is_tol
     assert "target" not in str(refused.value).replace("target_session", "")
 
 
-class Watched(Forward):
+class Watched(PortForward):
     """It tells when the gateway has taken a client, whose caller it knows then."""
 
     def __init__(self, reached: Reached) -> None:

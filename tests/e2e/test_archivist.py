@@ -24,8 +24,8 @@ from tests.support.world import World
 from postern.archive.folder import FolderBlobs
 from postern.domain.sessions.segment import first_link, next_link
 from postern.recording.layout import recordings_folder
-from postern.recording.recording_library import Library
-from postern.recording.stored import Stored
+from postern.recording.recording_library import RecordingLibrary
+from postern.recording.stored import StoredSegments
 from postern.settings import load
 from postern.store.database import Database
 from postern.store.encryption import file_key, make_file_key
@@ -65,8 +65,8 @@ def check(made: Made, rows: list, segments: int, keys: SegmentKeys) -> None:  # 
     for row in rows:
         link = next_link(link, row.number, row.size, row.digest)
         assert row.chain == link
-    stored = Stored(lambda _: rows, FolderBlobs(recordings_folder(made.home)), keys)
-    found = [event for _, event in Library(made.home, {}, stored=stored).records(made.id)]
+    stored = StoredSegments(lambda _: rows, FolderBlobs(recordings_folder(made.home)), keys)
+    found = [event for _, event in RecordingLibrary(made.home, {}, stored=stored).records(made.id)]
     wanted = [event for number in range(1, segments + 1) for _, event in events_of(number)]
     assert [event for event in found if type(event).__name__ != "End"] == wanted
 

@@ -18,8 +18,8 @@ from tests.support.mysql_gateway import ask, connect, mysql_connection, run
 from tests.support.promises import wait_until
 from tests.support.world import CLIENT
 
-from postern.api.sessions.result_answers import Writer
-from postern.cli.terminal.forward import Forward, Reached
+from postern.api.sessions.result_answers import ResultWriter
+from postern.cli.terminal.forward import PortForward, Reached
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
@@ -220,7 +220,7 @@ def carried(gateway: Gateway, who: Principal, name: str, protocol: str = "mysql"
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    forward = Forward(Reached(url, login.token, name, authority.read_text(), protocol=protocol), lambda _: None)
+    forward = PortForward(Reached(url, login.token, name, authority.read_text(), protocol=protocol), lambda _: None)
     yield gateway.call(forward.start(0))
     gateway.call(forward.stop())
 
@@ -263,7 +263,7 @@ def test_a_script_and_its_results(gateway: Gateway, shop: Issued, maria: MariaDb
     """
     session = execute(gateway, script)
     assert (session.exit_code, session.metadata["end_reason"]) == (0, "completed")
-    found = json.loads("".join(Writer(gateway.services.sessions.results(session)).json()))
+    found = json.loads("".join(ResultWriter(gateway.services.sessions.results(session)).json()))
     assert [part["tag"] for part in found] == [
         "Query OK, 0 rows affected",
         "Query OK, 3 rows affected, Records: 3  Duplicates: 0  Warnings: 0",

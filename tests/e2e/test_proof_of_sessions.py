@@ -36,7 +36,7 @@ from postern.domain.reviews.review import Choice
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.proof.export_reading import verify_package
-from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import VerificationReport
 from postern.services.runbooks.runs import RunRequest
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ class Site:
     folder: Path
     greeter: int  # the port of a server that speaks first
 
-    def export(self, around: Session | None = None) -> Report:
+    def export(self, around: Session | None = None) -> VerificationReport:
         """Verify an export: the whole, or of the second before and after a session began."""
         gateway, near = self.gateway, timedelta(seconds=1)
         since, until = (around.start_date - near, around.start_date + near) if around else (None, None)
@@ -71,7 +71,7 @@ class Site:
         path.write_bytes(gateway.call(read()))
         return verify_package(path, keys)
 
-    def verify(self) -> Report:
+    def verify(self) -> VerificationReport:
         """Verify the store, after a checkpoint of all that the ledger has."""
         services = self.gateway.services
         self.gateway.call(services.checkpoints.make(self.gateway.admin))

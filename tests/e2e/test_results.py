@@ -13,7 +13,7 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
 
-from postern.api.sessions.result_answers import Writer
+from postern.api.sessions.result_answers import ResultWriter
 from postern.domain.sessions.session import Session
 
 
@@ -23,7 +23,7 @@ def execute(gateway: Gateway, script: str, connection: str = "target") -> Sessio
 
 
 def results(gateway: Gateway, session: Session) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads("".join(Writer(gateway.services.sessions.results(session)).json()))
+    found: list[dict[str, Any]] = json.loads("".join(ResultWriter(gateway.services.sessions.results(session)).json()))
     return found
 
 
@@ -65,7 +65,7 @@ def test_values_are_masked_in_every_form(gateway: Gateway, masked: str) -> None:
     session = execute(gateway, "select 'ann@example.com' as a, array['bob@example.com', null]; select 1/0", masked)
     shown = results(gateway, session)
     assert shown[0]["rows"][0][0] == "****@****"
-    written = "".join(Writer(gateway.services.sessions.results(session)).csv())
+    written = "".join(ResultWriter(gateway.services.sessions.results(session)).csv())
     assert "****@****" in written
     assert "example.com" not in written + json.dumps(shown)
 
@@ -109,7 +109,7 @@ def test_a_million_rows_are_read_in_little_memory_up_to_the_limit(gateway: Gatew
     here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     count = 0
     tail = ""
-    for piece in Writer(gateway.services.sessions.results(session)).json():
+    for piece in ResultWriter(gateway.services.sessions.results(session)).json():
         count += piece.count("row ")
         tail = (tail + piece)[-3000:]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - here < 50 * 1024  # KiB
@@ -123,7 +123,7 @@ def test_csv_reads_back_as_it_was(gateway: Gateway) -> None:
         "select n, case n % 3 when 0 then null when 1 then '' else E'a,\"b\"\\r\\nc' end from generate_series(1,9) n"
     )
     session = execute(gateway, script)
-    written = "".join(Writer(gateway.services.sessions.results(session)).csv())
+    written = "".join(ResultWriter(gateway.services.sessions.results(session)).csv())
     rows = list(csv.reader(io.StringIO(written, newline="")))
     assert rows[0] == ["n", "case"]
     assert rows[1:4] == [["1", ""], ["2", 'a,"b"\r\nc'], ["3", ""]]

@@ -22,7 +22,7 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.terminal.forward import Forward, Reached
+from postern.cli.terminal.forward import PortForward, Reached
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
@@ -173,7 +173,7 @@ def tunnelled(
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
     reached = Reached(url, login.token, name, authority.read_text(), reason, duration)
-    forward = Forward(reached, lambda _: None)
+    forward = PortForward(reached, lambda _: None)
     port = gateway.call(forward.start(0))
     yield f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"
     gateway.call(forward.stop())

@@ -21,8 +21,8 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import until, wait_until
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.agent_tunnels import Tunnels as Held
-from postern.agent.reach import Reach
+from postern.agent.agent_tunnels import AgentTunnels as Held
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
@@ -35,10 +35,10 @@ from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agent_reach import RemoteAgents
-from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.tunnel_door import TunnelDoor
 from postern.gateway.gateway_protocols import Runner
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.live import LiveLinks
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_target import Start, Target
@@ -67,10 +67,10 @@ class Worker:
 
     name: str
     material: Material
-    tunnels: Tunnels = field(default_factory=lambda: Tunnels(wait=1))
+    tunnels: GatewayTunnels = field(default_factory=lambda: GatewayTunnels(wait=1))
 
     async def start(self, port: int = 0) -> None:
-        logins = Logins(timeout=60, most=100, most_per_address=100)
+        logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
         nobody, links = cast("Authentication", None), cast("LiveLinks", None)
         none = cast("Runner", None)
         self.door = TunnelDoor(
@@ -97,7 +97,7 @@ class Worker:
 
 class AgentHere:
     def __init__(self, material: Material, policy: LocalPolicy | None = None, secret: Secret = SECRET) -> None:
-        self.orders = Orders(Reach(Resolver(None, SecretFiles({})), policy or LocalPolicy()))
+        self.orders = Orders(TargetDialer(Resolver(None, SecretFiles({})), policy or LocalPolicy()))
         authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
         self.held = Held(secret, authority, {"instance": str(uuid4())}, self.orders)
 

@@ -13,7 +13,7 @@ from tests.gateway.test_live import permit_of
 from postern.errors import ProtocolViolation
 from postern.gateway import live
 from postern.gateway.live import LiveLink, LiveLinks
-from postern.protocols.postgres.login.postgres_login import Startup
+from postern.protocols.postgres.login.postgres_login import PostgresStartup
 from postern.protocols.postgres.postgres_listener import _Client
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.relay.orders import answer_of, read_answer
@@ -135,7 +135,7 @@ class Written(StreamHandshake):
 def test_the_welcome_names_the_process_of_the_target(process: int, protocol: int, size: int) -> None:
     """A target that tells no usable process id gets one that is made up."""
     stream = Written()
-    client = _Client(stream, Startup("ada", None, {}, protocol, False), 0)
+    client = _Client(stream, PostgresStartup("ada", None, {}, protocol, False), 0)
     key = client.welcome(Target(stream, {}, process, b"the target's secret"))
     told = m.backend_key_data(int.from_bytes(key[:4], "big"), key[4:])
     assert told in stream.data

@@ -17,7 +17,7 @@ from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCoun
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.refusal_texts import SQL_ASCII
-from postern.protocols.wire_base import Standing
+from postern.protocols.wire_base import TransactionState
 
 DEFINITIONS = """
 create table events (id int primary key, at timestamptz, day date, plain timestamp, raw bytea, word text);
@@ -32,7 +32,7 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
         yield postgres_server
 
 
-async def counted(server: PostgresServer, *asked: Statement, standing: Standing | None = None) -> RowCount:
+async def counted(server: PostgresServer, *asked: Statement, standing: TransactionState | None = None) -> RowCount:
     found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(permit(server), START, asked, standing)
     assert found is not None
     return found
@@ -52,21 +52,21 @@ async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: Post
         session.execute("select set_config(%s, %s, false)", [name, value])
         touched = session.execute(text.encode()).rowcount
         session.rollback()
-    found = await counted(server, Statement(text), standing=Standing(reported={name: value}))
+    found = await counted(server, Statement(text), standing=TransactionState(reported={name: value}))
     assert found.rows == touched
     assert (await counted(server, Statement(text))).rows != touched
 
 
 @pytest.mark.parametrize("told", [{"session_authorization": "app"}, {"is_superuser": "off"}])
 async def test_attack_another_user_is_not_counted_for(server: PostgresServer, told: Mapping[str, str]) -> None:
-    found = await counted(server, Statement("delete from events"), standing=Standing(reported=told))
+    found = await counted(server, Statement("delete from events"), standing=TransactionState(reported=told))
     assert found.rows is None
     assert "has become another user" in found.parts[0].why_not
 
 
 def test_what_the_target_tells_of_its_settings_is_kept() -> None:
     wire = PostgresWire(parameters={"TimeZone": "UTC", "is_superuser": "on", "server_version": "15"})
-    assert wire.standing == Standing(reported={"TimeZone": "UTC", "is_superuser": "on"})
+    assert wire.standing == TransactionState(reported={"TimeZone": "UTC", "is_superuser": "on"})
     wire.feed_target(pg.parameter_status("TimeZone", "Asia/Tokyo") + pg.parameter_status("is_superuser", "off"))
     wire.feed_target(pg.parameter_status("application_name", "x"))
     wire.poll_target()
@@ -74,7 +74,7 @@ def test_what_the_target_tells_of_its_settings_is_kept() -> None:
 
 
 async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:
-    found = await counted(server, Statement("delete from events"), standing=Standing(unsettled=True))
+    found = await counted(server, Statement("delete from events"), standing=TransactionState(unsettled=True))
     assert found.parts[0].why_not == "its session has asked for more before, which may change what it means"
 
 
@@ -84,7 +84,7 @@ async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: P
 async def test_attack_tables_of_an_open_transaction_are_not_taken_for_others(
     server: PostgresServer, change: str
 ) -> None:
-    standing = Standing(in_transaction=True)
+    standing = TransactionState(in_transaction=True)
     text = "delete from events where id not in (select id from more)"
     with psycopg.connect(server.dsn(DATABASE)) as session:
         session.execute("create schema elsewhere; create table elsewhere.kept (id int); create table more (id int)")
@@ -153,7 +153,7 @@ async def test_what_changes_only_rows_is_said(server: PostgresServer) -> None:
 
 
 async def test_bind_values_are_of_the_types_that_the_client_declares(server: PostgresServer) -> None:
-    told = Standing(reported={"TimeZone": "Asia/Tokyo"})
+    told = TransactionState(reported={"TimeZone": "Asia/Tokyo"})
     text = "delete from events where plain < $1"
     moment = (b"2024-05-06 12:00:00+00",)
     assert (await counted(server, Statement(text, moment, types=(1184,)), standing=told)).rows == 20

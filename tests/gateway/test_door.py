@@ -17,10 +17,10 @@ from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, Unavailable
 from postern.gateway.clients import tunnel_door as doors
-from postern.gateway.clients.listener import Logins
-from postern.gateway.clients.tunnel_door import Enrolment, TunnelDoor
-from postern.gateway.gateway_protocols import Carrier, Runner
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.clients.listener import HandshakeRunner
+from postern.gateway.clients.tunnel_door import TunnelDoor, TunnelEnroller
+from postern.gateway.gateway_protocols import Runner, TunnelGate
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.live import LiveLinks
 from postern.services.identity.logins.authentication import MUST_ENROL, Authentication, Caller
 from postern.transport import certificates, websocket
@@ -67,15 +67,15 @@ class Place:
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     material = certificates.ensure(tmp_path / "tls", ["127.0.0.1"])
     people = People()
-    logins = Logins(timeout=60, most=100, most_per_address=100)
-    authentication, enrolment = cast("Authentication", people), cast("Enrolment", None)
-    carriers = {"postgres": cast("Carrier", None)}
+    logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
+    authentication, enrolment = cast("Authentication", people), cast("TunnelEnroller", None)
+    carriers = {"postgres": cast("TunnelGate", None)}
     commands, links = cast("Runner", None), cast("LiveLinks", None)
     door = TunnelDoor(
         worker="one",
         authentication=authentication,
         agents=enrolment,
-        tunnels=Tunnels(wait=1),
+        tunnels=GatewayTunnels(wait=1),
         carriers=carriers,
         commands=commands,
         links=links,

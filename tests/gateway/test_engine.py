@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from tests.support.links import Asks
 
 from postern.domain.rules.permit import Permit
-from postern.gateway.engine import Engine, Opened, Parts
+from postern.gateway.engine import Engine, OpenedSession, Parts
 from postern.gateway.live import LiveLinks
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
@@ -50,7 +50,9 @@ async def test_attack_who_reviewed_when_it_was_opened_is_asked_though_another_do
     at_first, now = cast("Permit", object()), cast("Permit", object())
     view = SessionView(uuid4(), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
     recording = SimpleNamespace(record=lambda events, micros: None)
-    opened = Opened(view.id, at_first, Start("db"), view, cast("Any", recording), time.monotonic(), cast("Any", None))
+    opened = OpenedSession(
+        view.id, at_first, Start("db"), view, cast("Any", recording), time.monotonic(), cast("Any", None)
+    )
     live = engine._live(opened, Target(cast("Any", None), schema=cast("Any", object())), b"")
     live.permit = now  # as LiveLinks renews it when the connection's reviewers change
     live.driver.from_client(pg.query("review this"))

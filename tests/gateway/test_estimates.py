@@ -17,8 +17,8 @@ from postern.domain.rules.row_count import PartCount
 from postern.errors import Unavailable
 from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import Estimates, Limits
-from postern.protocols.wire_base import Standing
+from postern.protocols.postgres.postgres_row_counts import CountLimits, Estimates
+from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Start
 
 DEFINITIONS = """
@@ -74,7 +74,7 @@ async def count(
     text: str,
     *values: bytes | None,
     user: str = "postgres",
-    limits: Limits = LIMITS,
+    limits: CountLimits = LIMITS,
 ) -> list[PartCount]:
     estimates = Estimates(dialer, PostgresCounter().plans, limits)
     found = await estimates.of(permit(server, user), START, [HeldStatement(text, values)])
@@ -250,7 +250,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
         HeldStatement("delete from people where born < '05.01.2000'"),
         HeldStatement("delete from pg_catalog.pg_class"),
     ]
-    found = await estimates.of(permit(server), start, asked, Standing(in_transaction=True))
+    found = await estimates.of(permit(server), start, asked, TransactionState(in_transaction=True))
     assert found is not None
     assert found.parts[0].rows == 3
     assert "the server itself" in found.parts[1].why_not
@@ -666,7 +666,7 @@ async def test_a_table_that_others_hold_is_not_waited_for(
 
 async def test_what_takes_too_long_is_given_up(server: PostgresServer, dialer: Watched) -> None:
     text = "delete from people where (select count(*) from generate_series(1, 1000000000)) > id; delete from moods"
-    first, second = await count(server, dialer, text, limits=Limits(statement=1, lock=5, whole=120, turn=120))
+    first, second = await count(server, dialer, text, limits=CountLimits(statement=1, lock=5, whole=120, turn=120))
     assert first.why_not == "that took too long"
     assert second.rows == 3
 
@@ -675,7 +675,7 @@ async def test_who_gives_up_ends_what_runs_on_the_target(
     server: PostgresServer, dialer: Watched, direct: psycopg.Connection
 ) -> None:
     text = "delete from people where (select count(*) from generate_series(1, 1000000000)) > id"
-    patient = Limits(statement=3600, lock=5, whole=3600, turn=120)
+    patient = CountLimits(statement=3600, lock=5, whole=3600, turn=120)
     slow = asyncio.create_task(count(server, dialer, text, limits=patient))
     running = "select 1 from pg_stat_activity where query like '%generate_series%' and application_name like 'postern%'"
     await asyncio.to_thread(wait_until, lambda: direct.execute(running).fetchone())
@@ -689,7 +689,7 @@ async def test_who_gives_up_ends_what_runs_on_the_target(
 async def test_only_so_many_wait_and_one_counts_at_a_time(
     server: PostgresServer, dialer: Watched, direct: psycopg.Connection
 ) -> None:
-    limits = Limits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
+    limits = CountLimits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
     estimates = Estimates(dialer, PostgresCounter().plans, limits)
     asked = [HeldStatement("delete from moods")]
     with direct.transaction(force_rollback=True):

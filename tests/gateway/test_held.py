@@ -33,7 +33,7 @@ from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
 from postern.protocols.postgres.postgres_row_counts import Estimates
-from postern.protocols.wire_base import Request, Standing
+from postern.protocols.wire_base import Request, TransactionState
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
@@ -69,7 +69,7 @@ class Line:
         request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
         view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
         parked = Parked(hold, request, 0, Pipeline([], view), 0, [])
-        self.link = SimpleNamespace(parked=parked, standing=Standing(in_transaction=True))
+        self.link = SimpleNamespace(parked=parked, standing=TransactionState(in_transaction=True))
         self.callbacks: list[object] = []
         self.done: asyncio.Future[None] = _Watched(self.callbacks)
         self.on_settled: Callable[[], None] | None = None
@@ -413,14 +413,18 @@ class Counted(Estimates):
     """As it is told."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:
-        self.asked: list[tuple[Start, tuple[HeldStatement, ...], Standing | None]] = []
+        self.asked: list[tuple[Start, tuple[HeldStatement, ...], TransactionState | None]] = []
         self._found = found
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = False
 
     async def of(
-        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
+        self,
+        permit: Permit,
+        start: Start,
+        statements: Sequence[HeldStatement],
+        standing: TransactionState | None = None,
     ) -> RowCount | None:
         self.asked.append((start, tuple(statements), standing))
         self.begun.set()
@@ -445,7 +449,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     park(held, line, *await permit(world))
     await asyncio.wait_for(counted.begun.wait(), 60)
     assert counted.asked == [
-        (Start("db"), (HeldStatement("delete from t", (b"x", None)),) * 2, Standing(in_transaction=True))
+        (Start("db"), (HeldStatement("delete from t", (b"x", None)),) * 2, TransactionState(in_transaction=True))
     ]
     counted.go.set()
     await asyncio.wait_for(line.asked.wait(), 60)

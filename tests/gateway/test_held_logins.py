@@ -16,7 +16,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import ReviewStatus
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.clients import held_logins
-from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.rules import review_looks
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.terminal import terminal_frames as frames
@@ -387,7 +387,7 @@ async def test_what_asks_for_somebody_else_now_is_asked_for_anew() -> None:
 async def test_those_that_wait_are_no_logins() -> None:
     """They are neither cut by the deadline of logins, nor in the way of others that log in."""
     place, who = Place(), somebody()
-    logins = Logins(timeout=1, most=1, most_per_address=1)
+    logins = HandshakeRunner(timeout=1, most=1, most_per_address=1)
 
     def serve(stream: StreamHandshake) -> Awaitable[Awaitable[None] | None]:
         return place.database(stream, who)
@@ -423,7 +423,7 @@ def run(place: Place, *, at_terminal: bool) -> Client:
 
 
 def words_of(data: bytes) -> tuple[str, list[int]]:
-    found = frames.FrameReader().feed(data)
+    found = frames.TerminalFrameReader().feed(data)
     text = b"".join(payload for kind, payload in found if kind == frames.STDERR).decode()
     return text, [kind for kind, _ in found]
 

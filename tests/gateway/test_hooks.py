@@ -24,7 +24,7 @@ from postern.domain.sessions.session import EndReason, Verb
 from postern.domain.targets.connection import Connection, ConnectionType
 from postern.errors import Denied, Unavailable
 from postern.gateway import worker_hooks as module
-from postern.gateway.hook_context import MOST, Moment, context
+from postern.gateway.hook_context import MOST, HookMoment, context
 from postern.gateway.worker_hooks import OF_ONE, SessionHooks
 from postern.relay.relay_hooks import Hook
 
@@ -171,13 +171,13 @@ async def test_what_a_hook_is_told_when_a_session_begins_and_ends(caplog: pytest
     ],
 )
 def test_a_session_always_has_an_exit_code_there(reason: EndReason, code: int | None, told: int) -> None:
-    moment = Moment(CLOSE, SESSION, permit_of(Verb.CONNECT), reason=reason, exit_code=code)
+    moment = HookMoment(CLOSE, SESSION, permit_of(Verb.CONNECT), reason=reason, exit_code=code)
     assert json.loads(base64.b64decode(context(uuid4(), moment)))["event_session_close"]["exit_code"] == told
 
 
 @pytest.mark.parametrize("script", ["x" * 9_000_000, '"\n' * 40_000, "\udc80ä😀" * 30_000, "y" * MOST])
 def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(script: str) -> None:
-    found = context(uuid4(), Moment(OPEN, SESSION, permit_of(), script))
+    found = context(uuid4(), HookMoment(OPEN, SESSION, permit_of(), script))
     assert 0.9 * MOST < len(base64.b64decode(found)) <= MOST
     event = json.loads(base64.b64decode(found))["event_session_open"]
     assert event["input_truncated"] is True
@@ -196,14 +196,14 @@ def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monke
         return made
 
     monkeypatch.setattr("postern.gateway.hook_context.json", SimpleNamespace(dumps=dumps))
-    context(uuid4(), Moment(OPEN, SESSION, permit_of(), script))
+    context(uuid4(), HookMoment(OPEN, SESSION, permit_of(), script))
     assert written < 4 * MOST
 
 
 async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
 
-    def seen(run_id: UUID, moment: Moment) -> str:
+    def seen(run_id: UUID, moment: HookMoment) -> str:
         kept.append(len(moment.script))
         return context(run_id, moment)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 import pytest
 
 from postern.errors import PosternError
-from postern.gateway.clients.listener import Logins, Places
+from postern.gateway.clients.listener import ConnectionLimiter, HandshakeRunner
 from postern.gateway.clients.login_turns import LoginTurns
 from postern.relay.relay_handshake import StreamHandshake
 
@@ -64,7 +64,7 @@ async def settle() -> None:
 @pytest.mark.parametrize("known", [True, False])
 async def test_the_deadline_is_the_clients_own(known: bool) -> None:
     """A client that has done its part is not cut off because its target takes longer than clients may."""
-    logins, served = Logins(timeout=SOON, most=10, most_per_address=10), asyncio.Event()
+    logins, served = HandshakeRunner(timeout=SOON, most=10, most_per_address=10), asyncio.Event()
     ours, theirs = socket.socketpair()
     with theirs:
         stream = StreamHandshake()
@@ -85,7 +85,7 @@ async def test_the_deadline_is_the_clients_own(known: bool) -> None:
 
 
 def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
-    places = Places(most=10, most_per_address=2)
+    places = ConnectionLimiter(most=10, most_per_address=2)
     taken = [places.take(f"2001:db8:1:2::{number:x}") for number in range(10)]
     assert taken == [True] * 2 + [False] * 8
     assert places.take("2001:db8:1:3::1")
@@ -97,7 +97,7 @@ def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
 
 
 async def test_clients_beyond_the_limit_are_told_why_and_those_at_login_go_on(caplog: pytest.LogCaptureFixture) -> None:
-    logins, work = Logins(timeout=60, most=3, most_per_address=3), Work()
+    logins, work = HandshakeRunner(timeout=60, most=3, most_per_address=3), Work()
     peers = [Peer() for _ in range(5)]
     for peer in peers:
         logins.start(await peer.connect(), work, refuse)
@@ -116,7 +116,7 @@ async def test_clients_beyond_the_limit_are_told_why_and_those_at_login_go_on(ca
 
 
 async def test_few_logins_work_at_a_time_and_the_next_begins_when_one_is_done() -> None:
-    logins, work = Logins(timeout=60, most=100, most_per_address=100, turns=LoginTurns(slots=2)), Work()
+    logins, work = HandshakeRunner(timeout=60, most=100, most_per_address=100, turns=LoginTurns(slots=2)), Work()
     peers = [Peer() for _ in range(6)]
     for peer in peers:
         logins.start(await peer.connect(), work, refuse)
@@ -132,7 +132,7 @@ async def test_few_logins_work_at_a_time_and_the_next_begins_when_one_is_done() 
 @pytest.mark.parametrize("frees", ["known", "held", "time"])
 async def test_login_that_waits_for_others_frees_its_slot(frees: str) -> None:
     """Its client may be slow, its target, or the colleagues who have to agree: others need not wait for them."""
-    logins, go = Logins(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), asyncio.Event()
+    logins, go = HandshakeRunner(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), asyncio.Event()
     begun = asyncio.Semaphore(0)
 
     async def serve(stream: StreamHandshake) -> Awaitable[None] | None:
@@ -158,7 +158,7 @@ async def test_login_that_waits_for_others_frees_its_slot(frees: str) -> None:
 
 
 async def test_stop_closes_clients_that_wait_for_their_turn() -> None:
-    logins, work = Logins(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), Work()
+    logins, work = HandshakeRunner(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), Work()
     peers = [Peer(), Peer()]
     for peer in peers:
         logins.start(await peer.connect(), work, refuse)

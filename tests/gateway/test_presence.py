@@ -10,7 +10,7 @@ from tests.support.world import World
 
 from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.worker import RelayWorker
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.presence import Presence
 from postern.services.targets.agents import Agents
 from postern.store.database import Database
@@ -22,8 +22,8 @@ async def world(database: Database) -> World:
     return await World.make(database)
 
 
-async def a_worker(world: World, agents: Agents) -> Tunnels:
-    tunnels = Tunnels(wait=1)
+async def a_worker(world: World, agents: Agents) -> GatewayTunnels:
+    tunnels = GatewayTunnels(wait=1)
     worker = RelayWorker(uuid4(), "w", world.clock(), world.clock())
     await Presence(worker, agents, world.services().relay_workers, tunnels, world.signals).start()
     return tunnels

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from postern.interception.events import Channel, Column, Kind, Output, Rows
+from postern.interception.events import Channel, Column, Output, Rows, TextKind
 from postern.interception.pipeline import SessionView
 
 
 class ListRows(Rows):
     """A block of rows that holds each column's texts as a list."""
 
-    def __init__(self, *columns: tuple[Kind, list[bytes]]) -> None:
+    def __init__(self, *columns: tuple[TextKind, list[bytes]]) -> None:
         self.exchange = 1
         self.columns = tuple(Column(f"c{number}", kind) for number, (kind, _) in enumerate(columns))
         self.count = max((len(texts) for _, texts in columns), default=0)

@@ -13,8 +13,8 @@ from postern.interception import events
 from postern.interception.events import Output, Rows
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.postgres.wire.postgres_output import Text
-from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout
+from postern.protocols.postgres.wire.postgres_output import PostgresText
+from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link, Send
@@ -23,8 +23,8 @@ INSTALLED = os.environ.get("POSTERN_TEST_INSTALLED") == "1"
 
 
 def test_rows_are_no_output_and_output_is_no_rows_in_whatever_order_one_asks() -> None:
-    text = Text(1, m.NOTICE_RESPONSE, b"Mhello\0\0")
-    rows = DataRows(1, Layout(()), b"", 0)
+    text = PostgresText(1, m.NOTICE_RESPONSE, b"Mhello\0\0")
+    rows = PostgresRows(1, PostgresLayout(()), b"", 0)
     for _ in range(2):
         assert not isinstance(text, Rows)
         assert isinstance(text, Output)

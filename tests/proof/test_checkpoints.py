@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.support.proofs import BEGIN, ORG
 
-from postern.domain.sessions.ledger import Head
+from postern.domain.sessions.ledger import LedgerHead
 from postern.errors import Malformed
 from postern.proof.proof_checkpoints import is_good, line_of, new_key, public_pem, read_line, read_pem, signed
 
@@ -16,7 +16,7 @@ from postern.proof.proof_checkpoints import is_good, line_of, new_key, public_pe
 def test_a_checkpoint_is_read_as_it_was_written() -> None:
     key, next_key = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
     for introduces in (None, next_key.public):
-        made = signed(key, Head(7, bytes(32)), BEGIN, introduces)
+        made = signed(key, LedgerHead(7, bytes(32)), BEGIN, introduces)
         assert read_line(line_of(made)) == made
         assert is_good(made, key.public)
         assert not is_good(made, next_key.public)
@@ -24,7 +24,7 @@ def test_a_checkpoint_is_read_as_it_was_written() -> None:
 
 def test_a_signature_is_good_for_nothing_else() -> None:
     key = new_key(ORG, BEGIN)
-    made = signed(key, Head(7, bytes(32)), BEGIN)
+    made = signed(key, LedgerHead(7, bytes(32)), BEGIN)
     for other in (
         replace(made, number=8),
         replace(made, hash=b"\1" * 32),

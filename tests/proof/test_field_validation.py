@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, a_record, records
 
-from postern.domain.sessions.ledger import Head
+from postern.domain.sessions.ledger import LedgerHead
 from postern.errors import Malformed
 from postern.proof import package, proof_checkpoints, proof_sessions
 from postern.proof import records as record_lines
@@ -72,7 +72,7 @@ KEY, NEXT = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
 READERS = {
     "checkpoint": Reader(
         proof_checkpoints.read_line,
-        line_of(signed(KEY, Head(7, bytes(32)), BEGIN, NEXT.public)),
+        line_of(signed(KEY, LedgerHead(7, bytes(32)), BEGIN, NEXT.public)),
         {
             "organisation": lambda value: value == ID,
             "number": _is_positive,

@@ -21,8 +21,8 @@ from postern.errors import Malformed
 from postern.proof.canonical import canonical
 from postern.proof.export_reading import verify_package
 from postern.proof.package import END, header, padding
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_ledger import Writer, first_hash, next_hash
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_ledger import LedgerWriter, first_hash, next_hash
 
 Members = list[tuple[str, bytes]]
 # What a JSON value may have become: each type, the borders of numbers, and texts that look like what they are not.
@@ -52,7 +52,7 @@ def any_header(name: str, size: int) -> bytes:
     return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "surrogateescape")
 
 
-def verified(made: Made, data: bytes, folder: Path) -> Report | None:
+def verified(made: Made, data: bytes, folder: Path) -> VerificationReport | None:
     """None where it is no export at all, which `verify_package` says by its one documented error."""
     path = folder / "export.tar"
     path.write_bytes(data)
@@ -192,7 +192,7 @@ def rechained(made: Made, at: int, content: bytes) -> None:
         before = next_hash(before, text)
         made.entries[number] = replace(entry, content=text, hash=before)
     made.checkpoints.clear()
-    made.writer = Writer(ORG, replace(made.writer.head, hash=before))
+    made.writer = LedgerWriter(ORG, replace(made.writer.head, hash=before))
     made.checkpoint()
 
 
@@ -206,7 +206,7 @@ def test_a_count_that_cannot_be_costs_no_memory(tmp_path: Path, claimed: int) ->
             rechained(made, at, canonical({**values, name: claimed}))
     report = verified(made, made.pack(), tmp_path)
     assert report is not None
-    assert {What.MISSING, What.UNREADABLE} & {one.what for one in report.findings}
+    assert {FindingKind.MISSING, FindingKind.UNREADABLE} & {one.what for one in report.findings}
 
 
 def test_formats_of_other_versions_are_refused_by_name(tmp_path: Path) -> None:

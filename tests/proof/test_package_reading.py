@@ -14,10 +14,10 @@ from tests.support.proofs import BEGIN, ORG, a_record, records, unpack
 from postern.domain.sessions.ledger import LedgerKey
 from postern.errors import Malformed
 from postern.proof.export_reading import verify_package
-from postern.proof.members import Member, members
-from postern.proof.package import BLOCK, END, Digest, Manifest, header, padding, read_manifest, sealed
+from postern.proof.members import ExportMember, members
+from postern.proof.package import BLOCK, END, Manifest, PackageDigest, header, padding, read_manifest, sealed
 from postern.proof.proof_checkpoints import new_key
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_writing import PackageWriter
 
 MADE = records(a_record())
@@ -27,18 +27,18 @@ SEGMENT = f"segments/{UUID(int=1002)}.000002.rec"
 
 def seal_again(folder: Path, key: LedgerKey = MADE.key, **changes: object) -> None:
     """Write the seal that fits the folder, as somebody who has the key would."""
-    digest = Digest()
+    digest = PackageDigest()
     for member in members(folder):
         if member.group != "seal":
             member.finish(digest)
     (folder / "seal.json").write_bytes(sealed(replace(key, **changes), BEGIN, digest.digest()))  # type: ignore[arg-type]
 
 
-def check(folder: Path) -> Report:
+def check(folder: Path) -> VerificationReport:
     return verify_package(folder, [MADE.key.public])
 
 
-def kinds(report: Report) -> list[What]:
+def kinds(report: VerificationReport) -> list[FindingKind]:
     return [finding.what for finding in report.findings]
 
 
@@ -62,7 +62,7 @@ def test_seal_must_be_signed_by_trusted_key_and_for_same_organisation(folder: Pa
         (new_key(ORG, BEGIN), {"id": MADE.key.id}),
     ):
         seal_again(folder, key, **changes)
-        assert kinds(check(folder)) == [What.FORGED]
+        assert kinds(check(folder)) == [FindingKind.FORGED]
 
 
 def _link(file: Path) -> None:
@@ -86,14 +86,14 @@ def _replace_by_pipe(file: Path) -> None:
 def test_link_and_pipe_in_folder_are_not_read(folder: Path, name: str, change: Callable[[Path], None]) -> None:
     change(folder / name)
     report = check(folder)
-    assert What.UNREADABLE in kinds(report)
+    assert FindingKind.UNREADABLE in kinds(report)
     assert any(name in finding.message for finding in report.findings)
 
 
 def test_link_to_folder_is_finding(folder: Path) -> None:
     (folder / "segments").rename(folder.parent / "elsewhere")
     (folder / "segments").symlink_to(folder.parent / "elsewhere")
-    assert What.UNREADABLE in kinds(check(folder))
+    assert FindingKind.UNREADABLE in kinds(check(folder))
 
 
 @pytest.mark.parametrize("name", ["more", "more/of.it", "segments/x", "ledger-000001.txt", "zzz"])
@@ -101,8 +101,8 @@ def test_unknown_file_is_finding_though_sealed(folder: Path, name: str) -> None:
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(b"")
     seal_again(folder)
-    [finding] = [one for one in check(folder).findings if one.what is not What.CHANGED]
-    assert finding.what is What.FOREIGN
+    [finding] = [one for one in check(folder).findings if one.what is not FindingKind.CHANGED]
+    assert finding.what is FindingKind.FOREIGN
     assert repr(name) in finding.message
 
 
@@ -117,7 +117,7 @@ def test_parts_of_group_are_numbered_from_one(folder: Path, group: str, shift: s
         (folder / f"{group}-000001.jsonl").write_bytes(b"")
     seal_again(folder)
     report = check(folder)
-    assert kinds(report) == ([] if shift == "first" else [What.MISSING] * len(parts))
+    assert kinds(report) == ([] if shift == "first" else [FindingKind.MISSING] * len(parts))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_line_without_end_is_finding(folder: Path, group: str) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     seal_again(folder)
     report = check(folder)
-    assert What.UNREADABLE in kinds(report)
+    assert FindingKind.UNREADABLE in kinds(report)
     assert "ends in the middle of a line" in " ".join(one.message for one in report.findings)
 
 
@@ -158,7 +158,7 @@ def test_finding_names_line_that_cannot_be_read(folder: Path, group: str, name: 
     file.write_bytes(first + b"\nx\n" + rest)
     seal_again(folder)
     [finding] = check(folder).findings
-    assert finding.what is What.UNREADABLE
+    assert finding.what is FindingKind.UNREADABLE
     assert f"the {name} in line 2 of the {group} " in finding.message
 
 
@@ -168,7 +168,7 @@ def test_manifest_and_seal_have_limited_size(tmp_path: Path, size: int, *, is_re
     seal = unpack(DATA, tmp_path / "seal")
     (seal / "seal.json").write_bytes(b"x" * size)
     [finding] = check(seal).findings
-    assert finding.what is What.UNREADABLE
+    assert finding.what is FindingKind.UNREADABLE
     manifest = unpack(DATA, tmp_path / "manifest")
     (manifest / "manifest.json").write_bytes(b'{"format":"' + b"x" * (size - 13) + b'"}')
     with pytest.raises(Malformed, match="its format is 'x" if is_read else "not JSON"):
@@ -182,10 +182,10 @@ def test_progress_counts_every_byte(folder: Path) -> None:
     assert sum(sizes) == sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _read_all(path: Path) -> list[Member]:
+def _read_all(path: Path) -> list[ExportMember]:
     found = []
     for member in members(path):
-        member.finish(Digest())
+        member.finish(PackageDigest())
         found.append(member)
     return found
 
@@ -243,8 +243,8 @@ def test_truncated_export_says_so_once(tmp_path: Path) -> None:
     at = DATA.index(b"ledger-000001.jsonl") + BLOCK + 300
     path.write_bytes(DATA[:at])
     report = check(path)
-    assert kinds(report).count(What.UNREADABLE) >= 1
-    assert What.TRUNCATED in kinds(report)
+    assert kinds(report).count(FindingKind.UNREADABLE) >= 1
+    assert FindingKind.TRUNCATED in kinds(report)
     assert report.sessions_proven == 0
 
 
@@ -258,10 +258,10 @@ def test_member_twice_or_in_other_order_is_reordered(tmp_path: Path) -> None:
     ):
         data = b"".join(_member(*one) for one in order) + END
         report = check(_tar(tmp_path, data))
-        assert What.REORDERED in kinds(report)
+        assert FindingKind.REORDERED in kinds(report)
     after_seal = b"".join(_member(*one) for one in [*parts, parts[at]]) + END
     [finding] = check(_tar(tmp_path, after_seal)).findings[:1]
-    assert (finding.what, "ledger-000001.jsonl" in finding.message) == (What.FOREIGN, True)
+    assert (finding.what, "ledger-000001.jsonl" in finding.message) == (FindingKind.FOREIGN, True)
 
 
 def _tar(folder: Path, data: bytes) -> Path:

@@ -14,25 +14,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, segment_bytes, stored, unpack
 
-from postern.domain.sessions.ledger import Fact, Kind, moment
+from postern.domain.sessions.ledger import EntryKind, Fact, moment
 from postern.errors import Malformed
 from postern.proof.export_reading import verify_package
 from postern.proof.package import END, header
 from postern.proof.proof_checkpoints import line_of, new_key, signed
 from postern.proof.proof_copies import measure
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_ledger import Writer, digest_of, first_hash
-from postern.proof.proof_sessions import Listed
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
+from postern.proof.proof_sessions import ListedSegment
 
 
-def check(made: Made, tmp_path: Path, *, data: bytes | None = None, anchors: tuple[bytes, ...] = ()) -> Report:
+def check(
+    made: Made, tmp_path: Path, *, data: bytes | None = None, anchors: tuple[bytes, ...] = ()
+) -> VerificationReport:
     """By the key that was kept before anything was touched."""
     path = tmp_path / "export.tar"
     path.write_bytes(made.pack() if data is None else data)
     return verify_package(path, [made.key.public], anchors)
 
 
-def kinds(report: Report) -> set[What]:
+def kinds(report: VerificationReport) -> set[FindingKind]:
     return {finding.what for finding in report.findings}
 
 
@@ -50,7 +52,7 @@ def test_what_nobody_touched_is_proven(tmp_path: Path, suffix: str) -> None:
 
 def test_an_empty_ledger_with_a_checkpoint_of_nothing_proves_nothing_and_says_so(tmp_path: Path) -> None:
     report = check(Made(), tmp_path)
-    assert kinds(report) == {What.UNPROVEN}
+    assert kinds(report) == {FindingKind.UNPROVEN}
 
 
 def test_what_is_after_the_newest_checkpoint_is_told_and_is_no_finding(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_an_edited_byte_of_a_segment_is_found_with_the_record_it_is_in(tmp_path:
         edited = plain[:at] + b"ROW" + plain[at + 3 :]
         made.segments[session, 2] = stored(edited) if suffix == ".rec.zst" else edited
         [finding] = check(made, tmp_path).findings
-        assert (finding.what, finding.session, finding.segment) == (What.CHANGED, session, 2)
+        assert (finding.what, finding.session, finding.segment) == (FindingKind.CHANGED, session, 2)
         assert finding.begin is not None
         assert finding.end is not None
         assert finding.begin <= at < finding.end
@@ -88,7 +90,7 @@ def test_an_edit_that_made_the_checksums_fit_is_found_as_well(tmp_path: Path) ->
     session = UUID(int=1002)
     made.segments[session, 2] = segment_bytes(session, 2, is_last=False, texts=("select 2",))
     [finding] = check(made, tmp_path).findings
-    assert (finding.what, finding.segment, finding.begin) == (What.CHANGED, 2, 0)
+    assert (finding.what, finding.segment, finding.begin) == (FindingKind.CHANGED, 2, 0)
 
 
 def test_a_segment_whose_list_was_made_to_fit_is_found_by_the_ledger(tmp_path: Path) -> None:
@@ -96,9 +98,9 @@ def test_a_segment_whose_list_was_made_to_fit_is_found_by_the_ledger(tmp_path: P
     session = UUID(int=1002)
     facts, listed = made.sessions[session]
     made.segments[session, 2] = other = segment_bytes(session, 2, is_last=False, texts=("select 2",))
-    listed[1] = Listed(2, *measure([other]))
+    listed[1] = ListedSegment(2, *measure([other]))
     report = check(made, tmp_path)
-    assert kinds(report) == {What.CHANGED}
+    assert kinds(report) == {FindingKind.CHANGED}
     assert [(finding.session, finding.entry) for finding in report.findings] == [(session, 4)]
     assert report.sessions_proven == 3
     assert facts.closing
@@ -112,7 +114,7 @@ def test_a_missing_segment_is_found(tmp_path: Path) -> None:
         if unlisted:
             del made.sessions[session][1][1]
         [finding] = check(made, tmp_path).findings
-        assert (finding.what, finding.session, finding.segment) == (What.MISSING, session, 2)
+        assert (finding.what, finding.session, finding.segment) == (FindingKind.MISSING, session, 2)
 
 
 def test_a_segment_too_many_is_found(tmp_path: Path) -> None:
@@ -120,9 +122,9 @@ def test_a_segment_too_many_is_found(tmp_path: Path) -> None:
     session = UUID(int=1001)
     extra = segment_bytes(session, 3, is_last=True)
     made.segments[session, 3] = extra
-    assert kinds(check(made, tmp_path)) == {What.FOREIGN}
-    made.sessions[session][1].append(Listed(3, *measure([extra])))
-    assert kinds(check(made, tmp_path)) == {What.FOREIGN}
+    assert kinds(check(made, tmp_path)) == {FindingKind.FOREIGN}
+    made.sessions[session][1].append(ListedSegment(3, *measure([extra])))
+    assert kinds(check(made, tmp_path)) == {FindingKind.FOREIGN}
 
 
 def test_a_removed_session_is_found(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_a_removed_session_is_found(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         del made.segments[session, number]
     [finding] = check(made, tmp_path).findings
-    assert (finding.what, finding.session, finding.entry) == (What.MISSING, session, 3)
+    assert (finding.what, finding.session, finding.entry) == (FindingKind.MISSING, session, 3)
 
 
 def test_a_session_of_which_the_ledger_knows_nothing_is_found(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_a_session_of_which_the_ledger_knows_nothing_is_found(tmp_path: Path) ->
     other.add_session(9, segments=0)
     made.sessions[UUID(int=1009)] = other.sessions[UUID(int=1009)]
     [finding] = check(made, tmp_path).findings
-    assert (finding.what, finding.session) == (What.FOREIGN, UUID(int=1009))
+    assert (finding.what, finding.session) == (FindingKind.FOREIGN, UUID(int=1009))
 
 
 @pytest.mark.parametrize("name", ["user", "connection", "verb", "start_date", "script"])
@@ -154,7 +156,7 @@ def test_an_edited_fact_of_the_opening_is_found(tmp_path: Path, name: str) -> No
         facts = replace(facts, opening={**facts.opening, name: "bob@example.com"})
     made.sessions[session] = (facts, listed)
     [finding] = check(made, tmp_path).findings
-    assert (finding.what, finding.session, finding.entry) == (What.CHANGED, session, 5)
+    assert (finding.what, finding.session, finding.entry) == (FindingKind.CHANGED, session, 5)
 
 
 def test_an_edited_end_and_an_end_that_is_taken_back_are_found(tmp_path: Path) -> None:
@@ -168,7 +170,7 @@ def test_an_edited_end_and_an_end_that_is_taken_back_are_found(tmp_path: Path) -
         facts, listed = made.sessions[session]
         made.sessions[session] = (replace(facts, closing=closing), listed)
         [finding] = check(made, tmp_path).findings
-        assert (finding.what, finding.session, finding.entry) == (What.CHANGED, session, 6)
+        assert (finding.what, finding.session, finding.entry) == (FindingKind.CHANGED, session, 6)
 
 
 def test_an_entry_that_is_edited_missing_doubled_or_moved_is_found_where_it_is(tmp_path: Path) -> None:
@@ -185,11 +187,11 @@ def test_an_entry_that_is_edited_missing_doubled_or_moved_is_found_where_it_is(t
     def moved(made: Made) -> None:
         made.entries[4], made.entries[5] = made.entries[5], made.entries[4]
 
-    attacks: dict[Callable[[Made], None], What] = {
-        edited: What.CHANGED,
-        missing: What.MISSING,
-        doubled: What.DOUBLED,
-        moved: What.REORDERED,
+    attacks: dict[Callable[[Made], None], FindingKind] = {
+        edited: FindingKind.CHANGED,
+        missing: FindingKind.MISSING,
+        doubled: FindingKind.DOUBLED,
+        moved: FindingKind.REORDERED,
     }
     for attack, what in attacks.items():
         made = a_record()
@@ -206,7 +208,7 @@ def test_a_truncated_tail_is_found_against_the_newest_checkpoint(tmp_path: Path)
     cut = replace_tail(made)
     cut.checkpoints = made.checkpoints
     report = check(cut, tmp_path)
-    assert What.TRUNCATED in kinds(report)
+    assert FindingKind.TRUNCATED in kinds(report)
 
 
 def test_a_truncated_tail_with_its_checkpoints_is_found_against_an_anchor(tmp_path: Path) -> None:
@@ -216,7 +218,7 @@ def test_a_truncated_tail_with_its_checkpoints_is_found_against_an_anchor(tmp_pa
     cut = replace_tail(made)
     assert check(cut, tmp_path).is_good
     [finding] = check(cut, tmp_path, anchors=anchors).findings
-    assert (finding.what, finding.entry) == (What.TRUNCATED, 3)
+    assert (finding.what, finding.entry) == (FindingKind.TRUNCATED, 3)
 
 
 def replace_tail(made: Made) -> Made:
@@ -231,7 +233,7 @@ def replace_tail(made: Made) -> Made:
 
 def test_anchors_of_other_organisations_and_doubled_lines_are_no_matter(tmp_path: Path) -> None:
     made, other = a_record(), new_key(UUID(int=8), BEGIN)
-    foreign = signed(other, Writer(UUID(int=8), made.writer.head).head, BEGIN)
+    foreign = signed(other, LedgerWriter(UUID(int=8), made.writer.head).head, BEGIN)
     lines = [line_of(one) for one in made.checkpoints]
     report = check(made, tmp_path, anchors=(*lines, lines[0], line_of(foreign)))
     assert report.is_good, report.findings
@@ -249,7 +251,7 @@ def test_a_forged_checkpoint_is_found(tmp_path: Path) -> None:
     ):
         made.checkpoints[1] = forged
         report = check(made, tmp_path)
-        assert What.FORGED in kinds(report)
+        assert FindingKind.FORGED in kinds(report)
         assert report.proven_to == 2
 
 
@@ -263,7 +265,7 @@ def test_a_history_written_anew_and_signed_by_another_key_is_found(tmp_path: Pat
     path.write_bytes(anew.pack())
     assert verify_package(path, [anew.key.public]).is_good
     report = verify_package(path, [kept])
-    assert {What.FORGED, What.UNPROVEN} <= kinds(report)
+    assert {FindingKind.FORGED, FindingKind.UNPROVEN} <= kinds(report)
     assert report.sessions_proven == report.segments_proven == 0
 
 
@@ -276,7 +278,7 @@ def test_a_history_written_anew_with_the_right_key_is_found_against_an_anchor(tm
     anew.checkpoint()
     assert check(anew, tmp_path).is_good
     report = check(anew, tmp_path, anchors=(anchor,))
-    assert kinds(report) == {What.REWRITTEN}
+    assert kinds(report) == {FindingKind.REWRITTEN}
 
 
 def test_entries_rewritten_so_that_they_fit_together_are_found_by_the_checkpoint_behind_them(tmp_path: Path) -> None:
@@ -288,7 +290,7 @@ def test_entries_rewritten_so_that_they_fit_together_are_found_by_the_checkpoint
     anew.add_session(4, segments=1)
     anew.checkpoints = made.checkpoints
     report = check(anew, tmp_path)
-    assert kinds(report) == {What.REWRITTEN}
+    assert kinds(report) == {FindingKind.REWRITTEN}
     assert report.proven_to == 2
 
 
@@ -309,7 +311,7 @@ def test_a_key_that_the_old_one_introduced_is_trusted_and_the_old_one_no_more(tm
     made.add_session(6)
     made.checkpoints.append(signed(old, made.writer.head, BEGIN + timedelta(days=1)))
     path.write_bytes(made.pack())
-    assert What.FORGED in kinds(verify_package(path, [old.public]))
+    assert FindingKind.FORGED in kinds(verify_package(path, [old.public]))
 
 
 def test_a_stolen_name_of_a_key_introduces_nothing(tmp_path: Path) -> None:
@@ -323,7 +325,7 @@ def test_a_stolen_name_of_a_key_introduces_nothing(tmp_path: Path) -> None:
     path = tmp_path / "export.tar"
     path.write_bytes(made.pack())
     report = verify_package(path, [old.public])
-    assert What.FORGED in kinds(report)
+    assert FindingKind.FORGED in kinds(report)
     assert report.proven_to == 2
 
 
@@ -338,16 +340,16 @@ def test_a_part_of_the_ledger_proves_the_sessions_of_a_time(tmp_path: Path) -> N
     assert (report.sessions_proven, report.since, report.until) == (1, since, until)
     late = replace(part, first=6)  # one that leaves the session out by beginning behind it
     late.sessions = {}
-    assert What.MISSING in kinds(check(late, tmp_path))
+    assert FindingKind.MISSING in kinds(check(late, tmp_path))
     outside = replace(part, sessions={**part.sessions, UUID(int=1004): made.sessions[UUID(int=1004)]})
-    assert What.FOREIGN in kinds(check(outside, tmp_path))
+    assert FindingKind.FOREIGN in kinds(check(outside, tmp_path))
 
 
 def test_a_purged_recording_and_a_purged_session_are_told_and_are_no_finding(tmp_path: Path) -> None:
     made = a_record()
     second, third = UUID(int=1002), UUID(int=1003)
-    made.writer.add(Kind.PURGED, BEGIN + 60 * SECOND, second, what="recording", reason="retention")
-    made.writer.add(Kind.PURGED, BEGIN + 60 * SECOND, third, what="session", reason="retention")
+    made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, second, what="recording", reason="retention")
+    made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, third, what="session", reason="retention")
     made.checkpoint()
     made.sessions[second] = (made.sessions[second][0], [])
     for number in (1, 2, 3):
@@ -361,10 +363,10 @@ def test_a_purged_recording_and_a_purged_session_are_told_and_are_no_finding(tmp
 def test_a_purge_of_the_recording_does_not_excuse_a_session_that_is_gone(tmp_path: Path) -> None:
     made = a_record()
     third = UUID(int=1003)
-    made.writer.add(Kind.PURGED, BEGIN + 60 * SECOND, third, what="recording", reason="retention")
+    made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, third, what="recording", reason="retention")
     made.checkpoint()
     del made.sessions[third]
-    assert kinds(check(made, tmp_path)) == {What.MISSING}
+    assert kinds(check(made, tmp_path)) == {FindingKind.MISSING}
 
 
 def test_something_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
@@ -381,7 +383,7 @@ def test_files_that_no_export_has_are_found(tmp_path: Path) -> None:
     made = a_record()
     folder = unpack(made.pack(), tmp_path / "folder")
     (folder / "README").write_text("all is well")
-    assert kinds(verify_package(folder, [made.key.public])) == {What.FOREIGN, What.CHANGED}
+    assert kinds(verify_package(folder, [made.key.public])) == {FindingKind.FOREIGN, FindingKind.CHANGED}
     (folder / "README").unlink()
     (folder / "segments" / "more").symlink_to("/etc/passwd")
     assert not verify_package(folder, [made.key.public]).is_good
@@ -396,7 +398,7 @@ def test_every_file_that_is_left_out_is_found(tmp_path: Path) -> None:
         away = tmp_path / "away"
         shutil.move(file, away)
         report = verify_package(folder, [made.key.public])
-        assert any(finding.what is not What.CHANGED for finding in report.findings), file
+        assert any(finding.what is not FindingKind.CHANGED for finding in report.findings), file
         shutil.move(away, file)
     assert verify_package(folder, [made.key.public]).is_good
 
@@ -500,17 +502,17 @@ def test_a_closing_without_an_opening_is_found(tmp_path: Path) -> None:
     session = UUID(int=5)
     last = first_hash(ORG).hex()
     content: dict[str, Fact] = {"facts": facts, "segments": 0, "last": last, "size": 0, "complete": True, "reason": ""}
-    made.entries.append(made.writer.add(Kind.CLOSED, BEGIN, session, **content))
+    made.entries.append(made.writer.add(EntryKind.CLOSED, BEGIN, session, **content))
     made.checkpoint()
     made.entries = made.writer.entries
-    assert What.MISSING in kinds(check(made, tmp_path))
+    assert FindingKind.MISSING in kinds(check(made, tmp_path))
 
 
 def test_a_session_that_is_opened_twice_is_found(tmp_path: Path) -> None:
     made = a_record()
-    made.writer.add(Kind.OPENED, BEGIN + 90 * SECOND, UUID(int=1001), facts="", started=moment(BEGIN))
+    made.writer.add(EntryKind.OPENED, BEGIN + 90 * SECOND, UUID(int=1001), facts="", started=moment(BEGIN))
     made.checkpoint()
-    assert kinds(check(made, tmp_path)) == {What.DOUBLED}
+    assert kinds(check(made, tmp_path)) == {FindingKind.DOUBLED}
 
 
 def test_a_tar_of_another_make_is_refused(tmp_path: Path) -> None:
@@ -519,4 +521,4 @@ def test_a_tar_of_another_make_is_refused(tmp_path: Path) -> None:
     data = made.pack()
     block = header("manifest.json", len(data))
     assert data[257:265] == block[257:265]
-    assert What.UNREADABLE in kinds(check(made, tmp_path, data=data[:2048] + b"\0" + data[2049:] + b"more"))
+    assert FindingKind.UNREADABLE in kinds(check(made, tmp_path, data=data[:2048] + b"\0" + data[2049:] + b"more"))

@@ -13,13 +13,13 @@ import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
 from postern.domain.reviews.review import KEPT, TRANSITIONS, ReviewStatus
-from postern.domain.sessions.ledger import Fact, Head, Kind, Record, RecordKind, moment
+from postern.domain.sessions.ledger import EntryKind, Fact, LedgerHead, RecordKind, SealedRecord, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical
 from postern.proof.chain import LedgerCheck
 from postern.proof.proof_checkpoints import new_key, signed
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_ledger import Writer, digest_of, first_hash
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
 from postern.proof.records import RecordCheck, content_of, digest_of_batch
 
 KEY = new_key(ORG, BEGIN)
@@ -46,11 +46,13 @@ def audit(facts: Mapping[str, Any] | None = ENTRY) -> bytes:
     return canonical(content_of(RecordKind.AUDIT, AUDIT, None, facts))
 
 
-def numbered(*records: tuple[UUID, bytes, Mapping[str, Any] | None], has_later: bool | None = None) -> list[Record]:
+def numbered(
+    *records: tuple[UUID, bytes, Mapping[str, Any] | None], has_later: bool | None = None
+) -> list[SealedRecord]:
     """Return records from number 1; of each subject all but the last have a later one."""
     last = {subject: number for number, (subject, _, _) in enumerate(records, 1)}
     return [
-        Record(number, subject, content, facts, number < last[subject] if has_later is None else has_later)
+        SealedRecord(number, subject, content, facts, number < last[subject] if has_later is None else has_later)
         for number, (subject, content, facts) in enumerate(records, 1)
     ]
 
@@ -58,11 +60,11 @@ def numbered(*records: tuple[UUID, bytes, Mapping[str, Any] | None], has_later: 
 class Ledger:
     """A ledger that seals batches of records, with a checkpoint after `proven` of its entries, or after all."""
 
-    def __init__(self, *batches: Sequence[Record], proven: int | None = None, purged: str = "") -> None:
-        self.writer = Writer(ORG, Head(0, first_hash(ORG)))
-        self.writer.add(Kind.OPENED, BEGIN, SESSION, facts=digest_of({}), started=moment(BEGIN))
+    def __init__(self, *batches: Sequence[SealedRecord], proven: int | None = None, purged: str = "") -> None:
+        self.writer = LedgerWriter(ORG, LedgerHead(0, first_hash(ORG)))
+        self.writer.add(EntryKind.OPENED, BEGIN, SESSION, facts=digest_of({}), started=moment(BEGIN))
         if purged:
-            self.writer.add(Kind.PURGED, BEGIN, SESSION, what=purged, reason="retention")
+            self.writer.add(EntryKind.PURGED, BEGIN, SESSION, what=purged, reason="retention")
         for batch in batches:
             content: dict[str, Fact] = {
                 "first": batch[0].number,
@@ -71,14 +73,16 @@ class Ledger:
                 "oldest": moment(BEGIN),
                 "newest": moment(BEGIN + SECOND),
             }
-            self.writer.add(Kind.RECORDS, BEGIN + SECOND, None, **content)
+            self.writer.add(EntryKind.RECORDS, BEGIN + SECOND, None, **content)
         self.proven = len(self.writer.entries) if proven is None else proven
 
-    def check(self, records: Sequence[Record], *, at: datetime = BEGIN, is_live: bool = False) -> Report:
-        report = Report()
+    def check(
+        self, records: Sequence[SealedRecord], *, at: datetime = BEGIN, is_live: bool = False
+    ) -> VerificationReport:
+        report = VerificationReport()
         checkpoints = {}
         if self.proven:
-            head = Head(self.proven, self.writer.entries[self.proven - 1].hash)
+            head = LedgerHead(self.proven, self.writer.entries[self.proven - 1].hash)
             checkpoints[self.proven] = signed(KEY, head, BEGIN)
         ledger = LedgerCheck(ORG, 1, b"", checkpoints, report)
         for entry in self.writer.entries:
@@ -88,17 +92,21 @@ class Ledger:
         return report
 
 
-def found(report: Report) -> list[tuple[What, int | None]]:
+def found(report: VerificationReport) -> list[tuple[FindingKind, int | None]]:
     return [(finding.what, finding.entry) for finding in report.findings]
 
 
-def check(*records: tuple[UUID, bytes, Mapping[str, Any] | None], purged: str = "", at: datetime = BEGIN) -> Report:
+def check(
+    *records: tuple[UUID, bytes, Mapping[str, Any] | None], purged: str = "", at: datetime = BEGIN
+) -> VerificationReport:
     """Check these records as one batch, entry 2 or 3 of the ledger."""
     batch = numbered(*records)
     return Ledger(batch, purged=purged).check(batch, at=at)
 
 
-def history(*contents: bytes, now: Mapping[str, Any] | None, purged: str = "", at: datetime = BEGIN) -> Report:
+def history(
+    *contents: bytes, now: Mapping[str, Any] | None, purged: str = "", at: datetime = BEGIN
+) -> VerificationReport:
     """Check the records of one review, which is `now` as it is."""
     return check(*((REVIEW, content, now) for content in contents), purged=purged, at=at)
 
@@ -122,15 +130,15 @@ def test_records_after_checkpoint_are_pending(proven: int, expected: tuple[int, 
     ("sealed", "now", "what"),
     [
         (ENTRY, ENTRY, None),
-        (ENTRY, None, What.MISSING),
-        (ENTRY, {**ENTRY, "status": 403}, What.CHANGED),
-        (None, None, What.MISSING),
-        (None, ENTRY, What.MISSING),
-        (ENTRY, {"x": 1.5}, What.UNREADABLE),
+        (ENTRY, None, FindingKind.MISSING),
+        (ENTRY, {**ENTRY, "status": 403}, FindingKind.CHANGED),
+        (None, None, FindingKind.MISSING),
+        (None, ENTRY, FindingKind.MISSING),
+        (ENTRY, {"x": 1.5}, FindingKind.UNREADABLE),
     ],
 )
 def test_audit_entry_is_compared_with_its_record(
-    sealed: Mapping[str, Any] | None, now: Mapping[str, Any] | None, what: What | None
+    sealed: Mapping[str, Any] | None, now: Mapping[str, Any] | None, what: FindingKind | None
 ) -> None:
     report = check((AUDIT, audit(sealed), now))
     assert found(report) == ([] if what is None else [(what, 2)])
@@ -142,7 +150,7 @@ def test_audit_entry_is_compared_with_its_record(
 def test_damaged_record_leaves_whole_batch_unproven_and_no_other() -> None:
     records = numbered((AUDIT, audit(), None), (REVIEW, review(), FACTS), (REVIEW, review(), FACTS))
     report = Ledger(records[:2], records[2:]).check(records)
-    assert found(report) == [(What.MISSING, 2)]
+    assert found(report) == [(FindingKind.MISSING, 2)]
     assert (report.records_proven, report.records_pending) == (1, 0)
 
 
@@ -159,7 +167,7 @@ def _later(status: ReviewStatus) -> set[ReviewStatus]:
 def test_status_of_review_follows_transitions(before: ReviewStatus, after: ReviewStatus) -> None:
     now = {**FACTS, "status": after.value}
     report = history(review(status=before.value), review(now), now=now)
-    assert found(report) == ([] if after in _later(before) else [(What.CHANGED, 2)])
+    assert found(report) == ([] if after in _later(before) else [(FindingKind.CHANGED, 2)])
 
 
 @pytest.mark.parametrize(
@@ -184,13 +192,13 @@ def test_sealed_review_changes_only_as_its_status_allows(
     before = {**FACTS, "status": status, "voices": [VOICE]}
     now = {**before, **change}
     report = history(review(before), review(now), now=now)
-    assert found(report) == ([] if is_allowed else [(What.CHANGED, 2)])
+    assert found(report) == ([] if is_allowed else [(FindingKind.CHANGED, 2)])
 
 
 def test_session_of_sealed_review_never_changes() -> None:
     for session in (None, UUID(int=1002)):
         report = history(review(), review(session=session), now=FACTS)
-        assert found(report) == [(What.CHANGED, 2)]
+        assert found(report) == [(FindingKind.CHANGED, 2)]
 
 
 @pytest.mark.parametrize("status", ["PENDING", "APPROVED", "EXPIRED"])
@@ -199,8 +207,8 @@ def test_purge_of_recording_deletes_statement_of_sealed_review(status: str) -> N
     now = {**before, "input": ""}
     assert history(review(before), review(now), now=now, purged="recording").is_good
     other = {**before, "input": "select 1"}
-    assert found(history(review(before), review(other), now=other, purged="recording")) == [(What.CHANGED, 3)]
-    assert found(history(review(now), review(before), now=before, purged="recording")) == [(What.CHANGED, 3)]
+    assert found(history(review(before), review(other), now=other, purged="recording")) == [(FindingKind.CHANGED, 3)]
+    assert found(history(review(now), review(before), now=before, purged="recording")) == [(FindingKind.CHANGED, 3)]
 
 
 @pytest.mark.parametrize(("session", "is_good"), [(None, False), (SESSION, False), (UUID(int=1002), True)])
@@ -213,15 +221,15 @@ def test_deleted_statement_is_accepted_where_ledger_cannot_tell(session: UUID | 
 @pytest.mark.parametrize(
     ("contents", "what"),
     [
-        ((review(), review(None)), What.MISSING),
-        ((review(None), review(None)), What.MISSING),
-        ((review(None), review()), What.CHANGED),
+        ((review(), review(None)), FindingKind.MISSING),
+        ((review(None), review(None)), FindingKind.MISSING),
+        ((review(None), review()), FindingKind.CHANGED),
     ],
 )
-def test_review_that_was_gone_stays_gone(contents: Sequence[bytes], what: What) -> None:
+def test_review_that_was_gone_stays_gone(contents: Sequence[bytes], what: FindingKind) -> None:
     assert what in {finding.what for finding in history(*contents, now=None).findings}
     purged = history(*contents, now=None, purged="session")
-    assert found(purged) == ([(What.CHANGED, 3)] if what is What.CHANGED else [])
+    assert found(purged) == ([(FindingKind.CHANGED, 3)] if what is FindingKind.CHANGED else [])
 
 
 @pytest.mark.parametrize(
@@ -238,7 +246,7 @@ def test_review_that_was_gone_stays_gone(contents: Sequence[bytes], what: What) 
 )
 def test_review_is_compared_with_its_newest_record(change: Mapping[str, Any], name: str) -> None:
     report = history(review(), review(), now={**FACTS, **change})
-    assert found(report) == [(What.CHANGED, None)]
+    assert found(report) == [(FindingKind.CHANGED, None)]
     assert report.findings[0].message == f"the review {REVIEW} (record 2) was changed: {name}"
 
 
@@ -262,7 +270,7 @@ def test_review_with_later_record_is_not_compared() -> None:
 )
 def test_purge_excuses_only_deleted_statement(change: Mapping[str, Any], purged: str, *, is_good: bool) -> None:
     report = history(review(), now={**FACTS, **change}, purged=purged)
-    assert found(report) == ([] if is_good else [(What.CHANGED, None)])
+    assert found(report) == ([] if is_good else [(FindingKind.CHANGED, None)])
 
 
 @pytest.mark.parametrize(
@@ -284,14 +292,14 @@ def test_removed_review_is_excused_by_age_or_purge(
 ) -> None:
     at = BEGIN + KEPT * (age / KEPT.days)
     report = history(review(sealed), now=None, purged=purged, at=at)
-    assert found(report) == ([] if is_good else [(What.MISSING, None)])
+    assert found(report) == ([] if is_good else [(FindingKind.MISSING, None)])
 
 
 def test_removed_review_without_session_is_finding() -> None:
-    assert found(history(review(session=None), now=None, purged="session")) == [(What.MISSING, None)]
+    assert found(history(review(session=None), now=None, purged="session")) == [(FindingKind.MISSING, None)]
 
 
-def three_batches() -> list[Record]:
+def three_batches() -> list[SealedRecord]:
     subjects = [UUID(int=100 + number) for number in range(1, 7)]
     contents = [(one, canonical(content_of(RecordKind.AUDIT, one, None, ENTRY)), ENTRY) for one in subjects]
     return numbered(*contents)
@@ -301,19 +309,19 @@ def three_batches() -> list[Record]:
     ("order", "expected", "proven"),
     [
         ((1, 2, 3, 4, 5, 6), [], 6),
-        ((), [(What.MISSING, 2), (What.MISSING, 3), (What.MISSING, 4)], 0),
-        ((2, 3, 4, 5, 6), [(What.MISSING, 2)], 4),
-        ((1, 2, 4, 5, 6), [(What.MISSING, 3)], 4),
-        ((1, 2, 3, 4, 5), [(What.MISSING, 4)], 4),
-        ((1, 2, 5, 6), [(What.MISSING, 3)], 4),
-        ((1, 2), [(What.MISSING, 3), (What.MISSING, 4)], 2),
-        ((1, 2, 2, 3, 4, 5, 6), [(What.DOUBLED, 2)], 6),
-        ((1, 2, 3, 1, 4, 5, 6), [(What.REORDERED, 3)], 6),
-        ((2, 1, 3, 4, 5, 6), [(What.REORDERED, 2), (What.MISSING, 2)], 4),
+        ((), [(FindingKind.MISSING, 2), (FindingKind.MISSING, 3), (FindingKind.MISSING, 4)], 0),
+        ((2, 3, 4, 5, 6), [(FindingKind.MISSING, 2)], 4),
+        ((1, 2, 4, 5, 6), [(FindingKind.MISSING, 3)], 4),
+        ((1, 2, 3, 4, 5), [(FindingKind.MISSING, 4)], 4),
+        ((1, 2, 5, 6), [(FindingKind.MISSING, 3)], 4),
+        ((1, 2), [(FindingKind.MISSING, 3), (FindingKind.MISSING, 4)], 2),
+        ((1, 2, 2, 3, 4, 5, 6), [(FindingKind.DOUBLED, 2)], 6),
+        ((1, 2, 3, 1, 4, 5, 6), [(FindingKind.REORDERED, 3)], 6),
+        ((2, 1, 3, 4, 5, 6), [(FindingKind.REORDERED, 2), (FindingKind.MISSING, 2)], 4),
     ],
 )
 def test_records_are_read_in_order_and_without_gaps(
-    order: tuple[int, ...], expected: list[tuple[What, int]], proven: int
+    order: tuple[int, ...], expected: list[tuple[FindingKind, int]], proven: int
 ) -> None:
     records = three_batches()
     ledger = Ledger(records[:2], records[2:4], records[4:])
@@ -327,7 +335,7 @@ def test_records_are_read_in_order_and_without_gaps(
     [(1, "records 1 are"), (10, "records 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 are"), (11, "7, 8, 9, 10 … are")],
 )
 def test_finding_names_first_ten_missing_records(count: int, words: str) -> None:
-    records = [Record(number, AUDIT, audit(), ENTRY) for number in range(1, count + 2)]
+    records = [SealedRecord(number, AUDIT, audit(), ENTRY) for number in range(1, count + 2)]
     report = Ledger(records).check(records[count:])
     assert words in report.findings[0].message
 
@@ -336,28 +344,28 @@ def test_finding_names_first_ten_missing_records(count: int, words: str) -> None
 def test_record_that_no_entry_seals_is_pending_only_in_live_store(*, is_live: bool) -> None:
     records = three_batches()
     report = Ledger(records[:2], records[2:4]).check(records, is_live=is_live)
-    assert found(report) == ([] if is_live else [(What.FOREIGN, None)] * 2)
+    assert found(report) == ([] if is_live else [(FindingKind.FOREIGN, None)] * 2)
     assert (report.records_proven, report.records_pending) == (4, 2 if is_live else 0)
 
 
 def test_record_between_batches_is_foreign_in_live_store() -> None:
     records = three_batches()
     ledger = Ledger(records[:2], records[4:])  # the entry for records 3 and 4 is not among the batches
-    report = Report()
+    report = VerificationReport()
     check_of = LedgerCheck(ORG, 3, ledger.writer.entries[1].hash, {}, report)
     entry = ledger.writer.entries[2]
     check_of.add(entry.hash, entry.content)
     RecordCheck(check_of, report, BEGIN).check(check_of.batches, records[3:], is_live=True)
-    assert found(report) == [(What.FOREIGN, 3)]
+    assert found(report) == [(FindingKind.FOREIGN, 3)]
     assert report.records_pending == 2
 
 
 def test_newer_record_of_live_store_speaks_for_review() -> None:
     now = {**FACTS, "status": "APPROVED"}
-    records = [Record(1, REVIEW, review(), now, False), Record(2, REVIEW, review(now), now, False)]
+    records = [SealedRecord(1, REVIEW, review(), now, False), SealedRecord(2, REVIEW, review(now), now, False)]
     ledger = Ledger(records[:1])
     assert ledger.check(records, is_live=True).is_good
-    assert found(ledger.check(records[:1], is_live=True)) == [(What.CHANGED, None)]
+    assert found(ledger.check(records[:1], is_live=True)) == [(FindingKind.CHANGED, None)]
 
 
 def test_changed_content_of_record_is_finding_of_its_batch() -> None:
@@ -365,13 +373,13 @@ def test_changed_content_of_record_is_finding_of_its_batch() -> None:
     ledger = Ledger(records[:2], records[2:])
     records[1] = replace(records[1], content=records[0].content)
     report = ledger.check(records)
-    assert found(report) == [(What.CHANGED, 2)]
+    assert found(report) == [(FindingKind.CHANGED, 2)]
     assert (report.records_proven, report.records_pending) == (4, 0)
 
 
 def test_record_of_row_with_other_subject_is_finding() -> None:
     [record] = numbered((UUID(int=51), audit(), ENTRY))
-    assert found(Ledger([record]).check([record])) == [(What.CHANGED, 2)]
+    assert found(Ledger([record]).check([record])) == [(FindingKind.CHANGED, 2)]
 
 
 def test_digest_of_batch_tells_apart_where_records_begin() -> None:
@@ -404,9 +412,9 @@ def test_invalid_field_of_sealed_record_is_finding(name: str, field: str) -> Non
         values = {**SEALED[name], field: value}
         if value is ABSENT:
             del values[field]
-        record = Record(1, UUID(SEALED[name]["subject"]), canonical(values), None)
+        record = SealedRecord(1, UUID(SEALED[name]["subject"]), canonical(values), None)
         report = Ledger([record]).check([record])
-        is_unreadable = What.UNREADABLE in {finding.what for finding in report.findings}
+        is_unreadable = FindingKind.UNREADABLE in {finding.what for finding in report.findings}
         assert is_unreadable != _is_accepted(field, value), (value, report.findings)
 
 
@@ -415,8 +423,8 @@ def test_invalid_field_of_sealed_record_is_finding(name: str, field: str) -> Non
 def test_unknown_field_of_sealed_record_is_finding(name: str, field: str) -> None:
     if field in SEALED[name]:
         return
-    record = Record(1, UUID(SEALED[name]["subject"]), canonical({**SEALED[name], field: "x"}), None)
-    assert What.UNREADABLE in {finding.what for finding in Ledger([record]).check([record]).findings}
+    record = SealedRecord(1, UUID(SEALED[name]["subject"]), canonical({**SEALED[name], field: "x"}), None)
+    assert FindingKind.UNREADABLE in {finding.what for finding in Ledger([record]).check([record]).findings}
 
 
 @pytest.mark.parametrize(
@@ -431,4 +439,4 @@ def test_unknown_field_of_sealed_record_is_finding(name: str, field: str) -> Non
 def test_review_with_unreadable_facts_has_no_record(facts: Mapping[str, Any]) -> None:
     with pytest.raises(Malformed):
         content_of(RecordKind.REVIEW, REVIEW, SESSION, facts)
-    assert found(history(review(), now=facts)) == [(What.UNREADABLE, 2)]
+    assert found(history(review(), now=facts)) == [(FindingKind.UNREADABLE, 2)]

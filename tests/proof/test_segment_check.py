@@ -10,22 +10,22 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG
 
-from postern.domain.sessions.ledger import Fact, Facts, moment
+from postern.domain.sessions.ledger import Fact, SessionFacts, moment
 from postern.domain.sessions.segment import first_link, next_link
 from postern.proof.chain import Stated
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of
 from postern.proof.proof_recordings import SegmentCheck
-from postern.proof.proof_sessions import Listed, Told, told
+from postern.proof.proof_sessions import ListedSegment, VerifiedSession, told
 
 SESSION, OTHER = UUID(int=1001), UUID(int=1002)
 
 
-def listed(*numbers: int) -> list[Listed]:
-    return [Listed(number, 100 + number, sha256(b"%d" % number).digest()) for number in numbers]
+def listed(*numbers: int) -> list[ListedSegment]:
+    return [ListedSegment(number, 100 + number, sha256(b"%d" % number).digest()) for number in numbers]
 
 
-def stated(session: UUID, segments: Sequence[Listed], *, is_closed: bool = True, purged: str = "") -> Stated:
+def stated(session: UUID, segments: Sequence[ListedSegment], *, is_closed: bool = True, purged: str = "") -> Stated:
     """Return what a ledger says of a session that has these segments."""
     one = Stated()
     one.open(1, {"facts": digest_of({}), "started": moment(BEGIN)})
@@ -41,9 +41,9 @@ def stated(session: UUID, segments: Sequence[Listed], *, is_closed: bool = True,
     return one
 
 
-def session_of(session: UUID, segments: Sequence[Listed]) -> Told:
+def session_of(session: UUID, segments: Sequence[ListedSegment]) -> VerifiedSession:
     opening: dict[str, Fact] = {}
-    return told(Facts(session, ORG, BEGIN, opening, None, None, {}, 1), segments)
+    return told(SessionFacts(session, ORG, BEGIN, opening, None, None, {}, 1), segments)
 
 
 class Check:
@@ -51,8 +51,8 @@ class Check:
 
     def __init__(
         self,
-        rows: Sequence[Listed],
-        sealed: Sequence[Listed] | None = None,
+        rows: Sequence[ListedSegment],
+        sealed: Sequence[ListedSegment] | None = None,
         *,
         is_closed: bool = True,
         purged: str = "",
@@ -60,17 +60,17 @@ class Check:
         with_segments: bool = True,
         is_live: bool = False,
     ) -> None:
-        self.report = Report()
+        self.report = VerificationReport()
         self.segments = SegmentCheck(self.report, with_segments=with_segments, is_live=is_live)
         said = stated(SESSION, rows if sealed is None else sealed, is_closed=is_closed, purged=purged)
         self.is_good = self.segments.expect(ORG, session_of(SESSION, rows), said, is_proven=is_proven)
 
-    def add(self, *there: Listed, problem: str = "", session: UUID = SESSION) -> Check:
+    def add(self, *there: ListedSegment, problem: str = "", session: UUID = SESSION) -> Check:
         for one in there:
             self.segments.add(session, one.number, one.size, one.digest, problem, lambda: (3, 9))
         return self
 
-    def finish(self) -> list[tuple[What, int | None, int | None, int | None]]:
+    def finish(self) -> list[tuple[FindingKind, int | None, int | None, int | None]]:
         self.segments.finish()
         return [(one.what, one.segment, one.begin, one.end) for one in self.report.findings]
 
@@ -109,18 +109,18 @@ def test_only_segments_under_checkpoint_that_were_read_are_proven(
     [
         ((), (), []),
         ((1, 2), (1, 2), []),
-        ((1, 3), (1, 2, 3), [(What.MISSING, 2)]),
-        ((2, 3), (1, 2, 3), [(What.MISSING, 1)]),
-        ((1, 2), (1, 2, 3), [(What.MISSING, 3)]),
-        ((), (1, 2), [(What.MISSING, 1), (What.MISSING, 2)]),
-        ((1, 2, 3), (1, 2), [(What.FOREIGN, 3)]),
-        ((1, 2, 3, 4), (1, 2), [(What.FOREIGN, 3), (What.FOREIGN, 4)]),
-        ((1,), (), [(What.FOREIGN, 1)]),
-        ((2, 1), (1, 2), [(What.CHANGED, None)]),
+        ((1, 3), (1, 2, 3), [(FindingKind.MISSING, 2)]),
+        ((2, 3), (1, 2, 3), [(FindingKind.MISSING, 1)]),
+        ((1, 2), (1, 2, 3), [(FindingKind.MISSING, 3)]),
+        ((), (1, 2), [(FindingKind.MISSING, 1), (FindingKind.MISSING, 2)]),
+        ((1, 2, 3), (1, 2), [(FindingKind.FOREIGN, 3)]),
+        ((1, 2, 3, 4), (1, 2), [(FindingKind.FOREIGN, 3), (FindingKind.FOREIGN, 4)]),
+        ((1,), (), [(FindingKind.FOREIGN, 1)]),
+        ((2, 1), (1, 2), [(FindingKind.CHANGED, None)]),
     ],
 )
 def test_list_of_segments_is_the_one_that_session_closed_with(
-    rows: tuple[int, ...], sealed: tuple[int, ...], expected: list[tuple[What, int | None]]
+    rows: tuple[int, ...], sealed: tuple[int, ...], expected: list[tuple[FindingKind, int | None]]
 ) -> None:
     check = Check(listed(*rows), listed(*sealed))
     assert check.is_good == (not expected)
@@ -135,13 +135,13 @@ def test_changed_row_of_segment_is_finding(change: dict[str, object]) -> None:
     rows = listed(1, 2)
     rows[0] = replace(rows[0], **change)  # type: ignore[arg-type]
     check = Check(rows, listed(1, 2))
-    assert [(one.what, one.segment) for one in check.report.findings] == [(What.CHANGED, None)]
+    assert [(one.what, one.segment) for one in check.report.findings] == [(FindingKind.CHANGED, None)]
 
 
 def test_row_with_short_digest_is_missing() -> None:
     rows = listed(1, 2)
     rows[1] = replace(rows[1], digest=b"x")
-    assert [(one.what, one.segment) for one in Check(rows, listed(1, 2)).report.findings] == [(What.MISSING, 2)]
+    assert [(one.what, one.segment) for one in Check(rows, listed(1, 2)).report.findings] == [(FindingKind.MISSING, 2)]
 
 
 def test_findings_of_missing_segments_are_limited_to_a_hundred() -> None:
@@ -153,23 +153,25 @@ def test_findings_of_missing_segments_are_limited_to_a_hundred() -> None:
     ("there", "expected"),
     [
         ((1, 2, 3), []),
-        ((), [(What.MISSING, 1, 0, 101), (What.MISSING, 2, 0, 102), (What.MISSING, 3, 0, 103)]),
-        ((2, 3), [(What.MISSING, 1, 0, 101)]),
-        ((1, 3), [(What.MISSING, 2, 0, 102)]),
-        ((1, 2, 3, 4), [(What.FOREIGN, 4, None, None)]),
-        ((1, 1, 2, 3), [(What.DOUBLED, 1, None, None)]),
-        ((2, 1, 3), [(What.REORDERED, 1, None, None), (What.MISSING, 1, 0, 101)]),
+        ((), [(FindingKind.MISSING, 1, 0, 101), (FindingKind.MISSING, 2, 0, 102), (FindingKind.MISSING, 3, 0, 103)]),
+        ((2, 3), [(FindingKind.MISSING, 1, 0, 101)]),
+        ((1, 3), [(FindingKind.MISSING, 2, 0, 102)]),
+        ((1, 2, 3, 4), [(FindingKind.FOREIGN, 4, None, None)]),
+        ((1, 1, 2, 3), [(FindingKind.DOUBLED, 1, None, None)]),
+        ((2, 1, 3), [(FindingKind.REORDERED, 1, None, None), (FindingKind.MISSING, 1, 0, 101)]),
     ],
 )
 def test_each_listed_segment_is_there_once(
-    there: tuple[int, ...], expected: list[tuple[What, int | None, int | None, int | None]]
+    there: tuple[int, ...], expected: list[tuple[FindingKind, int | None, int | None, int | None]]
 ) -> None:
     assert Check(listed(1, 2, 3)).add(*listed(*there)).finish() == expected
 
 
 def test_segments_are_found_in_open_session_with_gaps() -> None:
     check = Check(listed(2, 5, 7), is_closed=False, is_proven=False)
-    assert check.add(*listed(1, 2, 3, 5, 7)).finish() == [(What.FOREIGN, number, None, None) for number in (1, 3)]
+    assert check.add(*listed(1, 2, 3, 5, 7)).finish() == [
+        (FindingKind.FOREIGN, number, None, None) for number in (1, 3)
+    ]
     assert counts(check) == (0, 0, 3)
 
 
@@ -177,19 +179,19 @@ def test_segments_are_found_in_open_session_with_gaps() -> None:
 def test_segment_that_was_changed_is_located(change: dict[str, object]) -> None:
     changed = replace(listed(2)[0], **change)  # type: ignore[arg-type]
     check = Check(listed(1, 2)).add(*listed(1), changed)
-    assert check.finish() == [(What.CHANGED, 2, 3, 9)]
+    assert check.finish() == [(FindingKind.CHANGED, 2, 3, 9)]
     assert counts(check) == (1, 101, 0)
 
 
 def test_change_that_cannot_be_located_is_all_of_the_segment() -> None:
     check = Check(listed(1))
     check.segments.add(SESSION, 1, 5, bytes(32), "", lambda: None)
-    assert check.finish() == [(What.CHANGED, 1, 0, 101)]
+    assert check.finish() == [(FindingKind.CHANGED, 1, 0, 101)]
 
 
 def test_segment_that_cannot_be_read_is_finding() -> None:
-    check = Check(listed(1)).add(Listed(1, 0, b""), problem="it ends early")
-    assert check.finish() == [(What.UNREADABLE, 1, 0, 101)]
+    check = Check(listed(1)).add(ListedSegment(1, 0, b""), problem="it ends early")
+    assert check.finish() == [(FindingKind.UNREADABLE, 1, 0, 101)]
     assert counts(check) == (0, 0, 0)
 
 
@@ -197,7 +199,7 @@ def test_segment_that_cannot_be_read_is_finding() -> None:
 def test_segment_that_nothing_lists_is_unproven_only_in_live_store(*, is_live: bool) -> None:
     check = Check(listed(1), is_live=is_live).add(*listed(1, 2))
     check.add(*listed(1), session=OTHER)
-    foreign = [(What.FOREIGN, 2, None, None), (What.FOREIGN, 1, None, None)]
+    foreign = [(FindingKind.FOREIGN, 2, None, None), (FindingKind.FOREIGN, 1, None, None)]
     assert check.finish() == ([] if is_live else foreign)
     assert counts(check) == (1, 101, 2 if is_live else 0)
 
@@ -214,7 +216,7 @@ def test_sessions_of_segments_come_in_order() -> None:
     check = Check(listed(1))
     check.segments.leave(OTHER)
     check.add(*listed(1), session=OTHER).add(*listed(1))
-    assert [one[0] for one in check.finish()] == [What.REORDERED, What.MISSING]
+    assert [one[0] for one in check.finish()] == [FindingKind.REORDERED, FindingKind.MISSING]
 
 
 def test_purged_recording_needs_no_segments() -> None:
@@ -231,15 +233,15 @@ def test_missing_segments_are_not_reported_where_none_are_read() -> None:
 
 
 def test_chain_of_other_session_does_not_fit() -> None:
-    report = Report()
+    report = VerificationReport()
     segments = SegmentCheck(report, with_segments=True, is_live=False)
     assert not segments.expect(ORG, session_of(OTHER, listed(1)), stated(SESSION, listed(1)), is_proven=True)
-    assert [one.what for one in report.findings] == [What.CHANGED]
+    assert [one.what for one in report.findings] == [FindingKind.CHANGED]
 
 
 def test_closing_size_is_the_sum_of_segments() -> None:
     said = stated(SESSION, listed(1, 2))
     said.size += 1
-    report = Report()
+    report = VerificationReport()
     segments = SegmentCheck(report, with_segments=True, is_live=False)
     assert not segments.expect(ORG, session_of(SESSION, listed(1, 2)), said, is_proven=True)

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
-from postern.domain.sessions.ledger import Checkpoint, Head
+from postern.domain.sessions.ledger import Checkpoint, LedgerHead
 from postern.proof.proof_checkpoints import line_of, new_key, signed
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_signatures import SignatureCheck
 
 KEY, NEXT, LAST = (new_key(ORG, BEGIN) for _ in range(3))
@@ -20,14 +20,14 @@ FOREIGN = new_key(UUID(int=8), BEGIN)
 def checkpoint(number: int, *, by: object = None, introduces: bytes | None = None, content: bytes = b"") -> Checkpoint:
     key = KEY if by is None else by
     assert isinstance(key, type(KEY))
-    return signed(key, Head(number, content or bytes(32)), BEGIN + number * SECOND, introduces)
+    return signed(key, LedgerHead(number, content or bytes(32)), BEGIN + number * SECOND, introduces)
 
 
 def check(
     given: list[Checkpoint], anchored: tuple[Checkpoint, ...] = (), *, keys: tuple[bytes, ...] = (KEY.public,)
-) -> tuple[list[int], Report]:
+) -> tuple[list[int], VerificationReport]:
     """Return the numbers of the checkpoints that are trusted, and the report."""
-    report = Report()
+    report = VerificationReport()
     signatures = SignatureCheck(ORG, keys, report)
     for one in given:
         signatures.add(line_of(one))
@@ -36,7 +36,7 @@ def check(
     return list(signatures.finish()), report
 
 
-def found(report: Report) -> list[tuple[What, int | None]]:
+def found(report: VerificationReport) -> list[tuple[FindingKind, int | None]]:
     return [(finding.what, finding.entry) for finding in report.findings]
 
 
@@ -44,14 +44,14 @@ def found(report: Report) -> list[tuple[What, int | None]]:
     ("numbers", "expected"),
     [
         ((1, 2, 9), []),
-        ((1, 1), [(What.DOUBLED, 1)]),
-        ((2, 1), [(What.REORDERED, 1)]),
-        ((1, 3, 2, 3), [(What.REORDERED, 2)]),
-        ((1, 2, 2, 3), [(What.DOUBLED, 2)]),
+        ((1, 1), [(FindingKind.DOUBLED, 1)]),
+        ((2, 1), [(FindingKind.REORDERED, 1)]),
+        ((1, 3, 2, 3), [(FindingKind.REORDERED, 2)]),
+        ((1, 2, 2, 3), [(FindingKind.DOUBLED, 2)]),
     ],
 )
 def test_checkpoints_of_export_come_in_order_and_once(
-    numbers: tuple[int, ...], expected: list[tuple[What, int]]
+    numbers: tuple[int, ...], expected: list[tuple[FindingKind, int]]
 ) -> None:
     trusted, report = check([checkpoint(number) for number in numbers])
     assert found(report) == expected
@@ -62,16 +62,16 @@ def test_checkpoints_of_export_come_in_order_and_once(
 def test_checkpoint_of_other_organisation_is_finding_in_export_only() -> None:
     other = checkpoint(2, by=FOREIGN)
     trusted, report = check([checkpoint(1), other], keys=(KEY.public, FOREIGN.public))
-    assert (trusted, found(report)) == ([1], [(What.FOREIGN, None)])
+    assert (trusted, found(report)) == ([1], [(FindingKind.FOREIGN, None)])
     trusted, report = check([checkpoint(1)], (other,), keys=(KEY.public, FOREIGN.public))
     assert (trusted, found(report), report.anchored) == ([1], [], 0)
 
 
 def test_line_that_is_no_checkpoint_is_finding_in_export_and_anchor() -> None:
     for add in (SignatureCheck.add, SignatureCheck.add_anchored):
-        report = Report()
+        report = VerificationReport()
         add(SignatureCheck(ORG, [KEY.public], report), b"x")
-        assert found(report) == [(What.UNREADABLE, None)]
+        assert found(report) == [(FindingKind.UNREADABLE, None)]
 
 
 def test_checkpoints_of_anchors_are_trusted_and_counted_apart() -> None:
@@ -82,19 +82,19 @@ def test_checkpoints_of_anchors_are_trusted_and_counted_apart() -> None:
 
 def test_two_checkpoints_of_one_entry_are_two_histories() -> None:
     trusted, report = check([checkpoint(2)], (checkpoint(2, content=b"x" * 32),))
-    assert (trusted, found(report)) == ([2], [(What.REWRITTEN, 2)])
+    assert (trusted, found(report)) == ([2], [(FindingKind.REWRITTEN, 2)])
     assert (report.checkpoints, report.anchored) == (1, 0)
 
 
 def test_checkpoint_with_wrong_signature_is_forged() -> None:
     trusted, report = check([checkpoint(1), replace(checkpoint(2), signature=bytes(64)), checkpoint(3)])
-    assert (trusted, found(report)) == ([1, 3], [(What.FORGED, 2)])
+    assert (trusted, found(report)) == ([1, 3], [(FindingKind.FORGED, 2)])
 
 
 def test_no_trusted_checkpoint_proves_nothing() -> None:
-    assert found(check([])[1]) == [(What.UNPROVEN, None)]
+    assert found(check([])[1]) == [(FindingKind.UNPROVEN, None)]
     trusted, report = check([checkpoint(1, by=NEXT)])
-    assert (trusted, found(report)) == ([], [(What.FORGED, 1), (What.UNPROVEN, None)])
+    assert (trusted, found(report)) == ([], [(FindingKind.FORGED, 1), (FindingKind.UNPROVEN, None)])
 
 
 def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
@@ -102,7 +102,7 @@ def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
     trusted, report = check([checkpoint(1), handover, checkpoint(3, by=NEXT)])
     assert (trusted, found(report)) == ([1, 2, 3], [])
     trusted, report = check([handover, checkpoint(3), checkpoint(4, by=NEXT)])
-    assert (trusted, found(report)) == ([2, 4], [(What.FORGED, 3)])
+    assert (trusted, found(report)) == ([2, 4], [(FindingKind.FORGED, 3)])
     # A second signature for the entry of the hand-over is the same statement.
     trusted, report = check([handover], (checkpoint(2),))
     assert (trusted, found(report)) == ([2], [])
@@ -113,15 +113,15 @@ def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
     [
         # The key that was given is the newest: older checkpoints are covered, if the hand-over is there.
         (["old 1", "old 2 introduces", "new 3"], [3], [], 1),
-        (["old 1", "new 3"], [3], [(What.FORGED, 1)], 0),
-        (["old 2 introduces", "new 3", "old 4"], [3], [(What.FORGED, 4)], 1),
-        (["old 2 introduces"], [], [(What.FORGED, 2), (What.UNPROVEN, None)], 0),
-        (["old 2 introduces other", "new 3"], [3], [(What.FORGED, 2)], 0),
-        (["old 3 introduces", "new 3"], [3], [(What.DOUBLED, 3), (What.FORGED, 3)], 0),
+        (["old 1", "new 3"], [3], [(FindingKind.FORGED, 1)], 0),
+        (["old 2 introduces", "new 3", "old 4"], [3], [(FindingKind.FORGED, 4)], 1),
+        (["old 2 introduces"], [], [(FindingKind.FORGED, 2), (FindingKind.UNPROVEN, None)], 0),
+        (["old 2 introduces other", "new 3"], [3], [(FindingKind.FORGED, 2)], 0),
+        (["old 3 introduces", "new 3"], [3], [(FindingKind.DOUBLED, 3), (FindingKind.FORGED, 3)], 0),
     ],
 )
 def test_checkpoints_of_older_key_need_its_hand_over(
-    given: list[str], trusted: list[int], expected: list[tuple[What, int | None]], notes: int
+    given: list[str], trusted: list[int], expected: list[tuple[FindingKind, int | None]], notes: int
 ) -> None:
     made = []
     for text in given:

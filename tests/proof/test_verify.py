@@ -11,21 +11,21 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, records
 
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.proof.canonical import canonical
 from postern.proof.proof_checkpoints import line_of
 from postern.proof.proof_copies import measure
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_ledger import Writer, first_hash, next_hash
-from postern.proof.proof_sessions import Told, told
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_ledger import LedgerWriter, first_hash, next_hash
+from postern.proof.proof_sessions import VerifiedSession, told
 from postern.proof.proof_signatures import SignatureCheck
-from postern.proof.verify import Copy, Scope, verify
+from postern.proof.verify import Copy, VerificationScope, verify
 
 FIRST, SECOND_ID, THIRD, FOURTH = (UUID(int=1000 + number) for number in range(1, 5))
 
 
-def scope(**values: object) -> Scope:
-    return replace(Scope(ORG, 1, first_hash(ORG)), **values)  # type: ignore[arg-type]
+def scope(**values: object) -> VerificationScope:
+    return replace(VerificationScope(ORG, 1, first_hash(ORG)), **values)  # type: ignore[arg-type]
 
 
 def bounds_of(since: int | None, until: int | None) -> dict[str, datetime | None]:
@@ -34,21 +34,23 @@ def bounds_of(since: int | None, until: int | None) -> dict[str, datetime | None
     return {name: None if one is None else BEGIN + timedelta(seconds=one) for name, one in found.items()}
 
 
-def sessions_of(made: Made) -> list[Told]:
+def sessions_of(made: Made) -> list[VerifiedSession]:
     return [told(*made.sessions[key]) for key in sorted(made.sessions)]
 
 
-def run(made: Made, of: Scope | None = None, sessions: list[Told] | None = None) -> Report:
+def run(
+    made: Made, of: VerificationScope | None = None, sessions: list[VerifiedSession] | None = None
+) -> VerificationReport:
     """Verify without an export: as values."""
     copies = [Copy(*key, *measure([data])) for key, data in sorted(made.segments.items())]
     lines = [line_of(one) for one in made.checkpoints]
     entries = [(one.hash, one.content) for one in made.entries]
-    signatures = SignatureCheck(ORG, [made.key.public], Report())
+    signatures = SignatureCheck(ORG, [made.key.public], VerificationReport())
     told_of = sessions_of(made) if sessions is None else sessions
     return verify(of or scope(), lines, entries, made.records, told_of, copies, signatures)
 
 
-def found(report: Report) -> list[tuple[What, UUID | None]]:
+def found(report: VerificationReport) -> list[tuple[FindingKind, UUID | None]]:
     return [(finding.what, finding.session) for finding in report.findings]
 
 
@@ -83,24 +85,24 @@ def test_only_sessions_that_began_in_time_are_expected(
     assert report.is_good, report.findings
     assert report.sessions_proven == len(inside)
     none = run(replace(made, segments={}), scope(**bounds), [])
-    assert found(none) == [(What.MISSING, UUID(int=1000 + number)) for number in inside]
+    assert found(none) == [(FindingKind.MISSING, UUID(int=1000 + number)) for number in inside]
     everything = run(replace(made, segments={}), scope(**bounds, with_segments=False))
     assert all("outside of what was exported" in one.message for one in everything.findings)
     outside = [number for number in (1, 2, 3, 4) if number not in inside]
-    assert found(everything) == [(What.FOREIGN, UUID(int=1000 + number)) for number in outside]
+    assert found(everything) == [(FindingKind.FOREIGN, UUID(int=1000 + number)) for number in outside]
 
 
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
         ((1, 2, 3, 4), []),
-        ((1, 2, 2, 3, 4), [(What.DOUBLED, SECOND_ID)]),
-        ((1, 2, 1, 3, 4), [(What.DOUBLED, FIRST)]),
-        ((1, 3, 2, 4), [(What.REORDERED, SECOND_ID)]),
-        ((1, 2, 4), [(What.MISSING, THIRD)]),
+        ((1, 2, 2, 3, 4), [(FindingKind.DOUBLED, SECOND_ID)]),
+        ((1, 2, 1, 3, 4), [(FindingKind.DOUBLED, FIRST)]),
+        ((1, 3, 2, 4), [(FindingKind.REORDERED, SECOND_ID)]),
+        ((1, 2, 4), [(FindingKind.MISSING, THIRD)]),
     ],
 )
-def test_each_session_comes_once_and_in_order(order: tuple[int, ...], expected: list[tuple[What, UUID]]) -> None:
+def test_each_session_comes_once_and_in_order(order: tuple[int, ...], expected: list[tuple[FindingKind, UUID]]) -> None:
     made = a_record()
     sessions = sessions_of(made)
     report = run(made, sessions=[sessions[number - 1] for number in order])
@@ -125,7 +127,7 @@ def test_session_that_ledger_does_not_know_is_pending_only_in_live_store(
     [extra] = sessions_of(other)
     made.segments |= other.segments
     report = run(made, scope(is_live=is_live), [*sessions_of(made), replace(extra, entry=entry)])
-    assert found(report) == ([] if is_pending else [(What.FOREIGN, extra.session_id)])
+    assert found(report) == ([] if is_pending else [(FindingKind.FOREIGN, extra.session_id)])
     assert all("not in the ledger" in one.message for one in report.findings)
     assert (report.sessions_pending, report.sessions_proven) == (1 if is_pending else 0, 4)
 
@@ -163,13 +165,13 @@ def incomplete() -> Made:
     entry = made.entries[1]
     content = canonical({**json.loads(entry.content), "complete": False})
     made.entries[1] = replace(entry, content=content, hash=next_hash(made.entries[0].hash, content))
-    made.writer = Writer(ORG, replace(made.writer.head, hash=made.entries[1].hash))
+    made.writer = LedgerWriter(ORG, replace(made.writer.head, hash=made.entries[1].hash))
     made.checkpoint()
     return made
 
 
 def purge(made: Made, session: UUID, what: str, *, has_checkpoint: bool = True) -> None:
-    made.writer.add(Kind.PURGED, BEGIN + 60 * SECOND, session, what=what, reason="retention")
+    made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, session, what=what, reason="retention")
     made.entries = made.writer.entries
     if has_checkpoint:
         made.checkpoint()
@@ -211,19 +213,19 @@ def test_unfinished_purge_is_note_and_no_finding(what: str, undone: int, notes: 
     assert report.sessions_proven == 4
 
 
-def _edit_opening(one: Told) -> Told:
+def _edit_opening(one: VerifiedSession) -> VerifiedSession:
     return replace(one, opening={**one.opening, "user": "bob@example.com"})
 
 
-def _edit_closing(one: Told) -> Told:
+def _edit_closing(one: VerifiedSession) -> VerifiedSession:
     return replace(one, closing={**(one.closing or {}), "end_reason": "killed"})
 
 
-def _remove_closing(one: Told) -> Told:
+def _remove_closing(one: VerifiedSession) -> VerifiedSession:
     return replace(one, closing=None)
 
 
-def _write_large_number(one: Told) -> Told:
+def _write_large_number(one: VerifiedSession) -> VerifiedSession:
     return replace(one, opening={**one.opening, "user": 2**60})
 
 
@@ -231,11 +233,13 @@ def _write_large_number(one: Told) -> Told:
     ("change", "entry"),
     [(_edit_opening, 1), (_edit_closing, 2), (_remove_closing, 2), (_write_large_number, None)],
 )
-def test_changed_facts_of_session_are_finding(change: Callable[[Told], Told], entry: int | None) -> None:
+def test_changed_facts_of_session_are_finding(
+    change: Callable[[VerifiedSession], VerifiedSession], entry: int | None
+) -> None:
     made = a_record()
     first, *others = sessions_of(made)
     report = run(made, sessions=[change(first), *others])
-    assert [(one.what, one.session, one.entry) for one in report.findings] == [(What.CHANGED, FIRST, entry)]
+    assert [(one.what, one.session, one.entry) for one in report.findings] == [(FindingKind.CHANGED, FIRST, entry)]
     assert report.sessions_proven == 3
 
 
@@ -252,7 +256,7 @@ def test_live_store_may_close_session_before_ledger_does() -> None:
 def test_records_are_read_as_of_newest_entry_or_given_time() -> None:
     made = records(a_record())
     made.records[3] = replace(made.records[3], facts=None)
-    assert [one.what for one in run(made).findings] == [What.MISSING]
+    assert [one.what for one in run(made).findings] == [FindingKind.MISSING]
     assert run(made, scope(at=BEGIN + timedelta(days=366))).is_good
     made.records[3] = replace(made.records[3], has_later=True)
     assert run(made).is_good
@@ -264,5 +268,5 @@ def test_records_of_time_are_expected(since: int | None, until: int | None, coun
     bounds = bounds_of(since, until)
     made.records = made.records if count else []
     report = run(replace(made, segments={}), scope(**bounds, with_segments=False))
-    assert What.MISSING not in {one.what for one in report.findings}
+    assert FindingKind.MISSING not in {one.what for one in report.findings}
     assert report.records_proven == count

@@ -19,15 +19,15 @@ from postern.protocols.framing import packed
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
 from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
-from postern.protocols.mysql.queries.mysql_query import Query as MysqlQuery
-from postern.protocols.mysql.queries.mysql_script import Script as MysqlScript
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
+from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
-from postern.protocols.postgres.queries.postgres_query import Query as PostgresQuery
-from postern.protocols.postgres.queries.postgres_script import Script as PostgresScript
+from postern.protocols.postgres.queries.postgres_query import PostgresQuery as PostgresQuery
+from postern.protocols.postgres.queries.postgres_script import PostgresScript as PostgresScript
 from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresLens
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.registry import PROTOCOLS
@@ -36,7 +36,7 @@ from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.lens import TerminalLens
-from postern.protocols.terminal.script import Script as CommandScript
+from postern.protocols.terminal.script import TerminalScript as CommandScript
 from postern.protocols.terminal.terminal_wire import TerminalWire
 from postern.protocols.wire_base import Side, Wire
 from postern.testing.contracts import Conversation, check_masking, check_wire
@@ -96,7 +96,7 @@ class Shown:
 
 def printed(data: bytes) -> bytes:
     """What a command printed and how it ended, however it was cut into frames."""
-    frames = tm.FrameReader().feed(data)
+    frames = tm.TerminalFrameReader().feed(data)
     kinds = (tm.STDOUT, tm.STDERR, tm.EXIT)
     return b"\n\n".join([b"".join([payload for kind, payload in frames if kind == one]) for one in kinds])
 
@@ -114,7 +114,7 @@ def typed() -> TerminalWire:
 
 
 CELLS: list[Row] = [("grüße", None), ("", "x" * 300)]
-FIELDS = [mm.Field("a", mm.VAR_STRING), mm.Field("b", mm.VAR_STRING)]
+FIELDS = [mm.MysqlField("a", mm.VAR_STRING), mm.MysqlField("b", mm.VAR_STRING)]
 MORE = mm.AUTOCOMMIT | mm.MORE_RESULTS
 MY_ROWS = my.rows(*CELLS, names=("a", "b"))
 PG_ROWS = pg.row_description("a", "b") + b"".join(pg.data_row(*row) for row in CELLS) + pg.command_complete("SELECT 2")
@@ -156,9 +156,12 @@ WIRES: Mapping[str, Talk] = {
             (Side.CLIENT, my.query("select a, b from t")),
             (Side.TARGET, MY_ROWS),
             (Side.CLIENT, my.prepare("select ?")),
-            (Side.TARGET, my.Answer().prepared(1, 1, [mm.Field("a", mm.LONGLONG)]).bytes),
+            (Side.TARGET, my.AnswerPackets().prepared(1, 1, [mm.MysqlField("a", mm.LONGLONG)]).bytes),
             (Side.CLIENT, my.execute(1, [(mm.LONGLONG, "5")])),
-            (Side.TARGET, my.Answer().columns(mm.Field("a", mm.LONGLONG)).binary_row((mm.LONGLONG, "5")).eof().bytes),
+            (
+                Side.TARGET,
+                my.AnswerPackets().columns(mm.MysqlField("a", mm.LONGLONG)).binary_row((mm.LONGLONG, "5")).eof().bytes,
+            ),
         ],
         MY_GARBAGE,
     ),
@@ -248,9 +251,9 @@ MASKED: Mapping[str, Masked] = {
         MysqlWire,
         [
             (Side.CLIENT, my.prepare("select ?")),
-            (Side.TARGET, my.Answer().prepared(1, 0, FIELDS[:1]).bytes),
+            (Side.TARGET, my.AnswerPackets().prepared(1, 0, FIELDS[:1]).bytes),
             (Side.CLIENT, my.execute(1)),
-            (Side.TARGET, my.Answer().columns(FIELDS[0]).binary_row((mm.VAR_STRING, SECRET)).eof().bytes),
+            (Side.TARGET, my.AnswerPackets().columns(FIELDS[0]).binary_row((mm.VAR_STRING, SECRET)).eof().bytes),
         ],
     ),
     "mysql, an error": Masked(
@@ -314,7 +317,7 @@ QUERIES: Mapping[str, Answered] = {
             b"\xff\xff\xff\x01",
             mm.packet(1, b""),
             mm.packet(1, mm.lenenc(5000)),
-            my.Answer().wants_file("/etc/passwd").bytes,
+            my.AnswerPackets().wants_file("/etc/passwd").bytes,
             MY_ROWS[:-9] + mm.packet(7, b"\x05ab"),
         ],
     ),
@@ -362,8 +365,8 @@ SCRIPTS: Mapping[str, Run] = {
     "mysql": Run(
         MysqlScript,
         MysqlWire,
-        my.Answer().columns("a").row("grüße").eof(MORE).columns("b").row("2").eof().bytes,
-        my.Answer().columns("a").row("grüße").eof(MORE).error("there is no t").bytes,
+        my.AnswerPackets().columns("a").row("grüße").eof(MORE).columns("b").row("2").eof().bytes,
+        my.AnswerPackets().columns("a").row("grüße").eof(MORE).error("there is no t").bytes,
     ),
     "terminal": Run(
         CommandScript,

@@ -18,7 +18,7 @@ from tests.support.waiting import somebody
 from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.gateway.clients.fronts import Client, Fronts
+from postern.gateway.clients.fronts import ClientSession, Fronts
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
@@ -49,7 +49,7 @@ class Doors:
             return None
         return Grant(uuid4(), USER, VERIFIER, somebody(), cast(Any, None), None, None)
 
-    async def by_credential(self, client: Client, grant: Grant | None) -> object | None:
+    async def by_credential(self, client: ClientSession, grant: Grant | None) -> object | None:
         if grant is None:
             client.turn_away(Unauthenticated("there is no such credential"))
             return None
@@ -88,11 +88,11 @@ def ssh_gate() -> Gate:
 
 
 async def postgres_log_in(stream: StreamHandshake, user: str, password: str) -> None:
-    await postgres.connect(stream, postgres.TargetLogin(user, Secret(password), "shop", "disable"))
+    await postgres.connect(stream, postgres.PostgresTargetLogin(user, Secret(password), "shop", "disable"))
 
 
 async def mysql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
-    await mysql.connect(stream, mysql.TargetLogin(user, Secret(password), sslmode="disable"))
+    await mysql.connect(stream, mysql.MysqlTargetLogin(user, Secret(password), sslmode="disable"))
 
 
 async def ssh_log_in(stream: StreamHandshake, user: str, password: str) -> None:

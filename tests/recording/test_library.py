@@ -11,7 +11,7 @@ from postern.interception.events import Completed, Event, Note, Operation, Refus
 from postern.recording.layout import sealed_path
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.recording_library import Library, describe
+from postern.recording.recording_library import RecordingLibrary, describe
 from postern.recording.sealing import seal
 
 from .conftest import MakeSegments
@@ -60,12 +60,12 @@ def record(make_segments: MakeSegments, events: list[tuple[int, Event]], limit: 
 
 
 @pytest.fixture
-def library(home: Path) -> Library:
-    return Library(home, {"postgres": Lines})
+def library(home: Path) -> RecordingLibrary:
+    return RecordingLibrary(home, {"postgres": Lines})
 
 
 def test_live_and_sealed_read_the_same(
-    make_segments: MakeSegments, home: Path, header: Header, library: Library
+    make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     recorder = record(make_segments, EVENTS)
     assert list(library.events(header.session)) == WANTED
@@ -76,13 +76,13 @@ def test_live_and_sealed_read_the_same(
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
 
 
-def test_no_recording(library: Library) -> None:
+def test_no_recording(library: RecordingLibrary) -> None:
     with pytest.raises(NotFound, match="no recording of session"):
         next(iter(library.events(uuid4())))
 
 
 def test_after_the_cut_errors_and_tags_are_still_told(
-    make_segments: MakeSegments, header: Header, library: Library
+    make_segments: MakeSegments, header: Header, library: RecordingLibrary
 ) -> None:
     record(
         make_segments,
@@ -103,7 +103,9 @@ def test_after_the_cut_errors_and_tags_are_still_told(
     ]
 
 
-def test_a_renderer_that_fails_hides_nothing(make_segments: MakeSegments, header: Header, library: Library) -> None:
+def test_a_renderer_that_fails_hides_nothing(
+    make_segments: MakeSegments, header: Header, library: RecordingLibrary
+) -> None:
     record(make_segments, [(0, Shown(b"poison\n")), (0, Operation(1, "select 1")), (0, Shown(b"rest"))])
     contents = [content for _, _, content in library.events(header.session)]
     assert contents[1:] == [b"poison\n", b"select 1", b"rest"]
@@ -112,11 +114,11 @@ def test_a_renderer_that_fails_hides_nothing(make_segments: MakeSegments, header
 
 def test_an_unknown_protocol_is_replayed_as_it_was(make_segments: MakeSegments, home: Path, header: Header) -> None:
     record(make_segments, [(0, Shown(b"\x00raw"))])
-    assert list(Library(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
+    assert list(RecordingLibrary(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
 
 
 def test_a_damaged_archive_ends_with_a_note(
-    make_segments: MakeSegments, home: Path, header: Header, library: Library
+    make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     recorder = record(make_segments, [(n * 1000, Operation(n, f"select {n}")) for n in range(5)])
     recorder.segments.spool.close()
@@ -131,7 +133,7 @@ def test_a_damaged_archive_ends_with_a_note(
 
 
 def test_a_recording_of_which_nothing_can_be_read_is_a_gap_in_every_reading(
-    make_segments: MakeSegments, home: Path, header: Header, library: Library
+    make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     path = record(make_segments, [(0, Operation(1, "select 1"))]).segments.spool.path
     path.write_bytes(b"?" * path.stat().st_size)
@@ -140,7 +142,7 @@ def test_a_recording_of_which_nothing_can_be_read_is_a_gap_in_every_reading(
     assert b"cannot be read" in event[2]
     ((_, query),) = library.operations(header.session)
     assert query.startswith(b"-- [note] segment 1 of the recording")
-    (result,) = Library(home, {}, {"postgres": Letters}).results(header.session)
+    (result,) = RecordingLibrary(home, {}, {"postgres": Letters}).results(header.session)
     assert isinstance(result, Problem)
     assert [one.error for one in library.exchanges(header.session)]
 
@@ -170,7 +172,7 @@ class Letters:
 
 
 def results_of(home: Path, header: Header) -> list[Result]:
-    return list(Library(home, {}, {"postgres": Letters}).results(header.session))
+    return list(RecordingLibrary(home, {}, {"postgres": Letters}).results(header.session))
 
 
 def test_results_are_values_notes_and_after_the_cut_how_it_ended(
@@ -205,7 +207,7 @@ def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments
 def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, home: Path, header: Header) -> None:
     record(make_segments, [(0, Shown(b"a"))])
     with pytest.raises(NotFound, match="no results"):
-        next(Library(home, {}).results(header.session))
+        next(RecordingLibrary(home, {}).results(header.session))
 
 
 def sealed_segments(make_segments: MakeSegments, home: Path) -> list[Path]:
@@ -214,18 +216,20 @@ def sealed_segments(make_segments: MakeSegments, home: Path) -> list[Path]:
     return sorted(home.glob("sealed/*/*/*.rec.zst"))
 
 
-def texts_of(library: Library, header: Header, without: frozenset[int] = frozenset()) -> dict[int, list[str]]:
+def texts_of(library: RecordingLibrary, header: Header, without: frozenset[int] = frozenset()) -> dict[int, list[str]]:
     return {segment: [text for _, text in pieces] for segment, pieces in library.texts(header.session, without)}
 
 
-def test_texts_come_by_segments(make_segments: MakeSegments, home: Path, header: Header, library: Library) -> None:
+def test_texts_come_by_segments(
+    make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
+) -> None:
     count = len(sealed_segments(make_segments, home))
     found = texts_of(library, header)
     assert list(found) == list(range(1, count + 1))
     assert [text for texts in found.values() for text in texts] == TEXTS
 
 
-def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, library: Library) -> None:
+def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, library: RecordingLibrary) -> None:
     segments = make_segments()
     Recorder(segments, 1000).record(Operation(1, "select 1"), 5)
     assert texts_of(library, header) == {}  # it may grow
@@ -237,7 +241,7 @@ def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, 
 @pytest.mark.parametrize("damage", ["missing", "left out", "no header"])
 @pytest.mark.parametrize("segment", [1, 2, -1])
 def test_texts_leave_out_what_cannot_be_read_or_is_known(
-    make_segments: MakeSegments, home: Path, header: Header, library: Library, damage: str, segment: int
+    make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary, damage: str, segment: int
 ) -> None:
     paths = sealed_segments(make_segments, home)
     number = segment if segment > 0 else len(paths)
@@ -253,6 +257,6 @@ def test_texts_leave_out_what_cannot_be_read_or_is_known(
     assert texts_of(library, header, without) == whole
 
 
-def test_texts_need_a_recording(library: Library) -> None:
+def test_texts_need_a_recording(library: RecordingLibrary) -> None:
     with pytest.raises(NotFound, match="no recording of session"):
         list(library.texts(uuid4()))

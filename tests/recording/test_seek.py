@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.support.promises import wait_until
 
-from postern.domain.sessions.recorded import Moment, Place, placed
+from postern.domain.sessions.recorded import Moment, RecordedPosition, placed
 from postern.interception.events import Completed, Event, Operation, Resized, Shown
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import spool_folder
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.recording_library import Library
+from postern.recording.recording_library import RecordingLibrary
 from postern.recording.segments import Segments
 
 from .conftest import MakeSegments
@@ -48,19 +48,19 @@ def written(make_segments: MakeSegments, home: Path) -> Segments:
 
 
 @pytest.fixture
-def library(home: Path, header: Header, written: Segments) -> Library:
-    return Library(home, {"postgres": Lines})
+def library(home: Path, header: Header, written: Segments) -> RecordingLibrary:
+    return RecordingLibrary(home, {"postgres": Lines})
 
 
 @pytest.mark.parametrize("since", [0, 1, 5_000, 30_200, 30_300, 59_999, 61_000, 10**9])
-def test_what_is_read_from_the_middle_is_what_is_there(library: Library, header: Header, since: int) -> None:
+def test_what_is_read_from_the_middle_is_what_is_there(library: RecordingLibrary, header: Header, since: int) -> None:
     whole = [moment for moment in library.moments(header.session) if moment.micros >= since]
     assert [moment for moment in library.moments(header.session, since) if moment.micros >= since] == whole
     exchanges = [one for one in library.exchanges(header.session) if one.micros >= since]
     assert [one for one in library.exchanges(header.session, since) if one.micros >= since] == exchanges
 
 
-def test_little_is_read_of_what_is_before(library: Library, header: Header) -> None:
+def test_little_is_read_of_what_is_before(library: RecordingLibrary, header: Header) -> None:
     first = next(library.moments(header.session, 50_000))
     assert 40_000 < first.micros < 50_000
     assert first.content == b"select %d" % (first.micros // 1000)  # rendering began at a request
@@ -74,7 +74,7 @@ def test_rendering_does_not_begin_within_an_answer(make_segments: MakeSegments, 
     for number in range(100):
         recorder.record(Shown(b"half of a li"), number * 1000 + 1)
         recorder.record(Shown(b"ne\n"), number * 1000 + 2)
-    library = Library(home, {"postgres": Lines})
+    library = RecordingLibrary(home, {"postgres": Lines})
     found = [moment for moment in library.moments(header.session, 90_000) if moment.micros >= 90_000]
     assert found[0] == Moment(90_002, "o", b"half of a line\n")
 
@@ -85,7 +85,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
     recorder.record(Resized(80, 24), 0)
     for number in range(100):
         recorder.record(Shown(m.frame(m.STDOUT, b"%d\r\n" % number)), number * 1000)
-    library = Library(home, {"postgres": TerminalLens}, framed=("postgres",))
+    library = RecordingLibrary(home, {"postgres": TerminalLens}, framed=("postgres",))
     first = next(library.moments(header.session, 90_000))
     assert first.micros > 60_000
     assert next(library.moments(header.session)) == Moment(0, "r", b"80x24")
@@ -94,7 +94,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
 def test_damage_before_the_place_is_not_in_the_way(
-    library: Library, header: Header, home: Path, written: Segments, damage: str
+    library: RecordingLibrary, header: Header, home: Path, written: Segments, damage: str
 ) -> None:
     paths = sorted([*spool_folder(home, "w1").iterdir(), *home.glob("sealed/*/*/*")], key=lambda path: path.name)
     whole = [moment for moment in library.moments(header.session, 50_000) if moment.micros >= 50_000]
@@ -113,7 +113,7 @@ def test_damage_before_the_place_is_not_in_the_way(
 
 def test_places_tell_apart_what_happened_at_once() -> None:
     items = [Moment(5, "o", b"a"), Moment(5, "e", b"b"), Moment(5, "o", b"c"), Moment(6, "o", b"d")]
-    found = list(placed(items, Place()))
+    found = list(placed(items, RecordedPosition()))
     assert [str(place) for place, _ in found] == ["5-1", "5-2", "5-3", "6-1"]
     for number, (place, _) in enumerate(found):
         assert [item for _, item in placed(items, place)] == items[number + 1 :]

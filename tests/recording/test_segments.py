@@ -16,7 +16,7 @@ from postern.interception.events import End, Event, Note, Operation, Shown
 from postern.recording.layout import sealed_path, spool_folder, spool_path
 from postern.recording.record_format import Header
 from postern.recording.recorder import Recorder
-from postern.recording.recording_library import Gap, Library
+from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.recording.recovery import GATEWAY_STOPPED, recover
 from postern.recording.segments import Segments
 from postern.recording.spool import Spool
@@ -61,7 +61,7 @@ def test_a_large_segment_is_followed_by_the_next_and_all_read_as_one(
     make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     segments = filled(make_segments)
-    library = Library(home, {})
+    library = RecordingLibrary(home, {})
     live = list(library.records(header.session))
     assert texts(live) == TEXTS
     finish(segments)
@@ -82,7 +82,7 @@ def test_an_old_segment_is_followed_by_the_next(make_segments: MakeSegments, hom
     segments = filled(make_segments, most=1 << 20, longest=10_000)
     finish(segments)
     assert len(archives(home, header)) == 4
-    assert texts(list(Library(home, {}).records(header.session))) == TEXTS
+    assert texts(list(RecordingLibrary(home, {}).records(header.session))) == TEXTS
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "a byte", "no header"])
@@ -101,10 +101,10 @@ def test_damage_to_one_segment_hurts_no_other(
         second.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
     else:
         second.write_bytes(b"nothing of ours")
-    found = list(Library(home, {}).records(header.session))
+    found = list(RecordingLibrary(home, {}).records(header.session))
     (gap,) = [event for _, event in found if isinstance(event, Gap)]
     assert gap.segment == 2
-    whole = Library(home, {})
+    whole = RecordingLibrary(home, {})
     assert texts(found)[0] == TEXTS[0]
     assert texts(found)[-1] == TEXTS[-1]
     assert len(texts(found)) >= 20
@@ -117,7 +117,7 @@ def test_a_missing_last_segment_is_told(make_segments: MakeSegments, home: Path,
     finish(filled(make_segments))
     *_, last = paths = archives(home, header)
     last.unlink()
-    *_, (_, gap) = Library(home, {}).records(header.session)
+    *_, (_, gap) = RecordingLibrary(home, {}).records(header.session)
     assert gap == Gap(len(paths), "it is missing")
 
 
@@ -129,7 +129,7 @@ def test_what_a_dead_worker_left_is_told_with_what_was_sealed_before(
     (found,) = recover(spool_folder(home, "w1"))
     assert (found.operations, found.damage) == (len(TEXTS), "")
     assert found.size > segments.size
-    events = [event for _, event in Library(home, {}).records(header.session)]
+    events = [event for _, event in RecordingLibrary(home, {}).records(header.session)]
     assert events[-2:] == [Note(GATEWAY_STOPPED), End("gateway_crashed")]
     assert len([event for event in events if isinstance(event, Operation)]) == len(TEXTS)
 
@@ -141,7 +141,7 @@ def test_a_death_between_two_segments_loses_nothing(make_segments: MakeSegments,
     Spool.create(spool_path(home, "w1", header.session, 2), replace(header, segment=2)).close()
     (found,) = recover(spool_folder(home, "w1"))
     assert (found.operations, found.damage) == (1, "")
-    events = [event for _, event in Library(home, {}).records(header.session)]
+    events = [event for _, event in RecordingLibrary(home, {}).records(header.session)]
     assert events == [
         Operation(1, "select 1"),
         End("", goes_on=True),
@@ -169,6 +169,6 @@ def test_no_room_for_the_next_segment_ends_the_session_and_keeps_what_was_there(
     with pytest.raises(RecordingFailed):
         recorder.record(Shown(b"z"), 2)
     monkeypatch.setattr(os, "open", real)
-    found = [event for _, event in Library(home, {}).records(header.session)]
+    found = [event for _, event in RecordingLibrary(home, {}).records(header.session)]
     assert found == [Shown(b"x" * 100)]
     assert len(list(spool_folder(home, "w1").iterdir())) == 1

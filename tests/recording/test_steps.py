@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from postern.domain.rules.trial import Answered, Asked, Lost, Step
+from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
@@ -36,9 +36,9 @@ def test_a_statement_has_its_values_and_its_phase() -> None:
         answers=False,
     )
     assert found == [
-        Asked("select $1", prepared=True, at=0.0),
-        Asked("select $1", (b"x", None), at=1.0),
-        Asked("insert", truncated=True, at=2.0),
+        RecordedStatement("select $1", prepared=True, at=0.0),
+        RecordedStatement("select $1", (b"x", None), at=1.0),
+        RecordedStatement("insert", truncated=True, at=2.0),
     ]
 
 
@@ -85,7 +85,7 @@ def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
         Shown(whole),
         Note(OUTPUT_LIMIT_REACHED, {}),
     )
-    assert [one.reason for one in found if isinstance(one, Lost)] == [
+    assert [one.reason for one in found if isinstance(one, LostPart)] == [
         "segment 2 cannot be read: it is missing",
         "its output was recorded only in part",
     ]
@@ -94,7 +94,7 @@ def test_gaps_and_limits_are_told_and_reading_goes_on_behind_them() -> None:
 
 def test_bytes_that_are_no_messages_are_told() -> None:
     found = read(Shown(b"D\0\0\0\x06\0\x01"), Shown(TABLE + pg.data_row(b"x", b"1")))
-    assert [type(one) for one in found] == [Lost]
+    assert [type(one) for one in found] == [LostPart]
 
 
 def test_a_terminal_has_lines() -> None:

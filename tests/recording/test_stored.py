@@ -22,9 +22,9 @@ from postern.interception.events import End, Event, Operation, Shown
 from postern.recording import seek
 from postern.recording.blob import PIECE
 from postern.recording.layout import recordings_folder, spool_folder
-from postern.recording.recording_library import Gap, Library
+from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.recording.recovery import recover
-from postern.recording.stored import Stored
+from postern.recording.stored import StoredSegments
 from postern.store.database import Database
 
 
@@ -49,8 +49,8 @@ async def store(made: Made, blobs: BrokenBlobs) -> list[Segment]:
     return await made.rows()
 
 
-def library(made: Made, blobs: BrokenBlobs, rows: list[Segment]) -> Library:
-    return Library(made.home, {}, stored=Stored(lambda _session: rows, blobs, KEYS))
+def library(made: Made, blobs: BrokenBlobs, rows: list[Segment]) -> RecordingLibrary:
+    return RecordingLibrary(made.home, {}, stored=StoredSegments(lambda _session: rows, blobs, KEYS))
 
 
 def events(found: list[tuple[int, Event | Gap]]) -> list[Any]:
@@ -95,7 +95,7 @@ async def test_it_begins_at_a_time_without_opening_what_is_before(made: Made, bl
         asked.append(session)
         return rows
 
-    reading = Library(made.home, {}, stored=Stored(rows_of, blobs, KEYS)).reading(made.id)
+    reading = RecordingLibrary(made.home, {}, stored=StoredSegments(rows_of, blobs, KEYS)).reading(made.id)
     first = seek.first_segment(reading, 3_500_000)
     assert (first, blobs.reads) == (4, [])
     assert len(asked) == 3, "once for all that is stored, and for each of 8 and 6, which might be there by now"

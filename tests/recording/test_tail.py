@@ -16,7 +16,7 @@ from postern.recording import tail
 from postern.recording.layout import spool_folder, spool_path
 from postern.recording.record_format import Header, encode
 from postern.recording.recorder import Recorder
-from postern.recording.recording_library import Library
+from postern.recording.recording_library import RecordingLibrary
 from postern.recording.recovery import recover
 from postern.recording.spool import Spool
 from postern.recording.tail import RecordingTail
@@ -26,8 +26,8 @@ from .test_segments import TEXTS, filled, finish
 
 
 @pytest.fixture
-def library(home: Path) -> Library:
-    return Library(home, {})
+def library(home: Path) -> RecordingLibrary:
+    return RecordingLibrary(home, {})
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,9 @@ def read_all(watched: RecordingTail) -> list[Moment]:
     return found
 
 
-def test_what_comes_is_seen_once_and_in_order(make_segments: MakeSegments, library: Library, header: Header) -> None:
+def test_what_comes_is_seen_once_and_in_order(
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header
+) -> None:
     watched = library.tail(header.session)
     assert watched.read() == []  # it has not begun
     segments = make_segments(most=300)
@@ -67,7 +69,9 @@ def test_what_comes_is_seen_once_and_in_order(make_segments: MakeSegments, libra
     watched.close()
 
 
-def test_a_session_that_has_ended_is_all_there(make_segments: MakeSegments, library: Library, header: Header) -> None:
+def test_a_session_that_has_ended_is_all_there(
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header
+) -> None:
     segments = filled(make_segments, most=300)
     finish(segments)
     watched = library.tail(header.session)
@@ -77,13 +81,13 @@ def test_a_session_that_has_ended_is_all_there(make_segments: MakeSegments, libr
 
 def test_it_begins_before_the_moment_that_is_asked_for(make_segments: MakeSegments, home: Path, header: Header) -> None:
     finish(filled(make_segments, most=300))
-    watched = Library(home, {}, framed=("postgres",)).tail(header.session, 30_000)
+    watched = RecordingLibrary(home, {}, framed=("postgres",)).tail(header.session, 30_000)
     found = read_all(watched)
     assert 20_000 < found[0].micros < 30_000
     assert texts(found) == TEXTS[-len(found) :]
 
 
-def test_a_record_that_is_not_whole_is_waited_for(library: Library, home: Path, header: Header) -> None:
+def test_a_record_that_is_not_whole_is_waited_for(library: RecordingLibrary, home: Path, header: Header) -> None:
     spool = Spool.create(spool_path(home, "w1", header.session), header)
     watched = library.tail(header.session)
     record = encode(Operation(1, "select 1"), 5)
@@ -94,7 +98,9 @@ def test_a_record_that_is_not_whole_is_waited_for(library: Library, home: Path, 
     spool.close()
 
 
-def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(library: Library, home: Path, header: Header) -> None:
+def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(
+    library: RecordingLibrary, home: Path, header: Header
+) -> None:
     """As a full disk makes them: the half of a record is taken away again."""
     spool = Spool.create(spool_path(home, "w1", header.session), header)
     watched = library.tail(header.session)
@@ -110,7 +116,7 @@ def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(library: Libra
 
 
 def test_damage_is_told_and_the_next_segment_is_read(
-    make_segments: MakeSegments, library: Library, header: Header, home: Path
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path
 ) -> None:
     segments = filled(make_segments, most=300)
     wait_until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
@@ -125,7 +131,7 @@ def test_damage_is_told_and_the_next_segment_is_read(
 
 
 def test_what_is_settled_is_not_waited_for(
-    make_segments: MakeSegments, library: Library, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
     finish(filled(make_segments, most=300))
@@ -141,7 +147,7 @@ def test_what_is_settled_is_not_waited_for(
 
 @pytest.mark.parametrize("missing", [1, 2, -2])
 def test_missing_segment_is_a_gap_and_the_next_one_follows(
-    make_segments: MakeSegments, library: Library, header: Header, home: Path, missing: int
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path, missing: int
 ) -> None:
     finish(filled(make_segments, most=300))
     paths = sorted(home.glob("sealed/*/*/*.rec.zst"))
@@ -156,7 +162,7 @@ def test_missing_segment_is_a_gap_and_the_next_one_follows(
 
 
 def test_missing_last_segment_is_waited_for(
-    make_segments: MakeSegments, library: Library, header: Header, home: Path
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path
 ) -> None:
     finish(filled(make_segments, most=300))
     sorted(home.glob("sealed/*/*/*.rec.zst"))[-1].unlink()
@@ -170,7 +176,7 @@ def test_missing_last_segment_is_waited_for(
     assert texts(found) == TEXTS[: len(found)]
 
 
-def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: Library, header: Header) -> None:
+def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
     finish(filled(make_segments, most=300))
     watched = library.tail(header.session)
     watched.close()
@@ -179,7 +185,7 @@ def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: Library
 
 
 def test_a_session_whose_worker_died_is_watched_to_its_end(
-    make_segments: MakeSegments, library: Library, header: Header, home: Path
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path
 ) -> None:
     segments = make_segments()
     Recorder(segments, 1000).record(Operation(1, "select 1"), 5)
@@ -192,7 +198,7 @@ def test_a_session_whose_worker_died_is_watched_to_its_end(
     assert watched.ended
 
 
-def test_how_far_behind_it_is(make_segments: MakeSegments, library: Library, header: Header) -> None:
+def test_how_far_behind_it_is(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
     segments = make_segments()
     recorder = Recorder(segments, 1 << 20)
     recorder.record(Shown(b"x"), 1)
@@ -206,7 +212,7 @@ def test_how_far_behind_it_is(make_segments: MakeSegments, library: Library, hea
 
 @pytest.mark.slow
 def test_nothing_is_lost_while_segments_come_and_go(
-    make_segments: MakeSegments, library: Library, header: Header
+    make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     segments = make_segments(most=2_000)
     recorder = Recorder(segments, 1 << 30)

@@ -74,7 +74,9 @@ class Typing:
 
     @property
     def typed(self) -> bytes:
-        return b"".join(payload for kind, payload in m.FrameReader().feed(self.target.written) if kind == m.STDIN)
+        return b"".join(
+            payload for kind, payload in m.TerminalFrameReader().feed(self.target.written) if kind == m.STDIN
+        )
 
 
 async def test_what_is_typed_behind_a_refused_line_waits_for_the_answer() -> None:

@@ -541,7 +541,9 @@ def typing_session(*interceptors: Interceptor) -> Session:
 
 
 def typed(session: Session) -> bytes:
-    return b"".join(payload for kind, payload in m.FrameReader().feed(session.target.written) if kind == m.STDIN)
+    return b"".join(
+        payload for kind, payload in m.TerminalFrameReader().feed(session.target.written) if kind == m.STDIN
+    )
 
 
 async def test_refused_line_is_settled_once_the_target_was_quiet(timers: Timers) -> None:
@@ -587,7 +589,7 @@ async def test_part_of_a_line_is_shown_once_the_target_is_quiet(timers: Timers) 
     session.driver.from_target(stdout(b"l"))
     assert timers.delays == [QUIET]  # the wait begins anew
     timers.expire(QUIET)
-    shown = b"".join(payload for _, payload in m.FrameReader().feed(session.client.written))
+    shown = b"".join(payload for _, payload in m.TerminalFrameReader().feed(session.client.written))
     assert shown == b"$ l"
     assert timers.delays == []
 

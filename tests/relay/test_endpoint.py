@@ -42,7 +42,7 @@ class Noted:
 def test_the_first_bytes_are_told_once_and_nothing_is_left_of_it(loop: object) -> None:
     noted, told = Noted(), []
 
-    async def run() -> endpoint.Endpoint:
+    async def run() -> endpoint.LinkEndpoint:
         near, far = socket.socketpair()
         transport, _ = await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=near)
         driver = cast("Driver", noted)

@@ -31,7 +31,7 @@ from postern.protocols.wire_base import Side
 from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
 from postern.testing.playbook import (
     Does,
-    Order,
+    OrderCheck,
     PlaybookError,
     client_finishes,
     from_client,
@@ -404,13 +404,13 @@ def test_playbooks_fail_when_they_should() -> None:
 def test_the_rules_of_the_record_are_held() -> None:
     unrecorded = Send(Side.CLIENT, b"x")
     with pytest.raises(PlaybookError, match="the client is sent"):
-        Order().check([unrecorded])
+        OrderCheck().check([unrecorded])
     with pytest.raises(PlaybookError, match="the client is sent"):
-        Order().check([unrecorded, Record([Shown(b"x")], 0)])
+        OrderCheck().check([unrecorded, Record([Shown(b"x")], 0)])
     with pytest.raises(PlaybookError, match="but not sent"):
-        Order().check([Record([Shown(b"xy")], 0), unrecorded])
+        OrderCheck().check([Record([Shown(b"xy")], 0), unrecorded])
     with pytest.raises(PlaybookError, match="after bytes were sent"):
-        Order().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")], 0)])
+        OrderCheck().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")], 0)])
 
 
 def recorded(effects: list[Record | Send | Park | Close]) -> list[Event]:

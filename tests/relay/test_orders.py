@@ -18,7 +18,7 @@ from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Una
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.orders import DIAL, Order, answer_of, error_of, read_answer, refusal_of
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target, Terminal
 from postern.transport.tunnel_messages import Refused
 
 MISSING = object()
@@ -65,7 +65,7 @@ def test_an_older_gateways_order_is_read(order: Order) -> None:
 def test_an_order_carries_the_channel_and_the_host_keys(
     order: Order, kind: ChannelKind, host_keys: tuple[str, ...] | None
 ) -> None:
-    start = Start(channel=Channel(kind, "cat '\udcff'", str(uuid4())), host_keys=host_keys)
+    start = Start(channel=ChannelRequest(kind, "cat '\udcff'", str(uuid4())), host_keys=host_keys)
     given = replace(order, start=start)
     assert Order.read(json.loads(json.dumps(given.message(DIAL)))) == given
 
@@ -88,7 +88,7 @@ FULL_START = Start(
     arguments=("-c", "date"),
     environment={"LANG": "C.UTF-8"},
     terminal=Terminal(132, 43, "screen"),
-    channel=Channel(ChannelKind.EXEC, "uptime", "7f0c0a3e-0000-4000-8000-000000000000"),
+    channel=ChannelRequest(ChannelKind.EXEC, "uptime", "7f0c0a3e-0000-4000-8000-000000000000"),
     host_keys=("ssh-ed25519 AAAA",),
 )
 REQUIRED = set(Order.__dataclass_fields__) - {"trace"}

@@ -130,9 +130,10 @@ CASES = {
     "mysql: an OK packet that is none": Case(
         mysql, [MY_QUERY, target(mm.packet(1, b"\0\xfb" + SECRET.encode()))], r"answering a query \(its start\)"),
     "mysql: an end of rows that is none": Case(
-        mysql, [MY_QUERY, target(my.Answer().columns("a").row(SECRET).add(b"\xfe\0").bytes)], r"\(its rows\)"),
+        mysql, [MY_QUERY, target(my.AnswerPackets().columns("a").row(SECRET).add(b"\xfe\0").bytes)], r"\(its rows\)"),
     "mysql: an end of columns that is none": Case(
-        mysql, [MY_QUERY, target(my.Answer().add(b"\1").add(b"def").add(SECRET.encode()).bytes)], r"\(its columns\)"),
+        mysql, [MY_QUERY, target(my.AnswerPackets().add(b"\1").add(b"def").add(SECRET.encode()).bytes)],
+        r"\(its columns\)"),
     # programs, terminals and SSH
     "terminal: a client's frame that is too long": Case(terminal, [client(TOO_LONG)], r"the program has not begun"),
     "terminal: a client's frame of unknown kind": Case(

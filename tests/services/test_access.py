@@ -23,7 +23,7 @@ from postern.services.admission import Access
 from postern.services.bundle import Services
 from postern.services.identity.credentials import Credentials
 from postern.store.ports.common_ports import Topic
-from postern.store.ports.target_ports import Rules
+from postern.store.ports.target_ports import ConnectionRuleSet
 from postern.store.schema.people import users
 from postern.store.schema.target_tables import guardrails
 
@@ -207,7 +207,7 @@ async def test_a_change_while_loading_is_not_cached_away(world: World, access: A
     connection = await world.add_connection()
     load = world.stores.access.rules_of
 
-    async def slow(connection_id: UUID) -> Rules | None:
+    async def slow(connection_id: UUID) -> ConnectionRuleSet | None:
         found = await load(connection_id)
         await add_guardrail(world, connection_id)
         await world.signals.publish(Topic.POLICY_CHANGED, connection_id="")

@@ -21,7 +21,7 @@ from postern.domain.sink import SinkKind
 from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.server.auth_settings import AuthFields, OidcFields
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 
 SINK_NETWORKS, PROVIDER_NETWORKS = "POSTERN_SINK_NETWORKS", "POSTERN_PROVIDER_NETWORKS"
 EVERYTHING = (ip_network("0.0.0.0/0"), ip_network("::/0"))
@@ -117,7 +117,7 @@ class Provider:
 def services_of(world: World, *, allowed: bool) -> Services:
     networks = EVERYTHING if allowed else ()
     return world.services(
-        Machine(
+        MachineFacts(
             provider=Provider(),
             sink_networks=AllowedNetworks(SINK_NETWORKS, networks),
             provider_networks=AllowedNetworks(PROVIDER_NETWORKS, networks),

@@ -6,7 +6,7 @@ import pytest
 from tests.support.promises import until
 
 from postern.errors import Unavailable
-from postern.store.batch import Batch
+from postern.store.batch import WriteBatch
 
 
 class Store:
@@ -31,7 +31,7 @@ class Store:
 
 async def test_what_comes_meanwhile_is_the_next_batch() -> None:
     store = Store()
-    batch = Batch(store.write, most=3)
+    batch = WriteBatch(store.write, most=3)
     store.free.clear()
     first = asyncio.ensure_future(batch.add(1))
     await until(lambda: store.seen)
@@ -46,7 +46,7 @@ async def test_what_comes_meanwhile_is_the_next_batch() -> None:
 
 async def test_one_that_cannot_be_written_takes_no_other_with_it() -> None:
     store = Store()
-    batch = Batch(store.write)
+    batch = WriteBatch(store.write)
     results = await asyncio.gather(*(batch.add(number) for number in (1, 13, 2)), return_exceptions=True)
     assert [results[0], results[2]] == [2, 4]
     assert isinstance(results[1], ValueError)
@@ -55,7 +55,7 @@ async def test_one_that_cannot_be_written_takes_no_other_with_it() -> None:
 async def test_a_store_that_is_away_is_asked_once() -> None:
     store = Store()
     store.away = True
-    batch = Batch(store.write)
+    batch = WriteBatch(store.write)
     results = await asyncio.gather(*(batch.add(number) for number in (1, 2)), return_exceptions=True)
     assert all(isinstance(result, Unavailable) for result in results)
     assert len(store.seen) == 1
@@ -63,7 +63,7 @@ async def test_a_store_that_is_away_is_asked_once() -> None:
 
 async def test_who_waits_no_longer_takes_nothing_from_the_others() -> None:
     store = Store()
-    batch = Batch(store.write)
+    batch = WriteBatch(store.write)
     gone, stays = (asyncio.ensure_future(batch.add(number)) for number in (1, 2))
     await asyncio.sleep(0)
     gone.cancel()

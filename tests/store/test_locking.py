@@ -15,13 +15,13 @@ from tests.support.promises import until
 from tests.support.sessions import add_session
 from tests.support.world import START, World
 
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.session import EndReason
-from postern.proof.proof_ledger import Writer
+from postern.proof.proof_ledger import LedgerWriter
 from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
 from postern.store.ports.notification_ports import ALL, Settled
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.session_tables import sessions
 
 Work = Callable[[World, list[UUID]], Coroutine[None, None, None]]
@@ -35,9 +35,9 @@ async def world(database: Database) -> World:
 
 
 async def tell(world: World, ids: list[UUID]) -> None:
-    writer = Writer(world.org_id, await Ledger(world.stores.ledger, world.clock).head(world.org_id))
+    writer = LedgerWriter(world.org_id, await Ledger(world.stores.ledger, world.clock).head(world.org_id))
     for session_id in reversed(ids):
-        writer.add(Kind.OPENED, START, session_id)
+        writer.add(EntryKind.OPENED, START, session_id)
     assert await world.stores.ledger.append(writer.entries)
 
 
@@ -47,7 +47,7 @@ async def settle(world: World, ids: list[UUID]) -> None:
 
 
 async def end(world: World, ids: list[UUID]) -> None:
-    ended = Ended(START + timedelta(minutes=1), EndReason.CLIENT_CLOSED)
+    ended = SessionEnd(START + timedelta(minutes=1), EndReason.CLIENT_CLOSED)
     await asyncio.gather(*(world.stores.sessions.end(session_id, ended) for session_id in reversed(ids)))
 
 

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.pool import StaticPool
 from tests.support.examples import examples
 
-from postern.store.prepared import Prepared
+from postern.store.prepared import PreparedStatement
 from postern.store.schema.columns import Utc
 
 THINGS = Table(
@@ -78,7 +78,7 @@ def engine() -> Engine:
 @given(ROWS, JSONS, MOMENTS)
 @settings(max_examples=examples(150), deadline=None)
 def test_the_same_as_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, at: Any) -> None:
-    add, find, change = Prepared(ADD), Prepared(FIND), Prepared(CHANGE)
+    add, find, change = PreparedStatement(ADD), PreparedStatement(FIND), PreparedStatement(CHANGE)
     wanted = {"wanted": row["id"]}
     changes = {**wanted, "new_data": data, "new_at": at}
     outcomes = []
@@ -100,7 +100,7 @@ def test_the_same_as_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, 
 
 def test_nothing_found(engine: Engine) -> None:
     with engine.connect() as connection:
-        assert Prepared(FIND).rows(connection, {"wanted": uuid4()}) == []
+        assert PreparedStatement(FIND).rows(connection, {"wanted": uuid4()}) == []
 
 
 def test_who_listens_to_statements_hears_it(engine: Engine) -> None:
@@ -112,7 +112,7 @@ def test_who_listens_to_statements_hears_it(engine: Engine) -> None:
     event.listen(engine, "before_cursor_execute", note)
     try:
         with engine.connect() as connection:
-            Prepared(FIND).rows(connection, {"wanted": uuid4()})
+            PreparedStatement(FIND).rows(connection, {"wanted": uuid4()})
     finally:
         event.remove(engine, "before_cursor_execute", note)
     assert [text.split()[0] for text in heard] == ["SELECT"]

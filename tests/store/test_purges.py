@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from tests.support.sessions import add_session
 from tests.support.world import World
 
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.services.recordings.recording_ledger import Ledger
 from postern.store.database import Database
 from postern.store.sql.recordings.sql_purges import _free, _kept
@@ -23,7 +23,7 @@ async def world(database: Database) -> World:
 
 async def test_no_statement_reads_the_whole_ledger(world: World) -> None:
     """It did, for each session: SQLite takes a partial index only when it is asked in the index's own words."""
-    await Ledger(world.stores.ledger, world.clock).note(world.org_id, Kind.HELD, uuid4(), hold="x", by="y")
+    await Ledger(world.stores.ledger, world.clock).note(world.org_id, EntryKind.HELD, uuid4(), hold="x", by="y")
     is_sqlite = world.database.is_sqlite
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()  # type: ignore[no-untyped-call]
     for statement in (_free([uuid4(), uuid4()]), _kept()):

@@ -36,7 +36,7 @@ from postern.domain.reviews.review import (
 )
 from postern.domain.reviews.time_window import time_window
 from postern.domain.secret import Secret
-from postern.domain.sessions.retention import Purge, What
+from postern.domain.sessions.retention import Purge, PurgeScope
 from postern.domain.sessions.session import SessionStatus
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.ports.target_ports import SessionFilter
@@ -249,7 +249,7 @@ async def test_a_purge_of_a_recording_takes_what_reviews_show_of_it(world: World
     quoting = {"kind": ReviewKind.STATEMENT, "input": "delete from t where name = 'x'", "estimate": {"rows": 1}}
     gone, stays = [await asked(world, ann, **quoting) for _ in range(2)]
     assert gone.session_id is not None
-    purge = Purge(gone.session_id, world.org_id, What.RECORDING, "", 1, START, 0, START, "")
+    purge = Purge(gone.session_id, world.org_id, PurgeScope.RECORDING, "", 1, START, 0, START, "")
     await world.stores.purges.done([purge])
     assert await kept(world, gone) == replace(gone, input="", estimate=None)
     assert await kept(world, stays) == stays

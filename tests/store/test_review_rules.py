@@ -13,7 +13,7 @@ from tests.services.test_access import counted
 from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Group
+from postern.domain.identity.principal import UserGroup
 from postern.domain.lists import Page
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.errors import Conflict, NotFound
@@ -24,7 +24,7 @@ def rule_of(world: World, name: str = "pairs", **fields: Any) -> ReviewRule:
     return replace(empty, **{"created_at": world.clock(), "updated_at": world.clock(), **fields})
 
 
-async def group_of(world: World, name: str) -> Group:
+async def group_of(world: World, name: str) -> UserGroup:
     found = await world.stores.groups.get(world.org_id, name)
     assert found is not None
     return found
@@ -153,7 +153,7 @@ async def test_attack_a_group_that_is_removed_opens_no_connection(world: World) 
     """Nor may it force any more: a later group of that name is another one."""
     shop = await world.add_connection("shop", reviewers=("leads", "sre"), force_approve_groups=("boss",))
     for name in ("sre", "boss"):
-        await world.stores.groups.add(Group(uuid4(), world.org_id, name, world.clock()))
+        await world.stores.groups.add(UserGroup(uuid4(), world.org_id, name, world.clock()))
     with pytest.raises(Conflict, match="connection 'shop' has the group 'sre' as its reviewers"):
         await world.stores.groups.remove(await group_of(world, "sre"))
     await world.stores.groups.remove(await group_of(world, "boss"))
@@ -176,7 +176,7 @@ async def test_attack_a_group_is_removed_while_a_rule_is_made_of_it(world: World
     """Whichever comes first: a rule has its only reviewers, or it is not there; never a rule that nobody answers."""
     for number in range(8):
         name = f"group-{number}"
-        group = Group(uuid4(), world.org_id, name, world.clock())
+        group = UserGroup(uuid4(), world.org_id, name, world.clock())
         await world.stores.groups.add(group)
         rule = rule_of(world, f"rule-{number}", reviewers_groups=(name,))
         made, removed = await asyncio.gather(

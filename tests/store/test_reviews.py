@@ -40,7 +40,7 @@ from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.targets.command import Invocation
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.store.ports.notification_ports import ALL
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.people import orgs
 from postern.store.schema.review_tables import reviews
 from postern.store.schema.session_tables import session_starts, sessions
@@ -322,7 +322,7 @@ async def test_a_waiting_client_goes_on_with_its_session_and_no_worker_takes_it(
         {"client": "psql"},
         key,
     )
-    assert not await world.stores.sessions.end_if_ready(own.id, Ended(START, EndReason.KILLED))
+    assert not await world.stores.sessions.end_if_ready(own.id, SessionEnd(START, EndReason.KILLED))
     assert not (await decided(world, review, bob, Choice.REVOKED)).session_ended
 
 
@@ -330,7 +330,7 @@ async def test_nothing_is_approved_for_a_session_that_has_ended(world: World, an
     for kind in ReviewKind:
         review = await asked(world, ann, kind=kind)
         assert review.session_id is not None
-        await world.stores.sessions.end(review.session_id, Ended(START, EndReason.KILLED))
+        await world.stores.sessions.end(review.session_id, SessionEnd(START, EndReason.KILLED))
         with pytest.raises(Conflict):
             await decided(world, review, bob)
         assert (await kept(world, review)).voices == ()
@@ -346,7 +346,7 @@ async def test_what_is_over_lapses(
         if approved:
             review = (await decided(world, review, bob)).review
         if ended and review.session_id is not None:
-            await world.stores.sessions.end(review.session_id, Ended(START, EndReason.KILLED))
+            await world.stores.sessions.end(review.session_id, SessionEnd(START, EndReason.KILLED))
         return review
 
     late = {kind: await given(kind, approved=False) for kind in ReviewKind}
@@ -368,7 +368,7 @@ async def test_what_is_over_lapses(
         return found
 
     assert await lapsed(START) == {one.id: ReviewStatus.WITHDRAWN for one in left}
-    await world.stores.sessions.end(run.session_id, Ended(START, EndReason.COMPLETED))
+    await world.stores.sessions.end(run.session_id, SessionEnd(START, EndReason.COMPLETED))
     assert await lapsed(START) == {run.id: ReviewStatus.EXECUTED}
     gone = [*late.values(), *used.values(), lasting]
     moments = [one.revoke_at or one.expires_at for one in gone]

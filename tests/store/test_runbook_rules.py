@@ -14,7 +14,7 @@ from tests.services.test_access import counted
 from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Group
+from postern.domain.identity.principal import UserGroup
 from postern.domain.lists import Page
 from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.errors import Conflict, NotFound
@@ -28,7 +28,7 @@ def rule_of(world: World, name: str = "deploys", **fields: Any) -> RunbookRule:
     return replace(empty, **{"created_at": world.clock(), "updated_at": world.clock(), **fields})
 
 
-async def group_of(world: World, name: str) -> Group:
+async def group_of(world: World, name: str) -> UserGroup:
     found = await world.stores.groups.get(world.org_id, name)
     assert found is not None
     return found
@@ -137,7 +137,7 @@ async def test_attack_all_groups_of_a_rule_are_removed_at_once(world: World) -> 
     """One of them stays, whichever comes first."""
     store = world.stores.runbook_rules
     for number in range(8):
-        groups = [Group(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("a", "b", "c")]
+        groups = [UserGroup(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("a", "b", "c")]
         for group in groups:
             await world.stores.groups.add(group)
         rule = rule_of(world, f"rule-{number}", groups=frozenset(group.name for group in groups))
@@ -156,7 +156,7 @@ async def test_attack_a_group_is_removed_while_a_rule_is_made_or_changed_to_be_f
     """Whichever comes first: the rule is for the group, or it is not there; never one for everybody."""
     store = world.stores.runbook_rules
     for number in range(8):
-        old, new = (Group(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("old", "new"))
+        old, new = (UserGroup(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("old", "new"))
         for group in (old, new):
             await world.stores.groups.add(group)
         changed = rule_of(world, f"changed-{number}", groups=frozenset({old.name}))

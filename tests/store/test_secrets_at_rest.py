@@ -28,7 +28,7 @@ from postern.domain.runbook import OPEN_HOOK
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
 from postern.services.issues.tracker_settings import TrackerFields
-from postern.services.server.idempotency import Ticket
+from postern.services.server.idempotency import IdempotencyTicket
 from postern.store.ports.identity_ports import NewVoucher
 from postern.store.sql.resealing import reseal
 
@@ -60,7 +60,7 @@ async def plant(world: World) -> list[str]:
     digest, later = os.urandom(32), at + timedelta(hours=1)
     await world.stores.vouchers.add(NewVoucher(VoucherPurpose.SETUP, digest, {"secret": secrets["payload"]}, at, later))
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
-    assert isinstance(ticket, Ticket)
+    assert isinstance(ticket, IdempotencyTicket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())
     names = ("git password", "ssh key", "passphrase", "runbook", "hook", "printed")
     password, key, passphrase, text, hook, output = (planted(name) for name in names)

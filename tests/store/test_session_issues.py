@@ -20,7 +20,7 @@ from postern.domain.issue import Issue, IssueState, SessionIssue
 from postern.domain.lists import Page
 from postern.domain.sessions.session import EndReason
 from postern.store.database import Database
-from postern.store.ports.target_ports import Ended, SessionFilter
+from postern.store.ports.target_ports import SessionEnd, SessionFilter
 from postern.store.schema.issue_tables import session_issues
 from postern.store.schema.session_tables import sessions
 from postern.store.stores import Stores
@@ -77,7 +77,7 @@ async def tried_as(world: World, read: SessionIssue) -> bool:
 
 
 async def end(world: World, session_id: UUID) -> None:
-    await world.stores.sessions.end(session_id, Ended(world.clock(), EndReason.COMPLETED))
+    await world.stores.sessions.end(session_id, SessionEnd(world.clock(), EndReason.COMPLETED))
 
 
 async def told(world: World, session_id: UUID) -> Mapping[str, Any]:

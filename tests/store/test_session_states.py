@@ -27,7 +27,7 @@ from postern.domain.targets.command import Invocation
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.ports.notification_ports import ENDED, OPENED, UNCOUNTED, UNREAD
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.session_tables import sessions
 
 T = TypeVar("T")
@@ -134,14 +134,14 @@ class Lives(RuleBasedStateMachine):
 
     @rule(key=ids, reason=st.sampled_from(EndReason), code=st.sampled_from([None, 0, 3]), size=st.integers(0, 2**40))
     def end(self, key: UUID, reason: EndReason, code: int | None, size: int) -> None:
-        ended = Ended(self._now(), reason, code, {"refused": size % 3}, size)
+        ended = SessionEnd(self._now(), reason, code, {"refused": size % 3}, size)
         happened = self._run(self.world.stores.sessions.end(key, ended))
         self._expect(key, SessionEvent.ENDED, happened, _values(ended))
 
     @rule(key=ids, reason=st.sampled_from(EndReason))
     def end_at_the_same_time(self, key: UUID, reason: EndReason) -> None:
         """A worker, its supervisor and the API may all end it: one of them does."""
-        ended = Ended(self._now(), reason, 1)
+        ended = SessionEnd(self._now(), reason, 1)
         store = self.world.stores.sessions
 
         async def together() -> list[bool]:
@@ -153,7 +153,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(key=ids)
     def withdraw(self, key: UUID) -> None:
-        ended = Ended(self._now(), EndReason.KILLED, detail="killed by ann")
+        ended = SessionEnd(self._now(), EndReason.KILLED, detail="killed by ann")
         happened = self._run(self.world.stores.sessions.end_if_ready(key, ended))
         if self.rows[key]["status"] == SessionStatus.OPEN and self.rows[key]["worker"] is not None:
             assert not happened  # somebody has it
@@ -162,7 +162,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule()
     def end_what_is_not_there(self) -> None:
-        ended = Ended(self._now(), EndReason.KILLED)
+        ended = SessionEnd(self._now(), EndReason.KILLED)
         store = self.world.stores.sessions
         assert not self._run(store.end(uuid4(), ended))
         assert not self._run(store.end_if_ready(uuid4(), ended))
@@ -203,7 +203,7 @@ class Lives(RuleBasedStateMachine):
         return self.stage.run(work)
 
 
-def _values(ended: Ended) -> Row:
+def _values(ended: SessionEnd) -> Row:
     metrics = dict(ended.metrics or {})
     return {
         "end_date": ended.at,

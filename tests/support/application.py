@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from postern.api.application import routed, serve
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.services.bundle import Services
 
 routed_once = cache(routed)
@@ -20,7 +20,7 @@ _spare: list[FastAPI] = []
 
 
 @contextmanager
-def lent(services: Services, info: ServerInfo, **more: Any) -> Iterator[FastAPI]:
+def lent(services: Services, info: StaticServerInfo, **more: Any) -> Iterator[FastAPI]:
     """One that nobody else has meanwhile."""
     app = _spare.pop() if _spare else routed()
     serve(app, services, info, **more)
@@ -28,7 +28,7 @@ def lent(services: Services, info: ServerInfo, **more: Any) -> Iterator[FastAPI]
     _spare.append(app)
 
 
-def application(services: Services, info: ServerInfo, **more: Any) -> FastAPI:
+def application(services: Services, info: StaticServerInfo, **more: Any) -> FastAPI:
     """For one test at a time; the next one's services take the place of these."""
     app = routed_once()
     serve(app, services, info, **more)

@@ -14,7 +14,7 @@ from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, ConnectionType
-from postern.protocols.postgres.postgres_row_counts import Limits
+from postern.protocols.postgres.postgres_row_counts import CountLimits
 from postern.relay.relay_target import Start, Target
 from postern.settings import load
 from postern.wiring.processes.worker_process import embedded_agent
@@ -46,7 +46,7 @@ class Watched:
         self.cancelled.set()
 
 
-LIMITS = Limits(statement=30, lock=0.3, whole=120, turn=120)  # a slow machine counts as well
+LIMITS = CountLimits(statement=30, lock=0.3, whole=120, turn=120)  # a slow machine counts as well
 
 
 def permit(server: PostgresServer, user: str = "postgres") -> Permit:

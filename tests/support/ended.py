@@ -11,7 +11,7 @@ from tests.support.world import World
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.targets.connection import Connection
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 
 
 def metrics(types: dict[str, int], refused: int = 0, operations: int = 3) -> dict[str, Any]:
@@ -51,7 +51,7 @@ async def end(
     reason: EndReason = EndReason.CLIENT_CLOSED,
     refused: int = 0,
 ) -> None:
-    ended = Ended(at or world.clock(), reason, None, metrics(types or {}, refused), event_size=100)
+    ended = SessionEnd(at or world.clock(), reason, None, metrics(types or {}, refused), event_size=100)
     assert await world.stores.sessions.end(session_id, ended)
 
 

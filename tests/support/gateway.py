@@ -39,7 +39,7 @@ from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
-from postern.recording.recording_library import Gap, Library
+from postern.recording.recording_library import Gap, RecordingLibrary
 from postern.services.bundle import Services
 from postern.services.identity.credentials import Issued
 from postern.services.targets.connection_fields import ConnectionFields
@@ -331,7 +331,7 @@ class Gateway:
 
     def records(self, session_id: UUID) -> list[Event]:
         """The recorded events themselves."""
-        found = [event for _, event in Library(self.home, {}).records(session_id)]
+        found = [event for _, event in RecordingLibrary(self.home, {}).records(session_id)]
         assert not any(isinstance(event, Gap) for event in found)
         return [event for event in found if not isinstance(event, Gap)]
 

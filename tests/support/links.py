@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from postern.interception.events import Event, Kind, Operation, Output, Phase, Refusal, Rows
+from postern.interception.events import Event, Operation, Output, Phase, Refusal, Rows, TextKind
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 from postern.protocols.postgres import postgres_test_messages as pg
@@ -102,16 +102,16 @@ class Masks:
         elif isinstance(event, Output):
             texts = event.texts()
             self.seen += texts
-            masked = [self._mask(text, Kind.TEXT) for text in texts]
+            masked = [self._mask(text, TextKind.TEXT) for text in texts]
             if masked != texts:
                 event.replace(masked)
                 changed = True
         return REPLACE if changed else FORWARD
 
-    def _mask(self, text: bytes, kind: Kind) -> bytes:
-        if kind is Kind.NUMBER:
+    def _mask(self, text: bytes, kind: TextKind) -> bytes:
+        if kind is TextKind.NUMBER:
             return re.sub(rb"\d", b"0", text) if b"4242" in text else text
-        if kind is Kind.ADDRESS:
+        if kind is TextKind.ADDRESS:
             return b"::" if b":" in text else b"0.0.0.0"
         return SECRET.sub(MASK, text)
 

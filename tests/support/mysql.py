@@ -19,7 +19,7 @@ from tests.support.mysql_links import links
 from postern.domain.secret import Secret
 from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
-from postern.protocols.mysql.login.mysql_login import ClientLogin, TargetLogin, connect
+from postern.protocols.mysql.login.mysql_login import ClientLogin, MysqlTargetLogin, connect
 from postern.protocols.wire_base import Side
 from postern.relay import endpoint
 from postern.relay.driver import Driver
@@ -99,7 +99,7 @@ class Relay:
         await asyncio.get_running_loop().create_connection(lambda: target, "127.0.0.1", self.server.port)
         await connect(
             target,
-            TargetLogin(
+            MysqlTargetLogin(
                 startup.user,
                 Secret(""),
                 startup.database,

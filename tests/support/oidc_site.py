@@ -18,18 +18,18 @@ from tests.support.application import application
 from tests.support.openid import CLIENT_ID, CLIENT_SECRET, SCOPES, OpenIdProvider, openid_provider
 from tests.support.world import World
 
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.domain.identity.auth_config import AuthConfig, OidcConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.bundle import Services
 from postern.store.database import Database
 
 API = "http://localhost:7480"
 CALLBACK = f"{API}/api/callback"
-INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
+INFO = StaticServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
 CLI_LISTENER = "http://127.0.0.1:3587/callback"
 
 
@@ -101,10 +101,10 @@ class Site:
         return self.client(answer.headers["token"])
 
 
-async def make_site(database: Database, provider: OpenIdProvider, fetcher: Fetcher | None = None) -> Site:
+async def make_site(database: Database, provider: OpenIdProvider, fetcher: ProviderFetcher | None = None) -> Site:
     world = await World.make(database)
     world.clock.now = datetime.now(UTC)  # the provider has a clock of its own
-    world.openid = OpenIdClient(fetcher or Fetcher(), world.clock)
+    world.openid = OpenIdClient(fetcher or ProviderFetcher(), world.clock)
     services = world.services()
     site = Site(world, services, application(services, INFO), provider)
     await site.configure()

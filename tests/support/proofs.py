@@ -15,14 +15,14 @@ import zstandard
 
 from postern.domain.sessions.ledger import (
     Checkpoint,
-    Entry,
+    EntryKind,
     Fact,
-    Facts,
-    Head,
-    Kind,
+    LedgerEntry,
+    LedgerHead,
     LedgerKey,
-    Record,
     RecordKind,
+    SealedRecord,
+    SessionFacts,
     moment,
 )
 from postern.domain.sessions.segment import first_link, next_link
@@ -31,8 +31,8 @@ from postern.proof.canonical import canonical
 from postern.proof.package import Manifest, segment_name
 from postern.proof.proof_checkpoints import line_of, new_key, signed
 from postern.proof.proof_copies import measure
-from postern.proof.proof_ledger import Writer, digest_of, first_hash
-from postern.proof.proof_sessions import Listed, opening_of
+from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
+from postern.proof.proof_sessions import ListedSegment, opening_of
 from postern.proof.proof_sessions import line_of as session_line
 from postern.proof.proof_writing import PackageWriter
 from postern.proof.records import content_of, digest_of_batch
@@ -58,10 +58,10 @@ def stored(plain: bytes) -> bytes:
     return zstandard.ZstdCompressor(3, write_checksum=True, write_content_size=True).compress(plain)
 
 
-def facts_of(session: UUID, started: datetime, *, is_closed: bool = True) -> Facts:
+def facts_of(session: UUID, started: datetime, *, is_closed: bool = True) -> SessionFacts:
     opening = {"user": "ann@example.com", "connection": "shop", "verb": "connect", "start_date": moment(started)}
     closing: dict[str, Fact] = {"end_date": moment(started + SECOND), "end_reason": "client_closed", "exit_code": 0}
-    return Facts(session, ORG, started, opening, closing if is_closed else None, "select 1", {"a": 1.5}, 1)
+    return SessionFacts(session, ORG, started, opening, closing if is_closed else None, "select 1", {"a": 1.5}, 1)
 
 
 @dataclass
@@ -69,33 +69,33 @@ class Made:
     """What an export is made of; tests change it and pack it."""
 
     key: LedgerKey = field(default_factory=lambda: new_key(ORG, BEGIN))
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LedgerEntry] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
-    sessions: dict[UUID, tuple[Facts, list[Listed]]] = field(default_factory=dict)
+    sessions: dict[UUID, tuple[SessionFacts, list[ListedSegment]]] = field(default_factory=dict)
     segments: dict[tuple[UUID, int], bytes] = field(default_factory=dict)
-    writer: Writer = field(default_factory=lambda: Writer(ORG, Head(0, first_hash(ORG))))
+    writer: LedgerWriter = field(default_factory=lambda: LedgerWriter(ORG, LedgerHead(0, first_hash(ORG))))
     since: datetime | None = None
     until: datetime | None = None
     first: int = 1
     suffix: str = ".rec"
-    records: list[Record] = field(default_factory=list)
+    records: list[SealedRecord] = field(default_factory=list)
 
     def add_session(self, number: int, segments: int = 2, *, is_closed: bool = True) -> UUID:
         session, started = UUID(int=1000 + number), BEGIN + number * 10 * SECOND
         facts = facts_of(session, started, is_closed=is_closed)
         at = started + SECOND
         digest = digest_of(opening_of(facts))
-        opened = self.writer.add(Kind.OPENED, at, session, facts=digest, started=moment(started))
+        opened = self.writer.add(EntryKind.OPENED, at, session, facts=digest, started=moment(started))
         chain, listed = first_link(ORG, session), []
         for one in range(1, segments + 1):
             plain = segment_bytes(session, one, is_last=is_closed and one == segments)
             size, hashed = measure([plain])
             chain = next_link(chain, one, size, hashed)
-            listed.append(Listed(one, size, hashed))
+            listed.append(ListedSegment(one, size, hashed))
             self.segments[session, one] = stored(plain) if self.suffix == ".rec.zst" else plain
         if facts.closing is not None:
             self.writer.add(
-                Kind.CLOSED,
+                EntryKind.CLOSED,
                 at + SECOND,
                 session,
                 facts=digest_of(facts.closing),
@@ -118,7 +118,7 @@ class Made:
     def rotate(self) -> LedgerKey:
         """Another key signs from now on; answers the one before."""
         old, new = self.key, new_key(ORG, BEGIN)
-        self.writer.add(Kind.KEY, BEGIN, None, introduces=new.id)
+        self.writer.add(EntryKind.KEY, BEGIN, None, introduces=new.id)
         self.checkpoints.append(signed(old, self.writer.head, self.writer.head.at or BEGIN, new.public))
         self.entries, self.key = self.writer.entries, new
         return old
@@ -172,9 +172,9 @@ def records(made: Made) -> Made:
     first = made.writer.head.records + 1
     for number, (kind, subject, session, facts) in enumerate(found, first):
         content = canonical(content_of(kind, subject, session, facts))
-        made.records.append(Record(number, subject, content, facts))
+        made.records.append(SealedRecord(number, subject, content, facts))
     made.writer.add(
-        Kind.RECORDS,
+        EntryKind.RECORDS,
         made.writer.head.at or BEGIN,
         None,
         first=first,

@@ -24,9 +24,9 @@ from postern.errors import Unavailable
 from postern.proof.proof_copies import measure
 from postern.recording.recording_copies import StoredCopies
 from postern.services.bundle import Services
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.store.ports.keys import SegmentKeys
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.recording_tables import segments
 
 
@@ -66,7 +66,7 @@ class Records:
     def copies(self) -> StoredCopies:
         return StoredCopies(FolderBlobs(self.folder), self.keys)
 
-    def machine(self) -> Machine:
+    def machine(self) -> MachineFacts:
         return replace(MACHINE, copies=self.copies(), anchors=lambda: (self.anchor,))
 
     def services(self) -> Services:
@@ -93,7 +93,7 @@ class Records:
         return session.id
 
     async def end(self, session: UUID, *, size: int = 1000) -> None:
-        ended = Ended(self.world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, event_size=size)
+        ended = SessionEnd(self.world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, event_size=size)
         assert await self.world.stores.sessions.end(session, ended)
 
     async def store(

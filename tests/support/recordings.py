@@ -26,7 +26,7 @@ from postern.recording.layout import sealed_path, spool_path
 from postern.recording.record_format import Header, encode
 from postern.recording.sealing import seal
 from postern.recording.spool import Spool
-from postern.recording.stored import Stored
+from postern.recording.stored import StoredSegments
 from postern.store.ports.keys import SegmentKeys
 from postern.store.ports.recording_ports import Blobs
 
@@ -177,6 +177,6 @@ class BrokenBlobs:
         return self.inner.read(key, start, length)
 
 
-def stored_of(rows: Sequence[Segment], blobs: BrokenBlobs) -> Stored:
+def stored_of(rows: Sequence[Segment], blobs: BrokenBlobs) -> StoredSegments:
     """What a library asks, with rows that stay as they are."""
-    return Stored(lambda session_id: [row for row in rows if row.session_id == session_id], blobs, KEYS)
+    return StoredSegments(lambda session_id: [row for row in rows if row.session_id == session_id], blobs, KEYS)

@@ -15,9 +15,9 @@ from tests.support.recordings import BrokenBlobs
 from postern.archive.folder import FolderBlobs
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.retention import Retention
-from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import VerificationReport
 from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.recordings.purger import Purger
@@ -90,7 +90,7 @@ class Keeping:
             found.append((row is not None, len(rows), len(list(self.records.folder.glob(f"{key}.*")))))
         return found
 
-    async def entries(self, kind: Kind) -> list[UUID | None]:
+    async def entries(self, kind: EntryKind) -> list[UUID | None]:
         found = await self.records.world.stores.ledger.entries(self.records.world.org_id, 1, 1_000_000)
         return [one.session_id for one in found if one.kind is kind]
 
@@ -98,7 +98,7 @@ class Keeping:
         page = await self.records.world.stores.audit.find(self.records.world.org_id, AuditFilter(), Page())
         return list(page.items)
 
-    async def verified(self) -> Report:
+    async def verified(self) -> VerificationReport:
         await self.services.checkpoints.make(self.admin)
         return await self.services.verifier.verify(self.records.world.org_id)
 

@@ -15,16 +15,16 @@ from tests.support.application import application
 from tests.support.saml_idp import SamlIdp, form_of
 from tests.support.world import API_URL, World
 
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.domain.identity.auth_config import AuthConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.saml_adapter import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.services.bundle import Services
 from postern.services.identity.logins.saml_login import service_provider
 from postern.store.database import Database
 
-INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
+INFO = StaticServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
 US = service_provider(API_URL)
 
 
@@ -58,7 +58,7 @@ class SamlGateway:
         """`config` is of SamlConfig; by default the metadata's URL."""
         world = await World.make(database)
         world.clock.now = datetime.now(UTC).replace(microsecond=0)  # the provider's clock is the machine's
-        world.saml = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), world.clock)
+        world.saml = SamlAdapter(ProviderFetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), world.clock)
         services = world.services()
         app = application(services, INFO)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"{API_URL}/api")

@@ -24,13 +24,13 @@ from tests.support.asked_tracker import AskedTracker
 from tests.support.templates import filled_world
 from tests.support.world import MACHINE, World, logged_in
 
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.cli.login.config_file import Config
 from postern.cli.login.profile import config
 from postern.cli.main import cli
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.bundle import Services
 from postern.services.server.server_configs import ServerFields
@@ -38,7 +38,7 @@ from postern.store.database import Database
 
 T = TypeVar("T")
 SSH_HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None, ssh_host_key=SSH_HOST_KEY)
+INFO = StaticServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None, ssh_host_key=SSH_HOST_KEY)
 ROOT, ANN = "root@example.com", "ann@example.com"  # an administrator and a user of the group dba
 PASSWORD = "a long enough password"  # of both
 
@@ -120,7 +120,7 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
     shutil.copy(migrated, folder / "postern.db")
     database = Database(f"sqlite:///{folder / 'postern.db'}")
     world, root = run(_world(database))
-    services = world.services(replace(MACHINE, provider=OpenIdClient(Fetcher(), world.clock)))
+    services = world.services(replace(MACHINE, provider=OpenIdClient(ProviderFetcher(), world.clock)))
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     run(services.server_configs.put(root, ServerFields(api_url=url)))
@@ -141,7 +141,7 @@ async def _world(database: Database) -> tuple[World, Principal]:
     """Return it with the administrator."""
     world, root = await filled_world(database, _make_people)
     world.clock.now = datetime.now(UTC)  # clients and identity providers have the real time
-    world.openid = OpenIdClient(Fetcher(), world.clock)
+    world.openid = OpenIdClient(ProviderFetcher(), world.clock)
     world.trackers = AskedTracker()
     return world, root
 

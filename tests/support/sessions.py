@@ -14,7 +14,7 @@ from tests.support.world import World
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.services.bundle import Services
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.session_tables import sessions
 
 
@@ -52,7 +52,7 @@ async def add_session(
     if seconds is None:
         return session
     end = session.start_date + timedelta(seconds=seconds)
-    await world.stores.sessions.end(session.id, Ended(end, reason, metrics=metrics or {}))
+    await world.stores.sessions.end(session.id, SessionEnd(end, reason, metrics=metrics or {}))
     found = await world.stores.sessions.get(owner.org_id, session.id)
     assert found is not None
     return replace(found, script=None)

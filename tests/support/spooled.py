@@ -18,15 +18,15 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.layout import sealed_path, spool_path
 from postern.recording.record_format import Header, encode, encode_header
-from postern.recording.recording_library import Library
+from postern.recording.recording_library import RecordingLibrary
 
 if TYPE_CHECKING:
     from tests.api.conftest import Api
 
 
-def library(home: Path) -> Library:
+def library(home: Path) -> RecordingLibrary:
     """As the gateway has it."""
-    return Library(home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, framed=(TERMINAL,))
+    return RecordingLibrary(home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, framed=(TERMINAL,))
 
 
 def header_of(session: Session, protocol: str = "postgres", segment: int = 1) -> Header:

@@ -20,7 +20,7 @@ from postern.protocols.ssh.target.ssh_targets import SshTargets
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
-from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target, Terminal
 
 CONNECTION = UUID("6c1f4c6e-6f0f-4c4e-8d0b-2f6a5c1d9e01")
 
@@ -60,7 +60,7 @@ class Reader(asyncio.Protocol):
         self.lost = False
         self.full = False
         self.news = asyncio.Event()
-        self._frames = m.FrameReader()
+        self._frames = m.TerminalFrameReader()
 
     def data_received(self, data: bytes) -> None:
         for kind, payload in self._frames.feed(data):
@@ -153,7 +153,7 @@ class Servers:
         user: str = "ann",
         timeout: float = PATIENT,
     ) -> Running:
-        channel = Channel(kind if what is not None else ChannelKind.SHELL, what or "", login or self.login)
+        channel = ChannelRequest(kind if what is not None else ChannelKind.SHELL, what or "", login or self.login)
         start = Start(environment=environment or {}, terminal=terminal, channel=channel, host_keys=host_keys)
         return await self.carry_out(order_of(start, user=user, timeout=timeout), secrets)
 

@@ -21,8 +21,8 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Extra
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.clients.fronts import Client, Fronts
-from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.fronts import ClientSession, Fronts
+from postern.gateway.clients.listener import HandshakeRunner
 from postern.protocols.postgres.login import postgres_scram as scram
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
@@ -66,10 +66,10 @@ class Flow:
     async def find_grant(self, username: str) -> Grant | None:
         return self.grant if username == USER else None
 
-    async def permit_of(self, client: Client, grant: Grant) -> Permit:
+    async def permit_of(self, client: ClientSession, grant: Grant) -> Permit:
         return await self._permit(grant.principal, USER)
 
-    async def permit_for(self, client: Client, wanted: Any) -> Permit:
+    async def permit_for(self, client: ClientSession, wanted: Any) -> Permit:
         return await self._permit(wanted.principal, wanted.connection)
 
     async def _permit(self, principal: Principal, what: str) -> Permit:
@@ -138,7 +138,7 @@ class Site:
         private = Secret(self.host_key.export_private_key().decode())
         known = cast(Any, services or SimpleNamespace(ssh_authorities=None, ssh_logins=None))
         proofs = Proofs(cast(SshKeys, self.keys), known.ssh_authorities, known.ssh_logins)
-        self.logins = Logins(timeout=PATIENT, most=100, most_per_address=100)
+        self.logins = HandshakeRunner(timeout=PATIENT, most=100, most_per_address=100)
         admission = Admission(cast(Fronts, self.flow), self.logins, proofs, decoy_secret=b"decoy")
         self.gate = SshGate(admission, private, login_timeout=PATIENT)
         self.port = 0

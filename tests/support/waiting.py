@@ -30,14 +30,14 @@ from postern.domain.tracing import NO_TRACER
 from postern.errors import Invalid, NotFound, PosternError
 from postern.gateway.clients.fronts import Fronts
 from postern.gateway.clients.held_logins import HeldLogins
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.engine import Engine
 from postern.protocols.command.command_listener import CommandGate
 from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Terminal
 from postern.services.admission import Access
-from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Topic
@@ -99,13 +99,13 @@ class Table:
     needed: bool = True
     away: bool = False
 
-    def wish(self, principal: Principal, connection: Connection) -> Wish:
+    def wish(self, principal: Principal, connection: Connection) -> AccessWish:
         place = cast("UUID", connection.place)
         binding = Binding(principal.id, connection.id, place, "10.0.0.1", "login:1")
         waiting = next(
             (one for one in self.kept.values() if one.binding == binding and one.status is ReviewStatus.PENDING), None
         )
-        return Wish(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
+        return AccessWish(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
 
     async def admit(self, principal: Principal, connection: Connection) -> Permit:
         self.admissions += 1
@@ -121,7 +121,7 @@ class Table:
             raise ReviewRequired(wish)
         return cast("Permit", SimpleNamespace(principal=principal, connection=connection, session_id=None))
 
-    async def ask(self, wish: Wish, *, reason: str, duration: int | None, session: object) -> Review:
+    async def ask(self, wish: AccessWish, *, reason: str, duration: int | None, session: object) -> Review:
         if wish.waiting is not None:
             return wish.waiting
         review = Review(
@@ -200,7 +200,7 @@ class Place:
         self.sessions: list[Mapping[str, str]] = []
         sessions = SimpleNamespace(to_wait=self._to_wait)
         self.held = HeldLogins(
-            cast("Asking", self.table),
+            cast("ReviewRequests", self.table),
             cast("Reviews", self.table),
             cast("Sessions", sessions),
             self.signals,
@@ -226,7 +226,7 @@ class Place:
     async def _admit(self, principal: Principal, connection: str, **_: object) -> Permit:
         return await self.table.admit(principal, self.connection)
 
-    def _to_wait(self, wish: Wish, *, metadata: Mapping[str, str]) -> object:
+    def _to_wait(self, wish: AccessWish, *, metadata: Mapping[str, str]) -> object:
         self.sessions.append(metadata)
         return object()
 
@@ -253,13 +253,13 @@ class Place:
         start = Start(terminal=Terminal() if at_terminal else None)
         return self.commands.carried(stream, self._wanted(who), start)
 
-    def _wanted(self, who: Principal, reason: str = "") -> Wanted:
+    def _wanted(self, who: Principal, reason: str = "") -> TunnelRequest:
         async def standing() -> Principal:
             if self.ended is not None:
                 raise self.ended
             return who
 
-        return Wanted(who, "login:1", "shop", 0, standing, reason)
+        return TunnelRequest(who, "login:1", "shop", 0, standing, reason)
 
 
 async def _address(review_id: UUID) -> str:

@@ -17,7 +17,7 @@ from tests.support.runbooks import FakeFetcher
 from postern.domain.addresses import AllowedNetworks
 from postern.domain.identity.login import ClientKind
 from postern.domain.identity.principal import Account, Principal
-from postern.domain.rules.trial import Answered, Asked, Step
+from postern.domain.rules.trial import Answered, RecordedStatement, Step
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.sessions.recorded import Exchange, Moment, Tail
@@ -26,17 +26,17 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.agent import Agent, AgentMode
 from postern.domain.targets.connection import TERMINAL, Connection, ConnectionType
 from postern.errors import NotFound
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.saml_adapter import SamlAdapter
 from postern.services.bundle import Services, build_services
-from postern.services.chat.desk import Window
-from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.chat.desk import ChatWindow
+from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.passwords import Passwords
 from postern.services.identity.logins.saml_port import Saml
 from postern.services.issues.tracker import Trackers
 from postern.services.rules.access_control import AccessControl
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_features import Features
 from postern.services.targets.targets import Abilities
 from postern.store.database import Database
@@ -46,14 +46,14 @@ from postern.store.signals import LocalSignals
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.store.stores import Stores
 from postern.wiring.masking_wiring import masks
-from postern.wiring.parsers import PARSED, Judge
+from postern.wiring.parsers import PARSED, ParserJudge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
 _PORTS = {"postgres": 7432, "mysql": 7306, "ssh": 7422}
 _LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", port)) for name, port in _PORTS.items()}
 _LOOPBACK = tuple(ipaddress.ip_network(text) for text in ("127.0.0.0/8", "::1/128"))
-MACHINE = Machine(
+MACHINE = MachineFacts(
     ServerConfig(_LISTENERS, api_url=API_URL), sink_networks=AllowedNetworks("POSTERN_SINK_NETWORKS", _LOOPBACK)
 )
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -101,7 +101,7 @@ class FakeRecordings:
     def steps(self, session: Session, *, answers: bool) -> Iterator[Step]:
         for at, kind, content in self.events(session):
             if kind == "i":
-                yield Asked(content.decode("utf-8", "replace"), at=at)
+                yield RecordedStatement(content.decode("utf-8", "replace"), at=at)
             elif answers:
                 yield Answered((content,), rows=1, at=at)
 
@@ -170,7 +170,7 @@ class World:
     openid: OpenId | None = None
     _features: Features | None = None
     saml: Saml | None = None
-    chats: Window | None = None
+    chats: ChatWindow | None = None
     trackers: Trackers | None = None
     fetcher: FakeFetcher = field(default_factory=FakeFetcher)
 
@@ -226,7 +226,7 @@ class World:
             self.stores.access_rules, self.stores.connections, self.features(), self.signals, self.clock
         )
 
-    def services(self, machine: Machine | None = None) -> Services:
+    def services(self, machine: MachineFacts | None = None) -> Services:
         """All services over this store; `postgres` and commands are enforceable, patterns are checked by `re`, and
         hashing is cheap."""
         able = Abilities(
@@ -234,7 +234,7 @@ class World:
             masks=masks,
             enforceable=frozenset({"postgres", TERMINAL}),
             parsed=PARSED,
-            judge=Judge(),
+            judge=ParserJudge(),
         )
         return build_services(
             self.stores,
@@ -246,7 +246,7 @@ class World:
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
-            saml=self.saml or SamlAdapter(Fetcher(), self.clock),
+            saml=self.saml or SamlAdapter(ProviderFetcher(), self.clock),
             chats=self.chats,
             trackers=self.trackers,
         )
@@ -254,10 +254,10 @@ class World:
 
 async def logged_in(
     services: Services, email: str, password: Secret, *, client: ClientFacts = CLIENT, organisation: str | None = None
-) -> Opened:
+) -> OpenedLogin:
     """By password alone."""
     opened = await services.local_login.login(email, password, client, organisation=organisation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, OpenedLogin)
     return opened
 
 

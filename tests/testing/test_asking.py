@@ -11,8 +11,8 @@ from postern.domain.targets.errand import ErrandKind
 from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
-from postern.protocols.mysql.queries.mysql_query import Query
-from postern.protocols.mysql.queries.mysql_script import Script
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
+from postern.protocols.mysql.queries.mysql_script import MysqlScript
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
@@ -24,7 +24,7 @@ ERROR = my.error("there is no t")
 GARBAGE = [mm.packet(1, b"")]
 
 
-class Ours(Query):
+class Ours(MysqlQuery):
     def __init__(self) -> None:
         super().__init__("select a from t")
 
@@ -77,7 +77,7 @@ def test_a_catalogue_whose_rows_cost_more_than_it_tells_is_found_out() -> None:
 
 @interpreted_only
 def test_a_script_that_fails_and_says_it_did_not_is_found_out() -> None:
-    class Succeeds(Script):
+    class Succeeds(MysqlScript):
         def exit_code(self) -> int:
             return int(not self.finished)
 
@@ -87,7 +87,7 @@ def test_a_script_that_fails_and_says_it_did_not_is_found_out() -> None:
 
 @interpreted_only
 def test_a_script_that_stays_is_found_out() -> None:
-    class Stays(Script):
+    class Stays(MysqlScript):
         def feed(self, data: bytes) -> bytes:
             super().feed(data)
             return b""

@@ -12,7 +12,7 @@ from tests.support.waiting import somebody
 from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.gateway.clients.fronts import Client, Fronts
+from postern.gateway.clients.fronts import ClientSession, Fronts
 from postern.protocols.pantry.pantry_listener import PantryGate
 from postern.protocols.pantry.pantry_login import log_in
 from postern.protocols.pantry.pantry_script import PantryScript
@@ -78,7 +78,7 @@ class Doors:
             return None
         return Grant(uuid4(), USER, make_verifier(Secret(PASSWORD)), somebody(), cast(Any, None), None, None)
 
-    async def by_credential(self, client: Client, grant: Grant | None) -> Grant | None:
+    async def by_credential(self, client: ClientSession, grant: Grant | None) -> Grant | None:
         if grant is None:
             client.turn_away(Unauthenticated("there is no such credential"))
             return None

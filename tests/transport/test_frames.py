@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.transport import frames
-from postern.transport.frames import FrameReader, header
+from postern.transport.frames import TunnelFrameReader, header
 
 
-class Reader(FrameReader):
+class Reader(TunnelFrameReader):
     """Joins the slices of DATA that follow each other."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from postern.transport.stream_windows import LONGEST, SLOW, TUNNEL, WIDEST, WINDOW, Reserve, Window, Windows
+from postern.transport.stream_windows import LONGEST, SLOW, TUNNEL, WIDEST, WINDOW, Reserve, StreamWindow, Windows
 
 
 class Clock:
@@ -21,7 +21,7 @@ def windows(trip: float, size: int = TUNNEL) -> tuple[Windows, Clock]:
     return made, clock
 
 
-def take(window: Window, clock: Clock, seconds: float, *, waiting: bool = False) -> int:
+def take(window: StreamWindow, clock: Clock, seconds: float, *, waiting: bool = False) -> int:
     """Half of the window is taken, evenly; how many bytes the peer gets for it."""
     half, given = window.size // 2, 0
     for _ in range(2):
@@ -32,7 +32,7 @@ def take(window: Window, clock: Clock, seconds: float, *, waiting: bool = False)
 
 def test_a_window_doubles_when_half_of_it_is_taken_within_two_round_trips() -> None:
     shared, clock = windows(0.1)
-    window = Window(shared)
+    window = StreamWindow(shared)
     assert take(window, clock, 0.01) == WINDOW // 2  # nothing is known of when it began
     assert take(window, clock, 0.19) == WINDOW // 2 + WINDOW
     assert (window.size, window.part) == (2 * WINDOW, WINDOW // 2)
@@ -46,7 +46,7 @@ def test_a_window_doubles_when_half_of_it_is_taken_within_two_round_trips() -> N
 
 def test_without_a_measured_round_trip_no_window_grows() -> None:
     shared, clock = windows(0.0)
-    window = Window(shared)
+    window = StreamWindow(shared)
     for _ in range(10):
         take(window, clock, 1e-9)
     assert window.size == WINDOW
@@ -54,7 +54,7 @@ def test_without_a_measured_round_trip_no_window_grows() -> None:
 
 def test_what_waited_for_its_reader_earns_nothing() -> None:
     shared, clock = windows(0.1)
-    window = Window(shared)
+    window = StreamWindow(shared)
     for _ in range(10):
         take(window, clock, 0.001, waiting=True)
     assert window.size == WINDOW
@@ -67,7 +67,7 @@ def test_what_waited_for_its_reader_earns_nothing() -> None:
 
 def test_a_window_that_is_taken_slowly_shrinks_by_what_was_taken() -> None:
     shared, clock = windows(0.1)
-    window = Window(shared)
+    window = StreamWindow(shared)
     for _ in range(4):
         take(window, clock, 0.01)
     size = window.size

@@ -22,8 +22,8 @@ from postern.errors import Misconfigured, Unavailable
 from postern.recording.blob import read_preamble
 from postern.recording.layout import recordings_folder
 from postern.recording.recording_copies import StoredCopies
-from postern.recording.recording_library import Gap, Library
-from postern.recording.stored import Stored
+from postern.recording.recording_library import Gap, RecordingLibrary
+from postern.recording.stored import StoredSegments
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
@@ -65,8 +65,8 @@ async def store(made: Made, encryption: Encryption | None = None, blobs: Blobs |
 async def read(made: Made, encryption: Encryption | None = None, blobs: Blobs | None = None) -> list[Any]:
     rows = await made.rows()
     folder = FolderBlobs(recordings_folder(made.home))
-    stored = Stored(lambda _session: rows, blobs or folder, keys_of(encryption or opened(made.world)))
-    library = Library(made.home, {}, stored=stored)
+    stored = StoredSegments(lambda _session: rows, blobs or folder, keys_of(encryption or opened(made.world)))
+    library = RecordingLibrary(made.home, {}, stored=stored)
     found = [event for _, event in await asyncio.to_thread(list, library.records(made.id))]
     return [event for event in found if type(event).__name__ != "End"]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.world import CLIENT, logged_in
 
 from postern.demo import demo_target as demo
-from postern.demo.demo_target import Target
+from postern.demo.demo_target import DemoTarget
 from postern.domain.identity.principal import Account, Principal, PrincipalStatus
 from postern.domain.rules.masking import Strictness
 from postern.domain.secret import Secret
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.ci
 def settings(tmp_path: Path) -> Settings:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    demo.save(home, Target("127.0.0.1", 1111, Secret("shop-password"), Secret("super-password")))
+    demo.save(home, DemoTarget("127.0.0.1", 1111, Secret("shop-password"), Secret("super-password")))
     return Settings(home=home, api_port=2222, postgres_port=3333)
 
 
@@ -111,7 +111,7 @@ async def test_a_second_start_changes_no_secret(settings: Settings) -> None:
 async def test_moved_ports_are_followed_everywhere(settings: Settings) -> None:
     await prepare._prepare(settings)
     before = told(settings)
-    demo.save(settings.home, Target("127.0.0.1", 4444, Secret("shop-password"), Secret("super-password")))
+    demo.save(settings.home, DemoTarget("127.0.0.1", 4444, Secret("shop-password"), Secret("super-password")))
     prepared = await prepare._prepare(replace(settings, api_port=5555, postgres_port=6666))
     after = told(settings)
     assert after["api_url"] == "http://localhost:5555"

@@ -12,7 +12,7 @@ from postern.recording.layout import sealed_folder
 from postern.settings import load
 from postern.wiring import paths, recordings_wiring
 from postern.wiring.metrics_wiring import gathered
-from postern.wiring.recordings_wiring import Waiting, archivist_trouble, trouble_told
+from postern.wiring.recordings_wiring import WaitingSegments, archivist_trouble, trouble_told
 
 
 def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(t
     assert b"postern_archivist_silence_seconds +Inf" in await gathered(tmp_path)
     beat.touch()
     os.utime(beat, (time.time() - 300, time.time() - 300))
-    assert recordings_wiring.waiting_for_archivist(tmp_path) == Waiting()
+    assert recordings_wiring.waiting_for_archivist(tmp_path) == WaitingSegments()
     sealed = sealed_folder(tmp_path) / "2026" / "01"
     sealed.mkdir(parents=True)
     for number, age in enumerate((10, 700)):

@@ -16,7 +16,7 @@ from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound
 from postern.services.identity.logins.local_login import SecondStep
-from postern.services.identity.logins.logins import Opened
+from postern.services.identity.logins.logins import OpenedLogin
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import paths
@@ -44,7 +44,7 @@ async def test_the_link_sets_the_first_admin_s_password(settings: Settings) -> N
         with pytest.raises(Exception, match="used already"):
             await app.services.local_login.set_up(older.token, NEW, None, CLIENT)
         opened = await app.services.local_login.set_up(link.token, NEW, None, CLIENT)
-        assert isinstance(opened, Opened)
+        assert isinstance(opened, OpenedLogin)
         assert (await app.services.authentication.caller(opened.token, address="::1")).principal.is_admin
 
 
@@ -59,7 +59,7 @@ async def test_whoever_runs_the_machine_can_reset_second_factors(settings: Setti
         link = await wiring._make(settings, "admin@localhost", None)
         assert isinstance(await app.services.local_login.set_up(link.token, NEW, None, CLIENT), SecondStep)
         link = await wiring._make(settings, "admin@localhost", None, reset=True)
-        assert isinstance(await app.services.local_login.set_up(link.token, NEW, None, CLIENT), Opened)
+        assert isinstance(await app.services.local_login.set_up(link.token, NEW, None, CLIENT), OpenedLogin)
 
 
 def test_the_command_prints_it(settings: Settings) -> None:

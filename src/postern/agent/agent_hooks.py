@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.command_process import CommandTransport, Program, base_environment
+from postern.agent.command_process import CommandProgram, CommandTransport, base_environment
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Unavailable
 from postern.protocols.terminal import terminal_frames as m
@@ -24,7 +24,7 @@ _MOST_KEPT = 4 * MAX_OUTPUT  # bytes: no character takes more than four
 _BREATH = 0.002  # seconds between two reads of what nobody keeps: others share this loop
 
 
-class Hooks:
+class AgentHooks:
     """`environ` is the agent's own environment."""
 
     def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ class Hooks:
         if shutil.which(PYTHON, path=self._base["PATH"]) is None:
             raise Unavailable(f"{PYTHON!r} is not there, or may not be run, on the agent's machine")
         own = {_MARK: str(hook.id)} | dict.fromkeys(CONTEXT, hook.context)
-        program = Program((PYTHON, "-I", "-"), self._base | own, None, f"{_MARK}={hook.id}".encode())
+        program = CommandProgram((PYTHON, "-I", "-"), self._base | own, None, f"{_MARK}={hook.id}".encode())
         transport = CommandTransport(program)
         printed = _Printed(transport)
         transport.set_protocol(printed)
@@ -67,7 +67,7 @@ class _Printed(asyncio.Protocol):
         self.told = asyncio.Event()  # its end
         self.lost = asyncio.Event()  # and that of all that it began
         self._transport = transport
-        self._frames = m.FrameReader()
+        self._frames = m.TerminalFrameReader()
         self._output = bytearray()
         self._is_cut = False
 

@@ -28,7 +28,7 @@ AGAIN_PAUSE = 1.0  # seconds at most after a dial that led to a worker which has
 LAST = 3.0  # seconds that commands have to end when their tunnels are closed
 
 
-class Tunnels:
+class AgentTunnels:
     """`hello` says which instance of the agent this is. `authority` is the DER form of the CA to trust, or None for
     those that the system trusts."""
 

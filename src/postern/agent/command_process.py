@@ -49,7 +49,7 @@ def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class CommandProgram:
     """What is run. `mark` is the variable (`NAME=value`) by which its processes are known."""
 
     argv: Sequence[str]
@@ -59,7 +59,7 @@ class Program:
 
 
 class CommandTransport(FramedTransport):
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CommandProgram) -> None:
         super().__init__("a command")
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None

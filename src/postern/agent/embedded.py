@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from postern.agent.agent_policy import ANYTHING, NO_COMMANDS
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.domain.hook import HookOutcome
@@ -35,8 +35,8 @@ class EmbeddedAgent:
         environ: Mapping[str, str] | None = None,
         commands: bool = False,
     ) -> None:
-        self._own = Reach(Resolver(sources, files), ANYTHING if commands else NO_COMMANDS, environ)
-        self._others = Reach(Resolver(None, files), NO_COMMANDS)
+        self._own = TargetDialer(Resolver(sources, files), ANYTHING if commands else NO_COMMANDS, environ)
+        self._others = TargetDialer(Resolver(None, files), NO_COMMANDS)
         self._owner = owner
         self._timeout = timeout
         self._commands = commands
@@ -71,5 +71,5 @@ class EmbeddedAgent:
         order = Order.of(permit, Start(), UUID(int=0), self._timeout)
         await self._reach(permit).cancel(order, target.process, target.key)
 
-    def _reach(self, permit: Permit) -> Reach:
+    def _reach(self, permit: Permit) -> TargetDialer:
         return self._own if permit.connection.org_id == self._owner else self._others

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from postern.agent.agent_hooks import Hooks
+from postern.agent.agent_hooks import AgentHooks
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
 from postern.agent.agent_protocols import AGENT_SPECS, Targets
 from postern.agent.secrets import Resolver
@@ -21,7 +21,7 @@ from postern.relay.relay_target import Target
 log = logging.getLogger(__name__)
 
 
-class Reach:
+class TargetDialer:
     """`policy` is what the agent's owner allows. `environ` is the agent's own environment, of which commands get what
     every program needs."""
 
@@ -30,7 +30,7 @@ class Reach:
     ) -> None:
         self._resolver = resolver
         self._policy = policy
-        self._hooks = Hooks(policy, environ or {})
+        self._hooks = AgentHooks(policy, environ or {})
         self._kinds = {name: spec.targets(policy, environ or {}) for name, spec in AGENT_SPECS.items()}
 
     async def dial(self, order: Order) -> Target:

@@ -16,7 +16,7 @@ from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
 from postern.relay.relay_hooks import HOOK, Hook
 from postern.relay.relay_target import Target
 from postern.transport.mux import Incoming
-from postern.transport.pipe import End, Pipe
+from postern.transport.pipe import Pipe, PipeEnd
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Orders:
             return await self._reach.dial(order)
 
     def _join(self, incoming: Incoming, target: Target) -> None:
-        near, far = End(), End()
+        near, far = PipeEnd(), PipeEnd()
 
         def over(_error: Exception | None) -> None:
             self._ended()
@@ -110,7 +110,7 @@ class Orders:
             outcome = await self._reach.hook(order, hook)
         finally:
             self._ended()
-        incoming.accept(relay_hooks.answer_of(outcome), End())
+        incoming.accept(relay_hooks.answer_of(outcome), PipeEnd())
         incoming.stream.close()
 
     async def _cancel(self, incoming: Incoming, order: Order) -> None:
@@ -119,6 +119,6 @@ class Orders:
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ProtocolViolation("an order to cancel that does not say what") from None
         await self._reach.cancel(order, process, key)
-        end = End()
+        end = PipeEnd()
         incoming.accept({}, end)
         incoming.stream.close()

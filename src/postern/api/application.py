@@ -11,7 +11,7 @@ from postern import __version__
 from postern.api import error_answers
 from postern.api.authentication_of_requests import SECURITY_SCHEMES
 from postern.api.client_address import Network
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.api.middleware import Envelope
 from postern.api.route import Route
 from postern.api.routes.identity import (
@@ -138,7 +138,7 @@ STREAM_LIFE = 3600.0
 
 def create_app(
     services: Services,
-    info: ServerInfo,
+    info: StaticServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
     errand_wait: float = WAIT,
@@ -164,7 +164,7 @@ def create_app(
 def serve(
     app: FastAPI,
     services: Services,
-    info: ServerInfo,
+    info: StaticServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
     errand_wait: float = WAIT,

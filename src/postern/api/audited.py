@@ -56,7 +56,9 @@ class AuditedRoute(Route):
             with follow() as trail:
                 try:
                     response = await handle(request)
-                except idempotent_requests.Replay as replay:  # nothing was done, so there is nothing to write down
+                except (
+                    idempotent_requests.ReplayAnswer
+                ) as replay:  # nothing was done, so there is nothing to write down
                     return replay.response()
                 except Exception as error:
                     await _record(request, self.path_format, status_of(error), trail)

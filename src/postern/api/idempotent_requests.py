@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Request, Response, params
 
 from postern.api.authentication_of_requests import EnrollingCaller
 from postern.api.depends import services_of
-from postern.services.server.idempotency import KeptAnswer, Ticket
+from postern.services.server.idempotency import IdempotencyTicket, KeptAnswer
 
 REPLAYED = "Idempotency-Replayed"
 _COOKIES = "set-cookie"  # the one header that may be there several times
@@ -31,7 +31,7 @@ Key = Annotated[
 ]
 
 
-class Replay(Exception):
+class ReplayAnswer(Exception):
     """Ends a request whose answer is known."""
 
     def __init__(self, answer: KeptAnswer) -> None:
@@ -54,13 +54,13 @@ async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> N
     service = services_of(request).idempotency
     found = await service.begin(caller.principal, key, request.method, target, await request.body())
     if isinstance(found, KeptAnswer):
-        raise Replay(found)
+        raise ReplayAnswer(found)
     request.state.idempotency = found
 
 
 async def end(request: Request, response: Response | None) -> None:
     """What came of the request; None for a failure inside. Does nothing for one without a key."""
-    ticket: Ticket | None = getattr(request.state, "idempotency", None)
+    ticket: IdempotencyTicket | None = getattr(request.state, "idempotency", None)
     if ticket is None:
         return
     service = services_of(request).idempotency

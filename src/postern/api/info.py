@@ -12,7 +12,7 @@ from postern.api.depends import services_of
 
 
 @dataclass(frozen=True, slots=True)
-class ServerInfo:
+class StaticServerInfo:
     """What stays as it is while the server runs. `host` is the name of this machine for clients; `ca_certificate` is
     PEM text, None when certificates are publicly trusted; `gateway_commands` whether the gateway's own agent runs
     commands, of the default organisation's connections. `ssh_host_key` is public, in OpenSSH's form."""
@@ -35,7 +35,7 @@ class NativePort:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerAddresses:
     """`api_url` is without `/api`; `native` by the names of domain.server.NATIVE."""
 
     api_url: str
@@ -47,11 +47,11 @@ class Told:
     ssh_host_key: str = ""
 
 
-async def info_of(request: Request) -> Told:
+async def info_of(request: Request) -> ServerAddresses:
     """As it is now. Raises Unavailable."""
-    info: ServerInfo = request.app.state.info
+    info: StaticServerInfo = request.app.state.info
     config = await services_of(request).server_configs.current()
-    return Told(
+    return ServerAddresses(
         api_url=config.api_url,
         native={
             name: NativePort(listener.enabled, config.told_host(name, info.host), listener.endpoint.port)
@@ -65,4 +65,4 @@ async def info_of(request: Request) -> Told:
     )
 
 
-Info = Annotated[Told, Depends(info_of)]
+Info = Annotated[ServerAddresses, Depends(info_of)]

@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
-from postern.archive.survey import Survey, survey
+from postern.archive.survey import SegmentSurvey, survey
 from postern.domain.sessions.segment import Segment
 from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
@@ -170,7 +170,7 @@ class Archivist:
         await self._blocking(lambda: sealed.path.unlink(missing_ok=True))
         return step
 
-    async def _store(self, sealed: Sealed, told: Survey, rows: list[Segment]) -> None:
+    async def _store(self, sealed: Sealed, told: SegmentSurvey, rows: list[Segment]) -> None:
         origin = await self._segments.origin(sealed.session)
         if origin is None:
             if await self._segments.is_purged(sealed.session):
@@ -190,7 +190,7 @@ class Archivist:
             log.warning("segment %d of session %s was stored as it is: %s", row.number, row.session_id, row.damage)
         rows.append(row)
 
-    async def _tell(self, sealed: Sealed, told: Survey) -> None:
+    async def _tell(self, sealed: Sealed, told: SegmentSurvey) -> None:
         """A text that cannot be indexed keeps no segment on this disk. Raises Unavailable."""
         try:
             async with asyncio.timeout(INDEX_DEADLINE):
@@ -202,7 +202,7 @@ class Archivist:
         except Exception:
             log.exception("the segment %s cannot be indexed now; it is tried again later", sealed.path.name)
 
-    async def _put(self, row: Segment, sealed: Sealed, told: Survey) -> Segment:
+    async def _put(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
         """Its row, now that it is in the blob store: put there, or found there after a kill."""
         try:
             data_key = await self._keys.in_use(row.org_id)
@@ -217,7 +217,7 @@ class Archivist:
             raise Unavailable(f"{self._blobs.name} did not take a segment within {PUT_DEADLINE:g} s") from None
         return row if done else await self._blocking(lambda: self._there(row, sealed, told))
 
-    def _there(self, row: Segment, sealed: Sealed, told: Survey) -> Segment:
+    def _there(self, row: Segment, sealed: Sealed, told: SegmentSurvey) -> Segment:
         """Its row, of what lies there already. Raises Conflict when that is something else."""
         try:
             data_key = read_preamble(self._blobs, row.place).data_key

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from uuid import UUID
 
-from postern.archive.survey import Survey
+from postern.archive.survey import SegmentSurvey
 from postern.domain.sessions.segment import Segment, first_link, key_of, next_link
 from postern.recording.layout import read_sealed_name
 
@@ -55,7 +55,7 @@ def next_step(sealed: Sealed, digest: bytes, rows: Sequence[Segment], age: float
 
 
 def row_of(
-    sealed: Sealed, told: Survey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
+    sealed: Sealed, told: SegmentSurvey, rows: Sequence[Segment], org_id: UUID, started_at: datetime, at: datetime
 ) -> Segment:
     """Its row, but for `stored_size`, which is known once it is stored. The chain goes on from the nearest one before
     it."""

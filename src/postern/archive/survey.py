@@ -25,7 +25,7 @@ MOST_TEXT = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class SegmentSurvey:
     """`digest` (SHA-256) and `size` are of all plain bytes that can be had; `begins` and `ends` in milliseconds since
     the session's start. `damage` is empty, or says what cannot be read; `is_last` is then what the end record said, if
     there was one."""
@@ -40,7 +40,7 @@ class Survey:
     texts: tuple[Piece, ...] = ()
 
 
-def survey(source: Path | BinaryIO, session: UUID, number: int) -> Survey:
+def survey(source: Path | BinaryIO, session: UUID, number: int) -> SegmentSurvey:
     """Of a segment that should be this one. Decompresses once, in memory that does not grow with it. Blocks.
 
     Raises OSError, and what reading `source` raises; damage raises nothing.
@@ -56,13 +56,13 @@ def survey(source: Path | BinaryIO, session: UUID, number: int) -> Survey:
             reader = SegmentReader(file, name=f"{session}.{number:06}", through=through)
         except Malformed as error:
             if not hashed:
-                return Survey(Hashed(io.BytesIO()).digest, 0, damage=error.message)
+                return SegmentSurvey(Hashed(io.BytesIO()).digest, 0, damage=error.message)
             _drain(hashed[0])
-            return Survey(hashed[0].digest, hashed[0].size, damage=error.message)
+            return SegmentSurvey(hashed[0].digest, hashed[0].size, damage=error.message)
         return _told(reader, hashed[0], session, number)
 
 
-def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> Survey:
+def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> SegmentSurvey:
     header = reader.header
     damage = "" if (header.session, header.segment) == (session, number) else "its header names another segment"
     texts: list[Piece] = []
@@ -84,7 +84,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
     damages = [damage, reader.damage]
     if reader.end is None and not reader.damage:
         damages.append("it ends without a word")
-    return Survey(
+    return SegmentSurvey(
         hashed.digest,
         hashed.size,
         first or 0,

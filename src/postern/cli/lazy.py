@@ -52,7 +52,7 @@ def _next_step(error: PosternError) -> str:
     return f"; {step}" if step else ""
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """An error of ours as click shows it: one clear text on standard error, and the exit code of its kind."""
 
     def __init__(self, error: PosternError) -> None:
@@ -165,7 +165,7 @@ class LazyGroup(AliasGroup):
         try:
             return super().make_context(*given, **more)
         except PosternError as error:
-            raise Failure(error) from None
+            raise CommandFailure(error) from None
         except click.UsageError as error:
             raise _as_mistake(error) from None
 
@@ -173,7 +173,7 @@ class LazyGroup(AliasGroup):
         try:
             return super().invoke(ctx)
         except PosternError as error:
-            raise Failure(error) from None
+            raise CommandFailure(error) from None
         except click.UsageError as error:
             raise _as_mistake(error) from None
 

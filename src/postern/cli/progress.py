@@ -21,7 +21,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """Use as a context. From `after` seconds on a line says how long it has taken, how much is done, and `text`; it is
     wiped at the end. A thread of its own writes it, so that whoever waits may block. Nothing is written with `quiet`,
     as for --json, nor where standard error is no terminal that can take a line back."""
@@ -103,11 +103,11 @@ class Progress:
 @contextmanager
 def counted(pieces: Iterable[bytes], text: str, *, quiet: bool = False) -> Iterator[Iterator[bytes]]:
     """The same pieces, and how many bytes of them have come so far."""
-    with Progress(text, quiet=quiet) as progress:
+    with ProgressLine(text, quiet=quiet) as progress:
         yield _counted(pieces, progress)
 
 
-def _counted(pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+def _counted(pieces: Iterable[bytes], progress: ProgressLine) -> Iterator[bytes]:
     for piece in pieces:
         progress.count(len(piece))
         yield piece

@@ -13,7 +13,7 @@ from postern.domain.sessions.ledger import moment
 from postern.domain.text import one_line
 from postern.errors import Invalid, Malformed
 from postern.proof.proof_checkpoints import read_pem
-from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import VerificationReport
 
 _EVERY = 4 * 1024 * 1024  # bytes between two words on progress
 
@@ -55,7 +55,7 @@ def counter(word: str, every: int = _EVERY, unit: int = 1024 * 1024) -> Callable
     return count
 
 
-def show(report: Report) -> None:
+def show(report: VerificationReport) -> None:
     since, until = (one and local_time(moment(one)) for one in (report.since, report.until))
     proven_at = local_time(moment(report.proven_at)) if report.proven_at else None
     fields(
@@ -80,7 +80,7 @@ def show(report: Report) -> None:
     click.echo("Nothing was changed." if report.is_good else f"{found}: the record is not as it was.")
 
 
-def _not_proven(report: Report) -> list[str]:
+def _not_proven(report: VerificationReport) -> list[str]:
     counted = [
         (report.sessions_open, "sessions are not closed in the ledger: how they began is proven, what they did is not"),
         (report.sessions_pending, "sessions are younger than the newest checkpoint"),

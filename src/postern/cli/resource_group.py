@@ -108,7 +108,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ResourceCommands:
     """How the command line lists, shows and changes a resource.
 
     `says` has the help of single commands, where the general text does not say enough. `options` are those of `create`
@@ -158,7 +158,7 @@ class Resource:
 class ResourceGroup(AliasGroup):
     """The commands of one resource."""
 
-    def __init__(self, resource: Resource) -> None:
+    def __init__(self, resource: ResourceCommands) -> None:
         noun = resource.noun
         aliases = {old: new for old, new in _ALIASES.items() if new in resource.verbs}
         super().__init__(
@@ -181,7 +181,7 @@ class ResourceGroup(AliasGroup):
             context.invoke(self.commands[LIST], as_json=as_json)
 
 
-def resource_group(resource: Resource) -> ResourceGroup:
+def resource_group(resource: ResourceCommands) -> ResourceGroup:
     """Return the group with the five commands, or those of them that the resource has."""
     return ResourceGroup(resource)
 
@@ -230,7 +230,9 @@ def _option(*decorators: Callable[[Callable[..., Any]], Callable[..., Any]]) -> 
     return parameters if len(parameters) > 1 else parameters[0]
 
 
-def _command(resource: Resource, verb: str, general: str, params: list[Any], run: Callable[..., None]) -> click.Command:
+def _command(
+    resource: ResourceCommands, verb: str, general: str, params: list[Any], run: Callable[..., None]
+) -> click.Command:
     return click.Command(verb, params=params, callback=run, help=resource.says.get(verb, general))
 
 
@@ -238,7 +240,7 @@ def _key(noun: Noun) -> click.Argument:
     return click.Argument(["key"], metavar=noun.metavar, shell_complete=completion.names(noun))
 
 
-def _list(resource: Resource) -> click.Command:
+def _list(resource: ResourceCommands) -> click.Command:
     noun = resource.noun
 
     def run(as_json: bool, limit: int | None = None, offset: int = 0, every: bool = False, **typed: Any) -> None:
@@ -257,13 +259,13 @@ def _list(resource: Resource) -> click.Command:
     return _command(resource, LIST, f"List {noun.plural}, by {noun.key}.", params, run)
 
 
-def _nothing_yet(resource: Resource) -> str:
+def _nothing_yet(resource: ResourceCommands) -> str:
     noun = resource.noun
     how = f": postern {noun.command} create --help" if CREATE in resource.verbs else "."
     return f"There are no {noun.plural} yet{how}"
 
 
-def _print_page(resource: Resource, page: RowPage, as_json: bool, empty: str) -> None:
+def _print_page(resource: ResourceCommands, page: RowPage, as_json: bool, empty: str) -> None:
     if as_json and resource.prints_array:
         emit(page["data"], as_json, lambda _: None)
         return
@@ -272,7 +274,7 @@ def _print_page(resource: Resource, page: RowPage, as_json: bool, empty: str) ->
     show_page(page, resource.columns, as_json, empty)
 
 
-def _show(resource: Resource) -> click.Command:
+def _show(resource: ResourceCommands) -> click.Command:
     def run(key: str, as_json: bool) -> None:
         with client() as api, looking_up(api, resource.noun, key) as items:
             row = items.get(key)
@@ -286,7 +288,7 @@ def _how_named(noun: Noun) -> str:
     return f"{'e-mail' if noun.key == 'email' else noun.key} or id"
 
 
-def print_item(resource: Resource, row: Row, as_json: bool) -> None:
+def print_item(resource: ResourceCommands, row: Row, as_json: bool) -> None:
     if as_json:
         emit(row, as_json, lambda _: None)
     else:
@@ -296,7 +298,7 @@ def print_item(resource: Resource, row: Row, as_json: bool) -> None:
         resource.advise(row)
 
 
-def _create(resource: Resource) -> click.Command:
+def _create(resource: ResourceCommands) -> click.Command:
     noun = resource.noun
     arguments = resource.arguments or (
         Argument(noun.key, f"[{noun.key.upper()}]" if resource.file else "", required=not resource.file),
@@ -323,7 +325,7 @@ def _create(resource: Resource) -> click.Command:
     return _command(resource, CREATE, f"Create {_a(noun.singular)}.", params, run)
 
 
-def _whole_item(resource: Resource, named: Row, body: Row, file: IO[str] | None) -> tuple[Row, IO[str] | None]:
+def _whole_item(resource: ResourceCommands, named: Row, body: Row, file: IO[str] | None) -> tuple[Row, IO[str] | None]:
     """Return the name and the file; a name without options is a file, as earlier versions took it. Raises
     UsageError."""
     key = resource.noun.key
@@ -339,12 +341,12 @@ def _whole_item(resource: Resource, named: Row, body: Row, file: IO[str] | None)
         ) from None
 
 
-def _file_option(resource: Resource) -> list[click.Parameter]:
+def _file_option(resource: ResourceCommands) -> list[click.Parameter]:
     says = "The whole item as a JSON object; - reads standard input."
     return [click.Option(["-f", "--file", "file"], type=click.File(), help=says)] if resource.file else []
 
 
-def _update(resource: Resource) -> click.Command:
+def _update(resource: ResourceCommands) -> click.Command:
     noun, options = resource.noun, _options(resource, UPDATE)
     clears = {_parameter(one.clear[0]): (one.name, one.clear[2]) for one in options if one.clear}
 
@@ -413,7 +415,7 @@ def _typed(current: Any, text: str) -> Any:
     return value
 
 
-def _delete(resource: Resource) -> click.Command:
+def _delete(resource: ResourceCommands) -> click.Command:
     noun = resource.noun
 
     def run(key: str, yes: bool, as_json: bool) -> None:
@@ -429,11 +431,11 @@ def _delete(resource: Resource) -> click.Command:
     return _command(resource, DELETE, general, [_key(noun), yes, _option(json_option)], run)
 
 
-def _saved(resource: Resource, api: Client, row: Row) -> Row:
+def _saved(resource: ResourceCommands, api: Client, row: Row) -> Row:
     return resource.saved(api, row) if resource.saved else row
 
 
-def _print_done(resource: Resource, how: str | Callable[[Row], None], row: Row, as_json: bool) -> None:
+def _print_done(resource: ResourceCommands, how: str | Callable[[Row], None], row: Row, as_json: bool) -> None:
     if as_json or not isinstance(how, str):
         emit(row, as_json, how if callable(how) else lambda _: None)
     else:
@@ -443,7 +445,7 @@ def _print_done(resource: Resource, how: str | Callable[[Row], None], row: Row, 
         resource.advise(row)
 
 
-def _options(resource: Resource, verb: str) -> list[Field]:
+def _options(resource: ResourceCommands, verb: str) -> list[Field]:
     return [one for one in resource.options if one.only in ("", verb)]
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from postern.client.client_authentication import Authentication, Ticket
+from postern.client.client_authentication import ClientAuthentication, SecondFactorTicket
 from postern.client.client_http import Http
 from postern.client.client_resources import (
     Collection,
-    Credentials,
-    Reports,
-    Reviews,
+    CredentialsClient,
+    ReportsClient,
+    ReviewsClient,
     Runbooks,
-    SecondFactors,
-    Sessions,
-    SshLogins,
+    SecondFactorsClient,
+    SessionsClient,
+    SshLoginsClient,
 )
-from postern.client.client_shapes import ServerInfo, User
+from postern.client.client_shapes import ServerInfo, UserShape
 from postern.client.runbook_runs import RunbookRuns
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentMode
@@ -29,22 +29,22 @@ class Client:
 
     def __init__(self, http: Http) -> None:
         self.http = http
-        self.authentication = Authentication(http)
+        self.authentication = ClientAuthentication(http)
         self.connections = self.collection("connections")
-        self.credentials = Credentials(http)
-        self.reports = Reports(http)
-        self.reviews = Reviews(http)
+        self.credentials = CredentialsClient(http)
+        self.reports = ReportsClient(http)
+        self.reviews = ReviewsClient(http)
         self.runbooks = Runbooks(http)
         self.runbook_runs = RunbookRuns(http)
-        self.second_factors = SecondFactors(http)
-        self.sessions = Sessions(http)
-        self.ssh_logins = SshLogins(http)
+        self.second_factors = SecondFactorsClient(http)
+        self.sessions = SessionsClient(http)
+        self.ssh_logins = SshLoginsClient(http)
 
     def login(self, email: str, password: Secret, ask_code: Callable[[], Secret] | None = None) -> Secret:
         """The access token. `ask_code` is asked for a code of an authenticator app, or a recovery code, where the
         account has a second factor. Raises Unauthenticated when they do not belong together."""
         step = self.authentication.password(email, password)
-        if not isinstance(step, Ticket):
+        if not isinstance(step, SecondFactorTicket):
             return step
         if ask_code is None:
             raise Denied("this account has a second factor, and nobody was asked for it")
@@ -73,8 +73,8 @@ class Client:
             raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
         return str(own[0]["id"])
 
-    def userinfo(self) -> User:
-        return cast(User, self.http.call("GET", "/userinfo"))
+    def userinfo(self) -> UserShape:
+        return cast(UserShape, self.http.call("GET", "/userinfo"))
 
     def serverinfo(self) -> ServerInfo:
         return cast(ServerInfo, self.http.call("GET", "/serverinfo"))

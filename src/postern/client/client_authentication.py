@@ -16,7 +16,7 @@ from postern.errors import Unavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class SecondFactorTicket:
     """The password was right, and a second factor is needed. `kinds` are those the account has: totp, webauthn."""
 
     secret: Secret
@@ -35,7 +35,7 @@ class LoginState:
     must_enrol: bool
 
 
-class Authentication:
+class ClientAuthentication:
     def __init__(self, http: Http) -> None:
         self._http = http
 
@@ -43,7 +43,7 @@ class Authentication:
         query = {"organization": organization}
         return cast(PublicServerInfo, self._http.call("GET", "/publicserverinfo", query=query))
 
-    def password(self, email: str, password: Secret, organization: str | None = None) -> Secret | Ticket:
+    def password(self, email: str, password: Secret, organization: str | None = None) -> Secret | SecondFactorTicket:
         """The token, or a ticket for `second_factor`. Raises Unauthenticated when the two do not belong together."""
         body = {"email": email, "password": password.reveal()} | _named(organization)
         answer = self._http.send("POST", "/localauth/login", body=body)
@@ -51,10 +51,10 @@ class Authentication:
             given = self._body(answer)
             if given.get("ticket"):
                 kinds = frozenset(str(factor.get("kind")) for factor in given.get("factors") or ())
-                return Ticket(Secret(str(given["ticket"])), kinds)
+                return SecondFactorTicket(Secret(str(given["ticket"])), kinds)
         return self._token(answer)
 
-    def second_factor(self, ticket: Ticket, code: Secret) -> Secret:
+    def second_factor(self, ticket: SecondFactorTicket, code: Secret) -> Secret:
         """`code` is of an authenticator app, or a recovery code. Raises Unauthenticated when it is wrong."""
         text = "".join(code.reveal().split())
         kind = "totp" if text.isdigit() else "recovery"

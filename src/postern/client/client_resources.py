@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from postern.client.client_http import Http
-from postern.client.client_shapes import EventTriple, ExecResult, Review, Row, RowPage, Session, SessionPage
+from postern.client.client_shapes import EventTriple, ExecResult, ReviewShape, Row, RowPage, SessionPage, SessionShape
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import is_identifier
 from postern.errors import NotFound
@@ -34,7 +34,7 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-class Credentials:
+class CredentialsClient:
     """Credentials of connections, for native clients."""
 
     def __init__(self, http: Http) -> None:
@@ -47,7 +47,7 @@ class Credentials:
         return cast(Row, self._http.call("POST", path, body=body))
 
 
-class Reports:
+class ReportsClient:
     def __init__(self, http: Http) -> None:
         self._http = http
 
@@ -68,7 +68,7 @@ class Reports:
         self._http.call("POST", "/reports/rebuild")
 
 
-class Sessions:
+class SessionsClient:
     def __init__(self, http: Http) -> None:
         self._http = http
 
@@ -76,7 +76,7 @@ class Sessions:
         """Filters of the API, `limit`, `offset` or `cursor`, `count`; `expand="matches"` with a `search`."""
         return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
 
-    def each(self, **filters: Any) -> Iterator[Session]:
+    def each(self, **filters: Any) -> Iterator[SessionShape]:
         """All that fit, page by page; sessions that begin meanwhile change nothing."""
         while True:
             page = self.list(**{**filters, "limit": PAGE, "count": "none"})
@@ -85,10 +85,10 @@ class Sessions:
                 return
             filters = {**filters, "offset": None, "cursor": page["next_cursor"]}
 
-    def get(self, session_id: str, *, expand: bool = False) -> Session:
+    def get(self, session_id: str, *, expand: bool = False) -> SessionShape:
         """`expand` brings the script and the events along."""
         query = {"expand": ["event_stream", "session_input"]} if expand else None
-        return cast(Session, self._http.call("GET", _path("sessions", session_id), query=query))
+        return cast(SessionShape, self._http.call("GET", _path("sessions", session_id), query=query))
 
     def events(self, session_id: str, kinds: str | None = None) -> Iterator[EventTriple]:
         """All that was recorded, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
@@ -178,18 +178,18 @@ class Runbooks:
         return cast(Row, self._http.call("GET", "/runbooks/file", query={"name": name, "repository": repository}))
 
 
-class Reviews:
+class ReviewsClient:
     """An identifier is the review's, or that of the session that waits for it."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def all(self, **filters: str | None) -> list[Review]:
+    def all(self, **filters: str | None) -> list[ReviewShape]:
         """Filters of the API: status, type, connection, session, owner, waiting_for_me."""
-        return cast("list[Review]", self._http.all("/reviews", query=filters))
+        return cast("list[ReviewShape]", self._http.all("/reviews", query=filters))
 
-    def get(self, review_id: str) -> Review:
-        return cast(Review, self._http.call("GET", _path("reviews", review_id)))
+    def get(self, review_id: str) -> ReviewShape:
+        return cast(ReviewShape, self._http.call("GET", _path("reviews", review_id)))
 
     def decide(
         self,
@@ -199,28 +199,28 @@ class Reviews:
         comment: str = "",
         force: bool = False,
         time_window: dict[str, Any] | None = None,
-    ) -> Review:
+    ) -> ReviewShape:
         """`status` is APPROVED, REJECTED or REVOKED; `time_window` as the API has it. Raises Denied, Conflict."""
         body: dict[str, Any] = {"status": status, "comment": comment}
         if force:
             body["force_review"] = True
         if time_window is not None:
             body["time_window"] = time_window
-        return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
+        return cast(ReviewShape, self._http.call("PUT", _path("reviews", review_id), body=body))
 
-    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> Review | None:
+    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> ReviewShape | None:
         """Ask for access before connecting; `duration` is in seconds. None where no approval is required."""
         body: dict[str, Any] = {"connection": connection, "reason": reason}
         if duration is not None:
             body["access_duration"] = duration
-        return cast("Review | None", self._http.call("POST", _path("reviews"), body=body)["review"])
+        return cast("ReviewShape | None", self._http.call("POST", _path("reviews"), body=body)["review"])
 
-    def withdraw(self, review_id: str) -> Review:
+    def withdraw(self, review_id: str) -> ReviewShape:
         """One's own. Raises Conflict."""
-        return cast(Review, self._http.call("POST", _path("reviews", review_id, "withdraw")))
+        return cast(ReviewShape, self._http.call("POST", _path("reviews", review_id, "withdraw")))
 
 
-class SecondFactors:
+class SecondFactorsClient:
     """One's own. `proof` is `current_password`, or `code` and `code_kind`."""
 
     def __init__(self, http: Http) -> None:
@@ -249,7 +249,7 @@ class SecondFactors:
         return list(answer["recovery_codes"])
 
 
-class SshLogins:
+class SshLoginsClient:
     """SSH clients that wait for the caller."""
 
     def __init__(self, http: Http) -> None:

@@ -12,7 +12,7 @@ IssuedCredential = Row
 EventTriple = tuple[float, str, str]
 
 
-class Review(TypedDict):
+class ReviewShape(TypedDict):
     """Spec 2.2; `access_duration` in seconds. What the client does not look into is passed on as it came."""
 
     id: str
@@ -41,7 +41,7 @@ class Review(TypedDict):
     estimate: dict[str, Any] | None
 
 
-class Session(TypedDict):
+class SessionShape(TypedDict):
     """Spec 2.2. `event_stream` and `script` only where they were asked for."""
 
     id: str
@@ -62,13 +62,13 @@ class Session(TypedDict):
     matches: NotRequired[list[dict[str, Any]] | None]
     recording_purged_at: NotRequired[str | None]
     held: NotRequired[bool | None]
-    review: NotRequired[Review | None]
+    review: NotRequired[ReviewShape | None]
 
 
 class SessionPage(TypedDict):
     """`total` is None where it was not counted."""
 
-    data: list[Session]
+    data: list[SessionShape]
     total: int | None
     total_is_capped: bool
     has_next_page: bool
@@ -89,10 +89,10 @@ class ExecResult(TypedDict):
     error: dict[str, Any] | None
     truncated: bool
     execution_time: int
-    review: NotRequired[Review | None]
+    review: NotRequired[ReviewShape | None]
 
 
-class User(TypedDict):
+class UserShape(TypedDict):
     id: str
     email: str
     name: str

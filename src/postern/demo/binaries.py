@@ -27,7 +27,7 @@ SYSTEM = Path("/usr/lib/postgresql")
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServerAccount:
     """Who runs the server."""
 
     name: str
@@ -66,7 +66,7 @@ class Binaries:
         return [self.root / "lib", *([self.libraries] if self.libraries else [])]
 
 
-def unprivileged_account() -> Account | None:
+def unprivileged_account() -> ServerAccount | None:
     """None when we are not root and run the server as ourselves."""
     if os.geteuid() != 0:
         return None
@@ -75,7 +75,7 @@ def unprivileged_account() -> Account | None:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(name, entry.pw_uid, entry.pw_gid)
+        return ServerAccount(name, entry.pw_uid, entry.pw_gid)
     raise Misconfigured(
         f"the demo target cannot run as root, and there is no account {' or '.join(ACCOUNTS)} to run it as; "
         "run postern as another user, or without the demo: `postern up --no-demo`"
@@ -124,7 +124,7 @@ def _major(candidate: Binaries) -> int | None:
     return int(found[1]) if told.returncode == 0 and found else None
 
 
-def reachable(path: Path, account: Account) -> bool:
+def reachable(path: Path, account: ServerAccount) -> bool:
     """Whether the account may read what is at `path` and below, judged by owner, group and mode alone."""
     below = path.rglob("*") if path.is_dir() else ()
     parents = (parent.stat() for parent in path.resolve().parents)
@@ -134,12 +134,12 @@ def reachable(path: Path, account: Account) -> bool:
     )
 
 
-def _allows(found: os.stat_result, account: Account, wanted: int) -> bool:
+def _allows(found: os.stat_result, account: ServerAccount, wanted: int) -> bool:
     shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
     return (found.st_mode >> shift) & wanted == wanted
 
 
-def within_reach(binaries: Binaries, account: Account, folder: Path) -> Binaries:
+def within_reach(binaries: Binaries, account: ServerAccount, folder: Path) -> Binaries:
     """The same server where the account can run it: as it is, or copied to `folder` (root's, read-only to others).
 
     A copy is whole or absent, and made anew when the original changed.

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from postern.demo import binaries, demo_target
-from postern.demo.binaries import Account, Binaries
-from postern.demo.demo_target import SUPERUSER, Target
+from postern.demo.binaries import Binaries, ServerAccount
+from postern.demo.demo_target import SUPERUSER, DemoTarget
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 from postern.process import dying_with_us
@@ -30,27 +30,27 @@ ROOTS_FOLDER = Path("/var/lib")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoFolder:
     """Where the server lives. `own` holds its files; `account` owns `data`; None when that is us."""
 
     own: Path
-    account: Account | None
+    account: ServerAccount | None
 
     @property
     def data(self) -> Path:
         return self.own / "data"
 
 
-def place_for(home: Path) -> Place:
+def place_for(home: Path) -> DemoFolder:
     """`$POSTERN_HOME/demo`; for root `/var/lib/postern-demo-…`, as the server's account may not enter root's home."""
     account = binaries.unprivileged_account()
     if account is None:
-        return Place(home / "demo", None)
+        return DemoFolder(home / "demo", None)
     mark = hashlib.sha256(str(home).encode()).hexdigest()[:8]
-    return Place(ROOTS_FOLDER / f"postern-demo-{mark}", account)
+    return DemoFolder(ROOTS_FOLDER / f"postern-demo-{mark}", account)
 
 
-class Server:
+class DemoServer:
     """One PostgreSQL. Call `start` from the main thread: the child dies with the thread that made it."""
 
     def __init__(self, home: Path, port: int) -> None:
@@ -64,7 +64,7 @@ class Server:
     def log_file(self) -> Path:
         return self.home / "demo" / "server.log"
 
-    def start(self) -> Target:
+    def start(self) -> DemoTarget:
         """Makes the data folder when it is not there, starts, and waits until the server answers. Raises
         Misconfigured or Unavailable, with the end of the server's log."""
         demo_target.path(self.home).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Server:
             known = self._make_data()
         self._check_version(found)
         self._end_leftover()
-        known = Target(HOST, self.port, known.password, known.superuser_password)
+        known = DemoTarget(HOST, self.port, known.password, known.superuser_password)
         self._launch(found)
         self._wait_ready()
         demo_target.save(self.home, known)
@@ -110,7 +110,7 @@ class Server:
         shutil.rmtree(self.place.own, ignore_errors=True)
         demo_target.path(self.home).unlink(missing_ok=True)
 
-    def _known_target(self) -> Target | None:
+    def _known_target(self) -> DemoTarget | None:
         if not (self.place.data / "PG_VERSION").is_file():
             return None
         try:
@@ -119,11 +119,11 @@ class Server:
             log.warning("the demo's passwords are lost; its data are made anew")
             return None
 
-    def _make_data(self) -> Target:
+    def _make_data(self) -> DemoTarget:
         assert self._binaries is not None
         shutil.rmtree(self.place.data, ignore_errors=True)
         self.place.data.mkdir(mode=0o700)
-        made = Target(HOST, self.port, Secret(secrets.token_urlsafe(24)), Secret(secrets.token_urlsafe(24)))
+        made = DemoTarget(HOST, self.port, Secret(secrets.token_urlsafe(24)), Secret(secrets.token_urlsafe(24)))
         password_file = self.place.own / ".password"
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(made.superuser_password.reveal())

@@ -16,7 +16,7 @@ SUPERUSER = "postern_demo"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class DemoTarget:
     """`password` is the one of USER, `superuser_password` the one of SUPERUSER."""
 
     host: str
@@ -31,18 +31,18 @@ def path(home: Path) -> Path:
     return home / "demo" / "target.json"
 
 
-def load(home: Path) -> Target:
+def load(home: Path) -> DemoTarget:
     """Raises Unavailable when the demo target has never run in this home, or its file is damaged."""
     try:
         kept = json.loads(path(home).read_bytes())
-        return Target(kept["host"], int(kept["port"]), Secret(kept["password"]), Secret(kept["superuser_password"]))
+        return DemoTarget(kept["host"], int(kept["port"]), Secret(kept["password"]), Secret(kept["superuser_password"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         raise Unavailable(
             f"no demo target is known in {home}; start it with `postern up`, or run without it: `postern up --no-demo`"
         ) from None
 
 
-def save(home: Path, target: Target) -> None:
+def save(home: Path, target: DemoTarget) -> None:
     folder = path(home).parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = folder / ".target.json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncpg
 
 from postern.demo import shop
-from postern.demo.demo_target import SUPERUSER, Target
+from postern.demo.demo_target import SUPERUSER, DemoTarget
 from postern.domain.secret import Secret
 
 
-async def populate(target: Target) -> bool:
+async def populate(target: DemoTarget) -> bool:
     """Makes what is missing. True when rows were loaded, False when they were there already."""
     await _make_database(target)
     connection = await _connect(target, target.user, target.password, target.database)
@@ -26,7 +26,7 @@ async def populate(target: Target) -> bool:
         await connection.close()
 
 
-async def _make_database(target: Target) -> None:
+async def _make_database(target: DemoTarget) -> None:
     connection = await _connect(target, SUPERUSER, target.superuser_password, "postgres")
     try:
         if not await connection.fetchval("select true from pg_roles where rolname = $1", target.user):
@@ -38,7 +38,7 @@ async def _make_database(target: Target) -> None:
         await connection.close()
 
 
-async def _connect(target: Target, user: str, password: Secret, database: str) -> asyncpg.Connection:
+async def _connect(target: DemoTarget, user: str, password: Secret, database: str) -> asyncpg.Connection:
     return await asyncpg.connect(
         host=target.host,
         port=target.port,

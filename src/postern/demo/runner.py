@@ -7,7 +7,7 @@ import logging
 import signal
 from types import FrameType
 
-from postern.demo.demo_server import Server
+from postern.demo.demo_server import DemoServer
 from postern.demo.populate import populate
 from postern.process import announce_ready
 from postern.settings import Settings
@@ -21,7 +21,7 @@ class _Stop(BaseException):
 
 def run(settings: Settings) -> int:
     """Blocks until SIGTERM or SIGINT (answers 0) or until the server ends by itself (answers 1)."""
-    server = Server(settings.home, settings.demo_port)
+    server = DemoServer(settings.home, settings.demo_port)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_stop)
     try:

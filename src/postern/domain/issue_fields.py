@@ -88,7 +88,7 @@ def preset_value(name: str, session: Session, link: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptedField:
     """What a template asks of who opens a session: a prompt, or the name of an asset."""
 
     tracker_field: str
@@ -97,17 +97,17 @@ class Asked:
     required: bool
 
 
-def asked(template: IssueTemplate) -> tuple[Asked, ...]:
-    prompts = (Asked(one.tracker_field, one.label, one.field_type, one.required) for one in template.prompts)
+def asked(template: IssueTemplate) -> tuple[PromptedField, ...]:
+    prompts = (PromptedField(one.tracker_field, one.label, one.field_type, one.required) for one in template.prompts)
     assets = (
-        Asked(one.tracker_field, one.tracker_object_type, PromptType.TEXT, one.required)
+        PromptedField(one.tracker_field, one.tracker_object_type, PromptType.TEXT, one.required)
         for one in template.cmdb
         if not one.value
     )
     return (*prompts, *assets)
 
 
-def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[Asked]:
+def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[PromptedField]:
     """All that is required and not given, or blank."""
     return [one for one in asked(template) if one.required and not given.get(one.tracker_field, "").strip()]
 
@@ -186,7 +186,7 @@ def _check_description(text: str, at: str) -> None:
         raise _invalid(at, f"at most {MAX_DESCRIPTION} characters")
 
 
-def _wrong(one: Asked, value: str) -> Iterator[str]:
+def _wrong(one: PromptedField, value: str) -> Iterator[str]:
     where = f"{one.label} ({one.tracker_field})"
     if one.field_type is PromptType.DATETIME:
         if not _is_moment(value):

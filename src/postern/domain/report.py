@@ -31,7 +31,7 @@ class Interval(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ReportPeriod:
     """From the first quarter of an hour until before the last, both since 1970."""
 
     first: int
@@ -71,7 +71,7 @@ COUNTED: tuple[str, ...] = tuple(Counts.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedCount:
     """How many values of a type were masked, in the sessions of one resource."""
 
     resource: str

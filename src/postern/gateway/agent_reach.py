@@ -12,7 +12,7 @@ from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.agent import AgentMode
 from postern.errors import PosternError, Unavailable
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.worker_hooks import HookRunner
 from postern.relay import relay_hooks
 from postern.relay.orders import CANCEL, DIAL, Order, error_of, read_answer
@@ -20,7 +20,7 @@ from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_hooks import Hook, order_for
 from postern.relay.relay_target import Dialer, Start, Target
 from postern.transport.mux import Mux, Refused
-from postern.transport.pipe import End
+from postern.transport.pipe import PipeEnd
 
 log = logging.getLogger(__name__)
 
@@ -28,14 +28,16 @@ log = logging.getLogger(__name__)
 MARGIN = 5.0
 
 
-class Agent(Dialer, HookRunner, Protocol):
+class ReachableAgent(Dialer, HookRunner, Protocol):
     """Wherever it runs."""
 
 
 class Dialers:
-    """Implements `Agent` by one of two others. `mode_of` knows which an agent is."""
+    """Implements `ReachableAgent` by one of two others. `mode_of` knows which an agent is."""
 
-    def __init__(self, own: Agent, remote: Agent, mode_of: Callable[[UUID], Awaitable[AgentMode]]) -> None:
+    def __init__(
+        self, own: ReachableAgent, remote: ReachableAgent, mode_of: Callable[[UUID], Awaitable[AgentMode]]
+    ) -> None:
         self._own = own
         self._remote = remote
         self._mode_of = mode_of
@@ -54,15 +56,15 @@ class Dialers:
     async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
         return await (await self._of(permit)).hook(permit, session_id, hook)
 
-    async def _of(self, permit: Permit) -> Agent:
+    async def _of(self, permit: Permit) -> ReachableAgent:
         mode = await self._mode_of(permit.connection.agent_id)
         return self._own if mode is AgentMode.GATEWAY else self._remote
 
 
 class RemoteAgents:
-    """Implements `Agent` for those that dial in. `timeout` is what the agent has for the target."""
+    """Implements `ReachableAgent` for those that dial in. `timeout` is what the agent has for the target."""
 
-    def __init__(self, tunnels: Tunnels, *, timeout: float) -> None:
+    def __init__(self, tunnels: GatewayTunnels, *, timeout: float) -> None:
         self._tunnels = tunnels
         self._timeout = timeout
 
@@ -85,7 +87,7 @@ class RemoteAgents:
             mux = await self._tunnels.of(permit.connection.agent_id)
             if mux is not None:
                 async with asyncio.timeout(self._timeout + MARGIN):
-                    stream, _ = await mux.open(message, End())
+                    stream, _ = await mux.open(message, PipeEnd())
                     stream.close()
         except (Unavailable, Refused, TimeoutError) as error:
             log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
@@ -95,7 +97,7 @@ class RemoteAgents:
         mux, order = await self._tunnel(permit), order_for(permit, session_id, self._timeout)
         try:
             async with asyncio.timeout(hook.seconds + 2 * MARGIN):
-                stream, answer = await mux.open(hook.message(order), End())
+                stream, answer = await mux.open(hook.message(order), PipeEnd())
                 stream.close()
         except Refused as refused:
             raise error_of(refused) from None

@@ -88,7 +88,7 @@ class Parts:
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenedSession:
     """A session whose row and recording are there, and whose link is not running yet."""
 
     id: UUID
@@ -157,7 +157,7 @@ class Engine:
         *,
         since: int,
         tracker_fields: Mapping[str, str] = NO_FIELDS,
-    ) -> tuple[Opened, Target]:
+    ) -> tuple[OpenedSession, Target]:
         """A session and its target: the row is written while the target is dialled. The session that waited for the
         review which gave the permit goes on, in one of those whom it lets in; the others begin new ones.
 
@@ -203,7 +203,7 @@ class Engine:
 
     async def _reach(
         self, opening: Opening, row: asyncio.Future[Session], permit: Permit, start: Start, since: int
-    ) -> tuple[Opened, Target]:
+    ) -> tuple[OpenedSession, Target]:
         session_id = opening.session_id
         about(current(), session_id, permit)
         target: Target | None = None
@@ -234,7 +234,9 @@ class Engine:
         self._parts.count("postern_sessions_ended", str(reason))
         await self.unclosed.close(Ending(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
 
-    def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime, script: str = "") -> Opened:
+    def prepare(
+        self, session_id: UUID, permit: Permit, start: Start, start_date: datetime, script: str = ""
+    ) -> OpenedSession:
         """The recording of a session whose row is there, and its hooks. Raises RecordingFailed."""
         connection, principal = permit.connection, permit.principal
         view = SessionView(
@@ -253,11 +255,11 @@ class Engine:
             violations = view.violated = self._parts.violations.of(session_id, permit)
         if self._parts.hooks is not None:
             self._parts.hooks.opened(session_id, permit, script)
-        return Opened(session_id, permit, start, view, recording, time.monotonic(), current(), violations)
+        return OpenedSession(session_id, permit, start, view, recording, time.monotonic(), current(), violations)
 
     async def run(
         self,
-        opened: Opened,
+        opened: OpenedSession,
         stream: StreamHandshake,
         target: Target,
         *,
@@ -288,7 +290,7 @@ class Engine:
                 code = live.driver.link.exit_code
             await asyncio.shield(self.close(opened, reason, code))
 
-    def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
+    def _live(self, opened: OpenedSession, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
         opened.view.schema = target.schema
         wire = self._parts.wire(permit, opened.start, target.parameters)
@@ -319,7 +321,7 @@ class Engine:
         )
         return live
 
-    async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
+    async def close(self, opened: OpenedSession, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
         recording, ended_at = opened.recording, datetime.now(UTC)
         is_noted = reason not in _QUIET
@@ -346,7 +348,7 @@ class Engine:
         if self._parts.hooks is not None:
             self._parts.hooks.closed(opened.id, opened.permit, reason, exit_code)
 
-    def _count(self, opened: Opened, reason: EndReason) -> None:
+    def _count(self, opened: OpenedSession, reason: EndReason) -> None:
         """What was counted anyway, once for each session."""
         count, metrics = self._parts.count, opened.view.metrics
         count("postern_sessions_ended", str(reason))

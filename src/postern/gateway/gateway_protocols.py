@@ -8,12 +8,12 @@ from typing import Final, Protocol, runtime_checkable
 
 from postern.domain.rules.permit import Permit
 from postern.errors import PosternError
-from postern.gateway.agent_reach import Agent
+from postern.gateway.agent_reach import ReachableAgent
 from postern.gateway.clients.fronts import Fronts
-from postern.gateway.clients.listener import Logins
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.listener import HandshakeRunner
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.live import LiveLinks
-from postern.gateway.rules.row_counts import RowCounts
+from postern.gateway.rules.row_counts import RowCounter
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.wire_base import Wire
 from postern.relay.relay_handshake import StreamHandshake
@@ -49,7 +49,7 @@ class GateParts:
 
     settings: Settings
     fronts: Fronts
-    logins: Logins
+    logins: HandshakeRunner
     services: Services
     signals: Signals
     decoy_secret: bytes
@@ -65,16 +65,16 @@ class Gate(Protocol):
 
 
 @runtime_checkable
-class Carrier(Gate, Protocol):
+class TunnelGate(Gate, Protocol):
     """A gate that also takes clients from a tunnel to a connection by its name."""
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None: ...
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None: ...
 
 
 class Runner(Protocol):
     """Takes clients from a tunnel to a program that is started for them."""
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None: ...
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None: ...
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
         """Tell a client why its program cannot be started now."""
@@ -98,10 +98,10 @@ class GatewaySpec(Protocol):
     def runner(self) -> Callable[[Fronts], Runner] | None: ...
 
     @property
-    def row_counts(self) -> Callable[[Dialer], RowCounts] | None: ...
+    def row_counts(self) -> Callable[[Dialer], RowCounter] | None: ...
 
     @property
-    def checked_agent(self) -> Callable[[Agent, Services], Agent] | None: ...
+    def checked_agent(self) -> Callable[[ReachableAgent, Services], ReachableAgent] | None: ...
 
 
 WIRE_SPECS: Final[Mapping[str, WireSpec]] = PROTOCOLS

@@ -18,7 +18,7 @@ from postern.transport.mux import Mux
 log = logging.getLogger(__name__)
 
 
-class Tunnels:
+class GatewayTunnels:
     """`wait` is how many seconds an agent that is not there now may take to come back.
 
     `on_change(agent_id, came)` hears of an agent's first tunnel here, and of the loss of its last.

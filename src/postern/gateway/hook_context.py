@@ -21,7 +21,7 @@ _GOOD_ENDS = (EndReason.CLIENT_CLOSED, EndReason.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class HookMoment:
     """The beginning of a session, with the `script` that it runs, if it does; or its end, for `reason`."""
 
     kind: HookKind
@@ -36,7 +36,7 @@ class Moment:
         return self.permit.connection.org_id
 
 
-def context(run_id: UUID, moment: Moment) -> str:
+def context(run_id: UUID, moment: HookMoment) -> str:
     """In base64."""
     about = _about(moment.permit)
     opened = closed = None
@@ -68,7 +68,7 @@ def _about(permit: Permit) -> dict[str, Any]:
     }
 
 
-def _exit_code(moment: Moment) -> int:
+def _exit_code(moment: HookMoment) -> int:
     """A number, as those hooks expect: of a session that has none, whether it ended well."""
     if moment.exit_code is not None:
         return moment.exit_code

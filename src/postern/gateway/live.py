@@ -19,7 +19,7 @@ from postern.domain.sessions.session import EndReason
 from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import PosternError
 from postern.gateway.rules.target_schemas import next_reading
-from postern.gateway.session_opening import Dialling, Opening, time_is_over
+from postern.gateway.session_opening import AbortableDial, Opening, time_is_over
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
@@ -148,7 +148,7 @@ class LiveLinks:
         finally:
             self._openings.discard(opening)
 
-    def dialling(self, opening: Opening, permit: Permit, *, since: int) -> Dialling:
+    def dialling(self, opening: Opening, permit: Permit, *, since: int) -> AbortableDial:
         """Around the dial; raises EndedEarly as soon as the session is killed or its permit ends. `since` as `add`."""
         dialling = opening.dialling(permit)
         if since != self.changes:

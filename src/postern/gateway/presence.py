@@ -12,7 +12,7 @@ from uuid import UUID
 
 from postern.domain.worker import RelayWorker
 from postern.errors import Conflict, PosternError
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.services.store_claim import StoreClaim
 from postern.services.targets.agents import AgentChange, Agents
 from postern.services.targets.relay_workers import RelayWorkers
@@ -36,7 +36,7 @@ class Presence:
         worker: RelayWorker,
         agents: Agents,
         relay_workers: RelayWorkers,
-        tunnels: Tunnels,
+        tunnels: GatewayTunnels,
         signals: Signals,
         claim: StoreClaim | None = None,
     ) -> None:

@@ -12,12 +12,12 @@ from contextlib import suppress
 
 from postern.domain.server import Endpoint, Listener
 from postern.gateway.clients.held_logins import HeldLogins
-from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.native_port import NativeListener
 from postern.gateway.clients.tunnel_door import TunnelDoor
 from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import Closing, Gate
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.live import LiveLinks
 from postern.gateway.presence import Presence
 from postern.gateway.rules.violations import Violations
@@ -56,8 +56,8 @@ class Worker:
         executions: Executions,
         errands: ErrandRuns,
         door: TunnelDoor,
-        tunnels: Tunnels,
-        logins: Logins,
+        tunnels: GatewayTunnels,
+        logins: HandshakeRunner,
         presence: Presence,
         server_configs: ServerConfigs,
         signals: Signals,

@@ -56,11 +56,11 @@ class Opening:
         if self._ended is not None:
             raise self._ended
 
-    def dialling(self, permit: Permit) -> Dialling:
-        return Dialling(self, permit)
+    def dialling(self, permit: Permit) -> AbortableDial:
+        return AbortableDial(self, permit)
 
 
-class Dialling:
+class AbortableDial:
     """Cancels its own task as `asyncio.timeout` does, and turns that, and nothing else, into EndedEarly."""
 
     def __init__(self, opening: Opening, permit: Permit) -> None:

@@ -21,7 +21,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import EndReason
 from postern.domain.text import one_line
 from postern.errors import PosternError
-from postern.gateway.hook_context import MOST, Moment, context
+from postern.gateway.hook_context import MOST, HookMoment, context
 from postern.gateway.rules.violations import Count
 from postern.relay.relay_hooks import Hook
 
@@ -91,14 +91,14 @@ class SessionHooks:
         """`script` is what it runs; empty where somebody is connected."""
         self._open += 1
         self._quiet.clear()
-        task = self._start(Moment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))  # more is told of none
+        task = self._start(HookMoment(HookKind.OPEN, session_id, permit, script[: MOST + 1]))  # more is told of none
         if task is not None:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
 
     def closed(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
         self._open -= 1
-        self._start(Moment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
+        self._start(HookMoment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
         self._note_quiet()
 
     async def stop(self, grace: float) -> None:
@@ -113,7 +113,7 @@ class SessionHooks:
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=LAST)
 
-    def _start(self, moment: Moment) -> asyncio.Task[None] | None:
+    def _start(self, moment: HookMoment) -> asyncio.Task[None] | None:
         org_id = moment.org_id
         if self._source.is_none(org_id, moment.kind):
             return None
@@ -139,7 +139,7 @@ class SessionHooks:
         if not self._tasks and not self._open:
             self._quiet.set()
 
-    async def _look_after(self, moment: Moment, share: _Share, before: asyncio.Task[None] | None) -> None:
+    async def _look_after(self, moment: HookMoment, share: _Share, before: asyncio.Task[None] | None) -> None:
         try:
             if before is not None:
                 await asyncio.wait([before])
@@ -150,7 +150,7 @@ class SessionHooks:
         except Exception:
             log.exception("session %s: its hooks could not be run", moment.session_id)
 
-    async def _one(self, moment: Moment, share: _Share, script: HookScript) -> None:
+    async def _one(self, moment: HookMoment, share: _Share, script: HookScript) -> None:
         run_id, task = uuid4(), asyncio.current_task()
         assert task is not None
         self._running.add(task)
@@ -198,7 +198,7 @@ class SessionHooks:
         finally:
             share.turn.release()
 
-    async def _still(self, moment: Moment, script: HookScript) -> HookScript:
+    async def _still(self, moment: HookMoment, script: HookScript) -> HookScript:
         """As it is by now: it may have waited for long. Raises _NotRun."""
         try:
             found = await self._source.of(moment.org_id, script.kind)
@@ -209,7 +209,7 @@ class SessionHooks:
                 return one
         raise _NotRun("it was switched off, or is in its repository no more")
 
-    async def _run(self, run_id: UUID, moment: Moment, script: HookScript) -> HookOutcome:
+    async def _run(self, run_id: UUID, moment: HookMoment, script: HookScript) -> HookOutcome:
         size = len(script.text.encode())
         if size > MAX_HOOK:
             raise _NotRun(f"it has {size} bytes, and a hook may have {MAX_HOOK} at most")

@@ -86,7 +86,7 @@ class Operation(Event):
         self.truncated = truncated
 
 
-class Kind(Enum):
+class TextKind(Enum):
     """What the texts of a column are, so that a replacement stays valid for its reader."""
 
     TEXT = "text"
@@ -105,7 +105,7 @@ class Column:
     query in the place of a table."""
 
     name: str
-    kind: Kind
+    kind: TextKind
     table: int = 0
     place: int = 0
     origin: tuple[str, str, str] | None = None

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Checkpoint, Entry, Fact, Kind
+from postern.domain.sessions.ledger import Checkpoint, EntryKind, Fact, LedgerEntry
 from postern.errors import Malformed
 from postern.proof.canonical import parse
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of, first_hash, next_hash
 from postern.proof.proof_sessions import BINDS, bound
 
@@ -19,7 +19,7 @@ _MOST_RECORDS = 100_000  # that one entry seals
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """What the entry `entry` of the ledger says of the records that it seals."""
 
     entry: int
@@ -86,11 +86,11 @@ class LedgerCheck:
     """Feed it entries in order. `number` is the last one."""
 
     def __init__(
-        self, org_id: UUID, first: int, before: bytes, checkpoints: Mapping[int, Checkpoint], report: Report
+        self, org_id: UUID, first: int, before: bytes, checkpoints: Mapping[int, Checkpoint], report: VerificationReport
     ) -> None:
         self.org_id = org_id
         self.sessions: dict[UUID, Stated] = {}
-        self.batches: list[Batch] = []
+        self.batches: list[RecordBatch] = []
         self.records = 0  # the number of the newest that is sealed
         self.number = first - 1
         self._first = first
@@ -118,7 +118,9 @@ class LedgerCheck:
         number = values["number"]
         if number <= self.number:
             what, word = (
-                (What.DOUBLED, "there twice") if number == self.number else (What.REORDERED, "not in its place")
+                (FindingKind.DOUBLED, "there twice")
+                if number == self.number
+                else (FindingKind.REORDERED, "not in its place")
             )
             self._report.add(what, f"the entry {number} of the ledger is {word}", entry=number)
             self._broken = True
@@ -126,7 +128,9 @@ class LedgerCheck:
         if number > self.number + 1:
             self._missing(self.number + 1, number - 1)
         elif next_hash(self._hash, content) != digest:
-            self._report.add(What.CHANGED, f"the entry {number} of the ledger, or its hash, was changed", entry=number)
+            self._report.add(
+                FindingKind.CHANGED, f"the entry {number} of the ledger, or its hash, was changed", entry=number
+            )
             self._broken = True
         self.number, self._hash = number, digest
         self._report.entries += 1
@@ -139,11 +143,11 @@ class LedgerCheck:
         if max(newest, last) > self.number:
             who = f"a checkpoint proves {newest}" if newest > self.number else f"there were {last}"
             message = f"the ledger ends with entry {self.number}, and {who}: its tail was cut off"
-            self._report.add(What.TRUNCATED, message, entry=self.number + 1)
+            self._report.add(FindingKind.TRUNCATED, message, entry=self.number + 1)
         early = self._first > 1 and (since is None or self._first_at is None or self._first_at >= since)
         if early:
             message = f"the ledger begins with entry {self._first}, too late for the sessions that were asked for"
-            self._report.add(What.MISSING, message, entry=self._first - 1)
+            self._report.add(FindingKind.MISSING, message, entry=self._first - 1)
         self._report.proven_to = self._proven
         if self._proven:
             self._report.proven_at = self._checkpoints[self._proven].at
@@ -151,7 +155,7 @@ class LedgerCheck:
         for key, one in self.sessions.items():
             if one.closed_entry and not one.opened_entry and self._first == 1:
                 message = f"the ledger closes the session {key} and never opened it"
-                self._report.add(What.MISSING, message, session=key, entry=one.closed_entry)
+                self._report.add(FindingKind.MISSING, message, session=key, entry=one.closed_entry)
 
     def proves(self, number: int) -> bool:
         """Whether a trusted checkpoint that fits covers that entry."""
@@ -165,7 +169,7 @@ class LedgerCheck:
         fits = checkpoint.hash == self._hash
         if not fits and not self._broken:
             message = f"the ledger up to entry {self.number} is not the one that was signed: it was written anew"
-            self._report.add(What.REWRITTEN, message, entry=self.number)
+            self._report.add(FindingKind.REWRITTEN, message, entry=self.number)
         if fits and not self._broken:
             self._proven = self.number
         else:
@@ -181,7 +185,7 @@ class LedgerCheck:
             return values
         except Malformed as error:
             number = self.number + 1
-            self._report.add(What.UNREADABLE, f"the entry {number} of the ledger: {error.message}", entry=number)
+            self._report.add(FindingKind.UNREADABLE, f"the entry {number} of the ledger: {error.message}", entry=number)
             self._broken = True
             return None
 
@@ -191,55 +195,55 @@ class LedgerCheck:
             if last > first
             else f"the entry {first} of the ledger is"
         )
-        self._report.add(What.MISSING, f"{many} missing", entry=first)
+        self._report.add(FindingKind.MISSING, f"{many} missing", entry=first)
         self._broken = True
 
     def _keep(self, number: int, values: dict[str, Any]) -> None:
         try:
             at = _moment(values["at"])
-            kind = Kind(values["kind"])
+            kind = EntryKind(values["kind"])
             if self._at is not None and at < self._at:
                 raise ValueError("time goes back")
             self._at, self._first_at = at, self._first_at or at
-            if kind is Kind.RECORDS:
+            if kind is EntryKind.RECORDS:
                 self._seal(number, values)
-            elif kind is not Kind.KEY:
+            elif kind is not EntryKind.KEY:
                 self._state(number, kind, UUID(_text(values["session"])), values)
         except (ValueError, KeyError, TypeError, AttributeError):
             message = f"the entry {number} of the ledger says what no ledger says"
-            self._report.add(What.UNREADABLE, message, entry=number)
+            self._report.add(FindingKind.UNREADABLE, message, entry=number)
 
     def _seal(self, number: int, values: dict[str, Any]) -> None:
         batch = _batch(number, values)
         expected = self.records + 1
         if batch.first < expected or (batch.first > expected and (self._first == 1 or self.records > 0)):
             message = f"the entry {number} of the ledger seals records from {batch.first} on, and {expected} is next"
-            self._report.add(What.MISSING, message, entry=number)
+            self._report.add(FindingKind.MISSING, message, entry=number)
         self.records = max(self.records, batch.last)
         self.batches.append(batch)
 
-    def _state(self, number: int, kind: Kind, key: UUID, values: dict[str, Any]) -> None:
+    def _state(self, number: int, kind: EntryKind, key: UUID, values: dict[str, Any]) -> None:
         one = self.sessions.setdefault(key, Stated())
-        if (kind is Kind.OPENED and one.opened_entry) or (kind is Kind.CLOSED and one.closed_entry):
+        if (kind is EntryKind.OPENED and one.opened_entry) or (kind is EntryKind.CLOSED and one.closed_entry):
             message = f"the session {key} is {kind.value} twice in the ledger"
-            self._report.add(What.DOUBLED, message, session=key, entry=number)
-        elif kind is Kind.OPENED:
+            self._report.add(FindingKind.DOUBLED, message, session=key, entry=number)
+        elif kind is EntryKind.OPENED:
             one.open(number, values)
-        elif kind is Kind.CLOSED:
+        elif kind is EntryKind.CLOSED:
             one.close(number, values)
-        elif kind is Kind.HELD:
+        elif kind is EntryKind.HELD:
             one.holds |= {str(values.get("hold"))}
-        elif kind is Kind.RELEASED:
+        elif kind is EntryKind.RELEASED:
             one.holds -= {str(values.get("hold"))}
-        elif kind is Kind.PURGED:
+        elif kind is EntryKind.PURGED:
             if one.holds:
                 message = f"the session {key} was purged although it was held"
-                self._report.add(What.HELD, message, session=key, entry=number)
+                self._report.add(FindingKind.HELD, message, session=key, entry=number)
             one.is_purged = one.is_purged or _text(values["what"]) == "session"
             one.is_recording_purged, one.purged_entry = True, number
 
 
-def batch_of(entry: Entry) -> Batch | None:
+def batch_of(entry: LedgerEntry) -> RecordBatch | None:
     """Return what an entry of the kind `records` says; None when it says what no ledger says."""
     try:
         return _batch(entry.number, parse(entry.content))
@@ -247,10 +251,12 @@ def batch_of(entry: Entry) -> Batch | None:
         return None
 
 
-def _batch(number: int, values: Mapping[str, Any]) -> Batch:
+def _batch(number: int, values: Mapping[str, Any]) -> RecordBatch:
     """Raises ValueError, KeyError."""
     oldest, newest = _moment(values["oldest"]), _moment(values["newest"])
-    batch = Batch(number, _count(values["first"]), _count(values["count"]), _text(values["digest"]), oldest, newest)
+    batch = RecordBatch(
+        number, _count(values["first"]), _count(values["count"]), _text(values["digest"]), oldest, newest
+    )
     if not 0 < batch.count <= _MOST_RECORDS or batch.first < 1:
         raise ValueError("count")
     return batch

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from postern.domain.sessions.ledger import Record
+from postern.domain.sessions.ledger import SealedRecord
 from postern.errors import Malformed
-from postern.proof.members import Member, members
-from postern.proof.package import GROUPS, Digest, Manifest, Seal, read_manifest, read_seal, read_segment_name
+from postern.proof.members import ExportMember, members
+from postern.proof.package import GROUPS, Manifest, PackageDigest, Seal, read_manifest, read_seal, read_segment_name
 from postern.proof.proof_copies import chunks_of, locate, measure
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_sessions import Told
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_sessions import VerifiedSession
 from postern.proof.proof_sessions import read_line as read_session
 from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.records import read_line as read_record
-from postern.proof.verify import Copy, Scope, verify
+from postern.proof.verify import Copy, VerificationScope, verify
 
 _LONGEST = 64 * 1024 * 1024  # bytes of a line; a script, or the list of a million segments, may be in one
 _SMALL = 64 * 1024  # bytes of manifest and seal
@@ -27,16 +27,18 @@ Progress = Callable[[int], None]
 
 def verify_package(
     path: Path, keys: Sequence[bytes], anchors: Sequence[bytes] = (), progress: Progress = lambda _bytes: None
-) -> Report:
+) -> VerificationReport:
     """`anchors` are lines of files that anchors have kept. `progress` is told how many bytes are read. What cannot be
     read is a finding; raises Malformed when it is no export at all."""
     if not path.exists():
         raise Malformed(f"there is nothing at {path}")
-    report = Report()
+    report = VerificationReport()
     package = _Package(path, report, progress)
     manifest = package.manifest()
     since, until = manifest.since, manifest.until
-    scope = Scope(manifest.org_id, manifest.first, manifest.before, since, until, manifest.last, manifest.at)
+    scope = VerificationScope(
+        manifest.org_id, manifest.first, manifest.before, since, until, manifest.last, manifest.at
+    )
     signatures = SignatureCheck(manifest.org_id, keys, report)
     checkpoints = package.lines("checkpoints")
     entries, records, sessions = package.entries(), package.records(), package.sessions()
@@ -48,13 +50,13 @@ def verify_package(
 class _Package:
     """The members by groups, each read once. Damage to the file itself is a finding, and its end."""
 
-    def __init__(self, path: Path, report: Report, progress: Progress) -> None:
+    def __init__(self, path: Path, report: VerificationReport, progress: Progress) -> None:
         self._report = report
         self._progress = progress
         self._members = members(path)
-        self._next: Member | None = None
+        self._next: ExportMember | None = None
         self._place = (0, "")
-        self.digest = Digest()
+        self.digest = PackageDigest()
 
     def manifest(self) -> Manifest:
         found = [read_manifest(_small(member)) for member in self._group("manifest")]
@@ -65,7 +67,7 @@ class _Package:
     def lines(self, group: str) -> Iterator[bytes]:
         for number, member in enumerate(self._group(group), 1):
             if int(member.member_name[-12:-6]) != number:
-                self._report.add(What.MISSING, f"{member.member_name} is there, and one before it is not")
+                self._report.add(FindingKind.MISSING, f"{member.member_name} is there, and one before it is not")
             yield from self._lines(member)
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
@@ -76,14 +78,14 @@ class _Package:
             except ValueError:
                 found = b""
             if blank != b" " or found.hex().encode() != digest:
-                self._report.add(What.UNREADABLE, "a line of the ledger has no hash")
+                self._report.add(FindingKind.UNREADABLE, "a line of the ledger has no hash")
                 found = b""
             yield found, content
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[SealedRecord]:
         yield from self._read("records", "record", read_record)
 
-    def sessions(self) -> Iterator[Told]:
+    def sessions(self) -> Iterator[VerifiedSession]:
         yield from self._read("sessions", "session", read_session)
 
     def _read(self, group: str, name: str, read: Callable[[bytes], T]) -> Iterator[T]:
@@ -92,7 +94,7 @@ class _Package:
                 yield read(line)
             except Malformed as error:
                 message = f"the {name} in line {number} of the {group} cannot be read: {error.message}"
-                self._report.add(What.UNREADABLE, message)
+                self._report.add(FindingKind.UNREADABLE, message)
 
     def copies(self) -> Iterator[Copy]:
         for member in self._group("segments"):
@@ -104,54 +106,56 @@ class _Package:
             except Malformed as error:
                 size, digest, problem = 0, b"", error.message
 
-            def found(member: Member = member) -> tuple[int, int] | None:
+            def found(member: ExportMember = member) -> tuple[int, int] | None:
                 with member.again() as source:
                     return locate(chunks_of(source))
 
             yield Copy(*named, size, digest, problem, found)
 
-    def rest(self) -> Iterator[Member]:
+    def rest(self) -> Iterator[ExportMember]:
         yield from self._group("seal")
         while (member := self._peek()) is not None:
-            self._report.add(What.FOREIGN, f"{member.member_name!r} is no part of an export, or not in its place")
+            self._report.add(
+                FindingKind.FOREIGN, f"{member.member_name!r} is no part of an export, or not in its place"
+            )
             self._done(member)
 
-    def _group(self, group: str) -> Iterator[Member]:
+    def _group(self, group: str) -> Iterator[ExportMember]:
         while True:
             member = self._peek()
             # What no export has is told, and passed over, wherever it stands.
             while member is not None and not member.group:
-                self._report.add(What.FOREIGN, f"{member.member_name!r} is no part of an export")
+                self._report.add(FindingKind.FOREIGN, f"{member.member_name!r} is no part of an export")
                 self._done(member)
                 member = self._peek()
             if member is None or member.group != group:
                 return
             place = (GROUPS.index(group), member.member_name)
             if place <= self._place:
-                self._report.add(What.REORDERED, f"{member.member_name} is not in its place")
+                self._report.add(FindingKind.REORDERED, f"{member.member_name} is not in its place")
             self._place = place
             yield member
             self._done(member)
 
-    def _peek(self) -> Member | None:
+    def _peek(self) -> ExportMember | None:
         if self._next is None:
             try:
                 self._next = next(self._members, None)
             except (Malformed, OSError) as error:
-                self._report.add(What.UNREADABLE, f"the export cannot be read further: {error}")
+                self._report.add(FindingKind.UNREADABLE, f"the export cannot be read further: {error}")
                 self._members = iter(())
         return self._next
 
-    def _done(self, member: Member) -> None:
+    def _done(self, member: ExportMember) -> None:
         self._next = None
         try:
-            member.finish(self.digest if member.group != "seal" else Digest())
+            member.finish(self.digest if member.group != "seal" else PackageDigest())
         except (Malformed, OSError) as error:
-            self._report.add(What.UNREADABLE, f"the export cannot be read further: {error}")
+            self._report.add(FindingKind.UNREADABLE, f"the export cannot be read further: {error}")
             self._members = iter(())
         self._progress(member.size)
 
-    def _lines(self, member: Member) -> Iterator[bytes]:
+    def _lines(self, member: ExportMember) -> Iterator[bytes]:
         source = io.BufferedReader(member)
         while True:
             try:
@@ -162,7 +166,7 @@ class _Package:
                 return
             if not line.endswith(b"\n"):
                 self._report.add(
-                    What.UNREADABLE, f"{member.member_name} ends in the middle of a line, or it is too long"
+                    FindingKind.UNREADABLE, f"{member.member_name} ends in the middle of a line, or it is too long"
                 )
                 return
             yield line[:-1]
@@ -175,17 +179,17 @@ def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureChec
         try:
             seal = read_seal(_small(member))
         except Malformed as error:
-            report.add(What.UNREADABLE, f"the seal of the export: {error.message}")
+            report.add(FindingKind.UNREADABLE, f"the seal of the export: {error.message}")
             return
     if seal is None:
-        report.add(What.TRUNCATED, "the export has no seal: it was cut off, or made by nobody who has the key")
+        report.add(FindingKind.TRUNCATED, "the export has no seal: it was cut off, or made by nobody who has the key")
     elif seal.org_id != manifest.org_id or not signatures.trust.verifies(seal.key, seal.signature, seal.data):
-        report.add(What.FORGED, "the seal of the export is not by a key that is trusted")
+        report.add(FindingKind.FORGED, "the seal of the export is not by a key that is trusted")
     elif seal.digest != package.digest.digest():
-        report.add(What.CHANGED, "the export is not the one that the gateway made: something in it was changed")
+        report.add(FindingKind.CHANGED, "the export is not the one that the gateway made: something in it was changed")
 
 
-def _small(member: Member) -> bytes:
+def _small(member: ExportMember) -> bytes:
     data = member.read(_SMALL + 1) if member.size <= _SMALL else b""
     while len(data) < member.size <= _SMALL and (more := member.read(_SMALL)):
         data += more

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from postern.errors import Malformed
-from postern.proof.package import BLOCK, END, GROUPS, Digest, group_of, header, padding
+from postern.proof.package import BLOCK, END, GROUPS, PackageDigest, group_of, header, padding
 
 CHUNK = 256 * 1024
 
 
-class Member(io.RawIOBase):
+class ExportMember(io.RawIOBase):
     """One file of an export. Reading it hashes it; `again` opens it a second time, for who has read it to the end."""
 
     def __init__(self, name: str, size: int, source: BinaryIO, again: Callable[[], BinaryIO]) -> None:
@@ -45,19 +45,19 @@ class Member(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def finish(self, digest: Digest) -> None:
+    def finish(self, digest: PackageDigest) -> None:
         """Reads what is left, and adds it to the digest of the export."""
         while self.read(CHUNK):
             pass
         digest.add(self.member_name, self.size, self._hash.digest())
 
 
-def members(path: Path) -> Iterator[Member]:
+def members(path: Path) -> Iterator[ExportMember]:
     """Each must be read to its end before the next one is asked for. Raises Malformed, OSError."""
     return _of_folder(path) if path.is_dir() else _of_tar(path)
 
 
-def _of_folder(folder: Path) -> Iterator[Member]:
+def _of_folder(folder: Path) -> Iterator[ExportMember]:
     files = [one for one in folder.rglob("*") if not one.is_dir() or one.is_symlink()]
     names = {one.relative_to(folder).as_posix(): one for one in files}
     for name in sorted(names, key=_place):
@@ -67,7 +67,7 @@ def _of_folder(folder: Path) -> Iterator[Member]:
         with file.open("rb") as source:
             size = source.seek(0, io.SEEK_END)
             source.seek(0)
-            yield Member(name, size, source, lambda file=file: file.open("rb"))  # type: ignore[misc]
+            yield ExportMember(name, size, source, lambda file=file: file.open("rb"))  # type: ignore[misc]
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -75,7 +75,7 @@ def _place(name: str) -> tuple[int, str]:
     return (GROUPS.index(group) if group else len(GROUPS), name)
 
 
-def _of_tar(path: Path) -> Iterator[Member]:
+def _of_tar(path: Path) -> Iterator[ExportMember]:
     with path.open("rb") as source:
         while True:
             block = source.read(BLOCK)
@@ -85,7 +85,7 @@ def _of_tar(path: Path) -> Iterator[Member]:
                 return
             name, size = _header(block)
             begin = source.tell()
-            yield Member(name, size, source, lambda begin=begin, size=size: _Part(path, begin, size))  # type: ignore[misc]
+            yield ExportMember(name, size, source, lambda begin=begin, size=size: _Part(path, begin, size))  # type: ignore[misc]
             if source.read(-size % BLOCK) != padding(size):
                 raise Malformed(f"there is something between {name} and what follows it")
 

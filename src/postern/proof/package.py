@@ -152,7 +152,7 @@ def padding(size: int) -> bytes:
     return b"\0" * (-size % BLOCK)
 
 
-class Digest:
+class PackageDigest:
     """Of all members, in their order."""
 
     def __init__(self) -> None:

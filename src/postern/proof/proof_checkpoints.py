@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from postern.domain.sessions.ledger import Checkpoint, Head, LedgerKey, moment
+from postern.domain.sessions.ledger import Checkpoint, LedgerHead, LedgerKey, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 
@@ -56,7 +56,7 @@ def read_pem(text: bytes) -> list[bytes]:
     return found
 
 
-def signed(key: LedgerKey, head: Head, at: datetime, introduces: bytes | None = None) -> Checkpoint:
+def signed(key: LedgerKey, head: LedgerHead, at: datetime, introduces: bytes | None = None) -> Checkpoint:
     """The checkpoint of a ledger up to `head`."""
     unsigned = Checkpoint(key.org_id, head.number, head.hash, at, key.id, b"", introduces)
     signature = sign(key, _SIGNED + canonical(_content(unsigned)))

@@ -13,7 +13,7 @@ from postern.domain.sessions.ledger import moment
 MOST = 1000  # findings that are listed; all are counted
 
 
-class What(StrEnum):
+class FindingKind(StrEnum):
     CHANGED = "changed"  # bytes are not those that were written
     MISSING = "missing"  # something that the ledger proves is not there
     FOREIGN = "foreign"  # something is there that the ledger does not know
@@ -31,7 +31,7 @@ class What(StrEnum):
 class Finding:
     """`begin` and `end` are bytes of the segment as it was written, the end left out."""
 
-    what: What
+    what: FindingKind
     message: str
     session: UUID | None = None
     segment: int | None = None
@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class VerificationReport:
     """`proven_to` is the newest checkpoint that is trusted and fits: the number of its entry, and when it was made."""
 
     organisation: UUID | None = None
@@ -77,7 +77,7 @@ class Report:
     def is_good(self) -> bool:
         return self.count == 0
 
-    def add(self, what: What, message: str, **where: Any) -> None:
+    def add(self, what: FindingKind, message: str, **where: Any) -> None:
         self.count += 1
         if len(self.findings) < MOST:
             self.findings.append(Finding(what, message, **where))

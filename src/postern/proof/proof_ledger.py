@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Entry, Fact, Head, Kind, moment
+from postern.domain.sessions.ledger import EntryKind, Fact, LedgerEntry, LedgerHead, moment
 from postern.proof.canonical import canonical
 
 
@@ -45,15 +45,15 @@ def digest_of(facts: Mapping[str, Fact]) -> str:
     return hashlib.sha256(b"postern facts\n" + canonical(facts)).hexdigest()
 
 
-class Writer:
+class LedgerWriter:
     """Adds entries behind `head`; `entries` are what was added."""
 
-    def __init__(self, org_id: UUID, head: Head) -> None:
+    def __init__(self, org_id: UUID, head: LedgerHead) -> None:
         self._org_id = org_id
         self.head = head
-        self.entries: list[Entry] = []
+        self.entries: list[LedgerEntry] = []
 
-    def add(self, kind: Kind, at: datetime, session_id: UUID | None, **content: Fact) -> Entry:
+    def add(self, kind: EntryKind, at: datetime, session_id: UUID | None, **content: Fact) -> LedgerEntry:
         """`at` is brought forward to that of the entry before."""
         last = self.head
         at = max(at, last.at) if last.at is not None else at
@@ -62,8 +62,8 @@ class Writer:
         if session_id is not None:
             values["session"] = str(session_id)
         data = canonical(values)
-        entry = Entry(self._org_id, number, at, kind, session_id, data, next_hash(last.hash, data))
+        entry = LedgerEntry(self._org_id, number, at, kind, session_id, data, next_hash(last.hash, data))
         self.entries.append(entry)
-        sealed = content["count"] if kind is Kind.RECORDS else 0
-        self.head = Head(number, entry.hash, at, last.records + int(sealed or 0))
+        sealed = content["count"] if kind is EntryKind.RECORDS else 0
+        self.head = LedgerHead(number, entry.hash, at, last.records + int(sealed or 0))
         return entry

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from postern.domain.sessions.segment import first_link, next_link
 from postern.proof.chain import Stated
-from postern.proof.proof_findings import Report, What
-from postern.proof.proof_sessions import Listed, Told
+from postern.proof.proof_findings import FindingKind, VerificationReport
+from postern.proof.proof_sessions import ListedSegment, VerifiedSession
 
 _PACKED = struct.Struct(">QQ32s?")  # number, size, digest, whether it is proven
 _WIDTH: int = _PACKED.size
@@ -19,7 +19,7 @@ _SEEN = b"\0" * 32
 
 
 class SegmentCheck:
-    def __init__(self, report: Report, *, with_segments: bool, is_live: bool) -> None:
+    def __init__(self, report: VerificationReport, *, with_segments: bool, is_live: bool) -> None:
         self._report = report
         self._with_segments = with_segments
         self._is_live = is_live
@@ -31,7 +31,7 @@ class SegmentCheck:
         """Nothing can be said of its segments, and that has been said."""
         self._left.add(session)
 
-    def expect(self, org_id: UUID, told: Told, stated: Stated, *, is_proven: bool) -> bool:
+    def expect(self, org_id: UUID, told: VerifiedSession, stated: Stated, *, is_proven: bool) -> bool:
         """Whether the list of its segments is the one that the ledger closed the session with."""
         listed = [one for one in told.segments if len(one.digest) == 32]
         if stated.is_recording_purged:
@@ -45,7 +45,7 @@ class SegmentCheck:
             self._report.segments_unproven += len(listed)
         return good
 
-    def _expect_purged(self, session: UUID, listed: list[Listed], stated: Stated) -> bool:
+    def _expect_purged(self, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
         """A purge takes the rows of segments away last: while it goes on, or when somebody stopped it, they are there
         and what they list is not."""
         if listed:
@@ -69,7 +69,7 @@ class SegmentCheck:
         where: dict[str, Any] = {"session": session, "segment": number}
         place = (session.bytes, number)
         if place <= self._last:
-            what = What.DOUBLED if place == self._last else What.REORDERED
+            what = FindingKind.DOUBLED if place == self._last else FindingKind.REORDERED
             self._report.add(what, f"the segment {number} of session {session} is not in its place", **where)
             return
         self._last = place
@@ -82,16 +82,16 @@ class SegmentCheck:
             return
         if offset is None:
             message = f"the segment {number} of session {session} is there, and nothing lists it"
-            self._report.add(What.FOREIGN, message, **where)
+            self._report.add(FindingKind.FOREIGN, message, **where)
             return
         _, listed_size, listed_digest, proven = _PACKED.unpack_from(packed, offset)
         if problem:
             message = f"the segment {number} of session {session} cannot be read: {problem}"
-            self._report.add(What.UNREADABLE, message, **where, begin=0, end=listed_size)
+            self._report.add(FindingKind.UNREADABLE, message, **where, begin=0, end=listed_size)
         elif (size, digest) != (listed_size, listed_digest):
             begin, end = locate() or (0, listed_size)
             message = f"the segment {number} of session {session} is not what was written, in bytes {begin} to {end}"
-            self._report.add(What.CHANGED, message, **where, begin=begin, end=end)
+            self._report.add(FindingKind.CHANGED, message, **where, begin=begin, end=end)
         elif proven:
             self._report.segments_proven += 1
             self._report.bytes_proven += size
@@ -105,20 +105,22 @@ class SegmentCheck:
                 if digest != _SEEN:
                     message = f"the segment {number} of session {session} is missing"
                     where = {"session": session, "segment": number, "begin": 0, "end": size}
-                    self._report.add(What.MISSING, message, **where)
+                    self._report.add(FindingKind.MISSING, message, **where)
 
-    def _fits(self, org_id: UUID, session: UUID, listed: list[Listed], stated: Stated) -> bool:
+    def _fits(self, org_id: UUID, session: UUID, listed: list[ListedSegment], stated: Stated) -> bool:
         good = True
         there = {one.number for one in listed}
         # However many an entry claims: at most that many are looked at as are there, and the first that are not.
         missing = (number for number in range(1, stated.segments + 1) if number not in there)
         for number in itertools.islice(missing, 100):
             message = f"the segment {number} of session {session} is not listed any more"
-            self._report.add(What.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
+            self._report.add(FindingKind.MISSING, message, session=session, segment=number, entry=stated.closed_entry)
             good = False
         for one in listed[stated.segments :] if good else ():
             message = f"the segment {one.number} of session {session} came after the session was closed in the ledger"
-            self._report.add(What.FOREIGN, message, session=session, segment=one.number, entry=stated.closed_entry)
+            self._report.add(
+                FindingKind.FOREIGN, message, session=session, segment=one.number, entry=stated.closed_entry
+            )
             good = False
         if not good:
             return False
@@ -127,7 +129,7 @@ class SegmentCheck:
             chain = next_link(chain, one.number, one.size, one.digest)
         if chain != stated.last or sum(one.size for one in listed) != stated.size:
             message = f"the list of segments of session {session} is not the one that it was closed with"
-            self._report.add(What.CHANGED, message, session=session, entry=stated.closed_entry)
+            self._report.add(FindingKind.CHANGED, message, session=session, entry=stated.closed_entry)
             return False
         return True
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Fact, Facts
+from postern.domain.sessions.ledger import Fact, SessionFacts
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 
@@ -24,7 +24,7 @@ def bound(facts: Mapping[str, Fact], binds: int) -> dict[str, Fact]:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedSegment:
     """A segment as the session's row has it."""
 
     number: int
@@ -33,26 +33,26 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VerifiedSession:
     """A session as it is told. `entry` is where its row says it was opened in the ledger."""
 
     session_id: UUID
     entry: int | None
     opening: Mapping[str, Fact]
     closing: Mapping[str, Fact] | None
-    segments: Sequence[Listed]
+    segments: Sequence[ListedSegment]
 
 
-def opening_of(facts: Facts) -> dict[str, Fact]:
+def opening_of(facts: SessionFacts) -> dict[str, Fact]:
     """What the entry `opened` binds: the script as its SHA-256."""
     return {**facts.opening, "script": None if facts.script is None else _digest(facts.script)}
 
 
-def told(facts: Facts, segments: Sequence[Listed]) -> Told:
-    return Told(facts.session_id, facts.opened_entry, opening_of(facts), facts.closing, segments)
+def told(facts: SessionFacts, segments: Sequence[ListedSegment]) -> VerifiedSession:
+    return VerifiedSession(facts.session_id, facts.opened_entry, opening_of(facts), facts.closing, segments)
 
 
-def line_of(facts: Facts, segments: Sequence[Listed]) -> bytes:
+def line_of(facts: SessionFacts, segments: Sequence[ListedSegment]) -> bytes:
     """A session in an export, without a line feed. Its metadata is a JSON text: nothing binds it. Raises Malformed."""
     return canonical(
         {
@@ -67,7 +67,7 @@ def line_of(facts: Facts, segments: Sequence[Listed]) -> bytes:
     )
 
 
-def read_line(line: bytes) -> Told:
+def read_line(line: bytes) -> VerifiedSession:
     """Raises Malformed."""
     values = parse(line)
     try:
@@ -81,7 +81,7 @@ def read_line(line: bytes) -> Told:
         same = False
     if not same:
         raise Malformed("it is not a session of an export")
-    return Told(session, entry, opening, ended, listed)
+    return VerifiedSession(session, entry, opening, ended, listed)
 
 
 def _digest(script: str) -> str:
@@ -95,10 +95,10 @@ def _facts(values: object) -> dict[str, Fact]:
     return values
 
 
-def _listed(values: object) -> Listed:
+def _listed(values: object) -> ListedSegment:
     if not isinstance(values, dict):
         raise ValueError("segments")
     number, size = values["number"], values["size"]
     if type(number) is not int or type(size) is not int or not 0 <= size < 2**63 or not 0 < number < 2**63:
         raise ValueError("numbers")
-    return Listed(number, size, bytes.fromhex(values["digest"]))
+    return ListedSegment(number, size, bytes.fromhex(values["digest"]))

@@ -8,11 +8,11 @@ from uuid import UUID
 from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Malformed
 from postern.proof.proof_checkpoints import Trust, fingerprint, read_line
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 
 
 class SignatureCheck:
-    def __init__(self, org_id: UUID, keys: Sequence[bytes], report: Report) -> None:
+    def __init__(self, org_id: UUID, keys: Sequence[bytes], report: VerificationReport) -> None:
         self._org_id = org_id
         self._roots = {fingerprint(key) for key in keys}
         self._trust = Trust(keys)
@@ -30,7 +30,7 @@ class SignatureCheck:
             return
         last = self._given[-1].number if self._given else 0
         if found.number <= last:
-            what = What.DOUBLED if found.number == last else What.REORDERED
+            what = FindingKind.DOUBLED if found.number == last else FindingKind.REORDERED
             self.report.add(what, f"the checkpoint of entry {found.number} is not in its place", entry=found.number)
         self._given.append(found)
 
@@ -54,7 +54,7 @@ class SignatureCheck:
                 self._forged(one, refusal)
             elif one.number in trusted and trusted[one.number].hash != one.hash:
                 message = f"two checkpoints of entry {one.number} are signed, of two histories"
-                self.report.add(What.REWRITTEN, message, entry=one.number)
+                self.report.add(FindingKind.REWRITTEN, message, entry=one.number)
             else:
                 trusted.setdefault(one.number, one)
                 self.report.checkpoints += id(one) in given
@@ -75,21 +75,23 @@ class SignatureCheck:
                 f"{len(old)} checkpoints are signed by an older key that was not given; newer ones cover their entries"
             )
         if not trusted:
-            self.report.add(What.UNPROVEN, "no checkpoint is signed by a key that was given: nothing is proven")
+            self.report.add(FindingKind.UNPROVEN, "no checkpoint is signed by a key that was given: nothing is proven")
 
     def _forged(self, one: Checkpoint, why: str) -> None:
         self.report.add(
-            What.FORGED, f"the checkpoint of entry {one.number} is not to be trusted: {why}", entry=one.number
+            FindingKind.FORGED, f"the checkpoint of entry {one.number} is not to be trusted: {why}", entry=one.number
         )
 
     def _read(self, line: bytes, what: str, *, others: bool = False) -> Checkpoint | None:
         try:
             found = read_line(line)
         except Malformed as error:
-            self.report.add(What.UNREADABLE, f"{what} cannot be read: {error.message}")
+            self.report.add(FindingKind.UNREADABLE, f"{what} cannot be read: {error.message}")
             return None
         if found.org_id != self._org_id:
             if not others:
-                self.report.add(What.FOREIGN, f"the checkpoint of entry {found.number} is of another organisation")
+                self.report.add(
+                    FindingKind.FOREIGN, f"the checkpoint of entry {found.number} is of another organisation"
+                )
             return None
         return found

@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 
 from postern.domain.sessions.ledger import LedgerKey
-from postern.proof.package import END, MANIFEST, SEAL, Digest, Manifest, header, padding, part_name, sealed
+from postern.proof.package import END, MANIFEST, SEAL, Manifest, PackageDigest, header, padding, part_name, sealed
 
 PART = 4 * 1024 * 1024  # bytes of lines that are kept before they become a member
 
@@ -18,7 +18,7 @@ class PackageWriter:
         self._manifest = manifest
         self._key = key
         self._part = part
-        self._digest = Digest()
+        self._digest = PackageDigest()
         self._group = ""
         self._parts = 0
         self._lines = bytearray()

@@ -23,11 +23,11 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.reviews.review import KEPT, ReviewStatus
-from postern.domain.sessions.ledger import Record, RecordKind
+from postern.domain.sessions.ledger import RecordKind, SealedRecord
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
-from postern.proof.chain import Batch, LedgerCheck
-from postern.proof.proof_findings import Report, What
+from postern.proof.chain import LedgerCheck, RecordBatch
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_ledger import digest_of
 
 _NAMES = {RecordKind.AUDIT: "audit entry", RecordKind.REVIEW: "review"}
@@ -75,13 +75,13 @@ def digest_of_batch(contents: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def line_of(record: Record) -> bytes:
+def line_of(record: SealedRecord) -> bytes:
     """Return a record as it stands in an export, without a line feed."""
     values = {"number": record.number, "content": record.content.decode(), "later": record.has_later}
     return canonical({**values, "facts": record.facts})
 
 
-def read_line(line: bytes) -> Record:
+def read_line(line: bytes) -> SealedRecord:
     """Raises Malformed."""
     values = parse(line)
     number, content, facts, later = (values.get(name) for name in ("number", "content", "facts", "later"))
@@ -90,7 +90,7 @@ def read_line(line: bytes) -> Record:
         raise Malformed("it is not a record of an export")
     assert isinstance(content, str)  # as `fits` says
     encoded = content.encode()
-    return Record(values["number"], _subject(parse(encoded)), encoded, facts, values["later"])
+    return SealedRecord(values["number"], _subject(parse(encoded)), encoded, facts, values["later"])
 
 
 @dataclass(slots=True)
@@ -108,22 +108,22 @@ class _Newest:
 class RecordCheck:
     """Compares records with the batches that the ledger seals, and with what they are about."""
 
-    def __init__(self, ledger: LedgerCheck, report: Report, at: datetime) -> None:
+    def __init__(self, ledger: LedgerCheck, report: VerificationReport, at: datetime) -> None:
         """`at` is when the rows were read: reviews are deleted some time after they ended."""
         self._ledger = ledger
         self._report = report
         self._at = at
         self._last = 0
-        self._batch: list[Record] = []
+        self._batch: list[SealedRecord] = []
         self._reviews: dict[UUID, _Newest] = {}
 
-    def check(self, batches: list[Batch], records: Iterable[Record], *, is_live: bool) -> None:
+    def check(self, batches: list[RecordBatch], records: Iterable[SealedRecord], *, is_live: bool) -> None:
         """`batches` are those that must be there; of a live store more records may have come."""
         waiting = iter(batches)
         batch = next(waiting, None)
         for record in records:
             if record.number <= self._last:
-                what = What.DOUBLED if record.number == self._last else What.REORDERED
+                what = FindingKind.DOUBLED if record.number == self._last else FindingKind.REORDERED
                 self._add(what, f"the record {record.number} is not in its place", batch)
                 continue
             self._last = record.number
@@ -136,21 +136,21 @@ class RecordCheck:
                 self._report.records_pending += 1  # it was sealed while the ledger was read
                 self._supersede(record)
             else:
-                self._add(What.FOREIGN, f"the record {record.number} is there, and no entry seals it", batch)
+                self._add(FindingKind.FOREIGN, f"the record {record.number} is there, and no entry seals it", batch)
         while batch is not None:
             self._close(batch)
             batch = next(waiting, None)
         for subject, newest in self._reviews.items():
             self._judge(subject, newest)
 
-    def _add(self, what: What, message: str, batch: Batch | None) -> None:
+    def _add(self, what: FindingKind, message: str, batch: RecordBatch | None) -> None:
         self._report.add(what, message, entry=None if batch is None else batch.entry)
 
-    def _supersede(self, record: Record) -> None:
+    def _supersede(self, record: SealedRecord) -> None:
         if record.subject in self._reviews:
             self._reviews[record.subject].has_later = True
 
-    def _close(self, batch: Batch) -> None:
+    def _close(self, batch: RecordBatch) -> None:
         """All records of the batch have been read."""
         found, self._batch = self._batch, []
         good = self._report.count  # without all records the digest cannot be compared, so none of them is proven
@@ -158,10 +158,12 @@ class RecordCheck:
             there = {record.number for record in found}
             missing = [number for number in range(batch.first, batch.last + 1) if number not in there]
             numbers = ", ".join(str(number) for number in missing[:10]) + (" …" if len(missing) > 10 else "")
-            self._add(What.MISSING, f"the records {numbers} are missing; the entry {batch.entry} seals them", batch)
+            self._add(
+                FindingKind.MISSING, f"the records {numbers} are missing; the entry {batch.entry} seals them", batch
+            )
         elif digest_of_batch(record.content for record in found) != batch.digest:
             message = f"the records {batch.first} to {batch.last} are not those that the entry {batch.entry} seals"
-            self._add(What.CHANGED, message, batch)
+            self._add(FindingKind.CHANGED, message, batch)
             return
         for record in found:
             self._compare(record, batch)
@@ -169,21 +171,21 @@ class RecordCheck:
         self._report.records_proven += len(found) if proven else 0
         self._report.records_pending += 0 if self._ledger.proves(batch.entry) else len(found)
 
-    def _compare(self, record: Record, batch: Batch) -> None:
+    def _compare(self, record: SealedRecord, batch: RecordBatch) -> None:
         try:
             sealed = _read(record.content)
         except Malformed as error:
-            self._add(What.UNREADABLE, f"the record {record.number} cannot be read: {error.message}", batch)
+            self._add(FindingKind.UNREADABLE, f"the record {record.number} cannot be read: {error.message}", batch)
             return
         kind, subject = RecordKind(sealed["kind"]), UUID(sealed["subject"])
         if subject != record.subject:
             message = f"the row of record {record.number} names {record.subject}, and the record {subject}"
-            self._add(What.CHANGED, message, batch)
+            self._add(FindingKind.CHANGED, message, batch)
         try:
             now = None if record.facts is None else content_of(kind, subject, _uuid(sealed), record.facts)
         except Malformed as error:
             message = f"the {_NAMES[kind]} {subject} (record {record.number}) cannot be read: {error.message}"
-            self._add(What.UNREADABLE, message, batch)
+            self._add(FindingKind.UNREADABLE, message, batch)
             return
         if kind is RecordKind.AUDIT:
             self._compare_audit(record, sealed, now, batch)
@@ -191,7 +193,9 @@ class RecordCheck:
         before = self._reviews.get(subject)
         if before is not None and not (_follows(before.content, sealed) and self._keeps_input(before.content, sealed)):
             self._add(
-                What.CHANGED, f"the review {subject} was changed against its rules (record {record.number})", batch
+                FindingKind.CHANGED,
+                f"the review {subject} was changed against its rules (record {record.number})",
+                batch,
             )
         is_input_gone = record.facts is not None and record.facts.get("input") == ""
         self._reviews[subject] = _Newest(record.number, sealed, now, record.has_later, is_input_gone, batch.oldest)
@@ -208,15 +212,19 @@ class RecordCheck:
         return session is None or session.is_recording_purged
 
     def _compare_audit(
-        self, record: Record, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: Batch
+        self, record: SealedRecord, sealed: Mapping[str, Any], now: Mapping[str, Any] | None, batch: RecordBatch
     ) -> None:
         if sealed.get("gone"):
             message = f"the audit entry {record.subject} was removed before the ledger sealed it"
-            self._add(What.MISSING, message, batch)
+            self._add(FindingKind.MISSING, message, batch)
         elif now is None:
-            self._add(What.MISSING, f"the audit entry {record.subject} (record {record.number}) was removed", batch)
+            self._add(
+                FindingKind.MISSING, f"the audit entry {record.subject} (record {record.number}) was removed", batch
+            )
         elif now != sealed:
-            self._add(What.CHANGED, f"the audit entry {record.subject} (record {record.number}) was changed", batch)
+            self._add(
+                FindingKind.CHANGED, f"the audit entry {record.subject} (record {record.number}) was changed", batch
+            )
 
     def _judge(self, subject: UUID, newest: _Newest) -> None:
         """Compare the newest record of a review with what the review is now."""
@@ -226,9 +234,9 @@ class RecordCheck:
         if newest.now is None:
             is_purged = session is not None and session.is_purged
             if not is_purged and not newest.content.get("gone") and newest.oldest + KEPT > self._at:
-                self._add(What.MISSING, f"the review {subject} (record {newest.number}) was removed", None)
+                self._add(FindingKind.MISSING, f"the review {subject} (record {newest.number}) was removed", None)
             elif newest.content.get("gone") and not is_purged:
-                self._add(What.MISSING, f"the review {subject} was removed before the ledger sealed it", None)
+                self._add(FindingKind.MISSING, f"the review {subject} was removed before the ledger sealed it", None)
             return
         sealed, now = dict(newest.content), dict(newest.now)
         if newest.is_input_gone and session is not None and session.is_recording_purged:
@@ -236,7 +244,7 @@ class RecordCheck:
         if sealed != now:
             names = ", ".join(name for name in sorted(now) if sealed.get(name) != now[name])
             message = f"the review {subject} (record {newest.number}) was changed: {names}"
-            self._add(What.CHANGED, message, None)
+            self._add(FindingKind.CHANGED, message, None)
 
 
 def _follows(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Record
+from postern.domain.sessions.ledger import SealedRecord
 from postern.errors import Malformed
 from postern.proof.chain import LedgerCheck, Stated
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.proof.proof_recordings import SegmentCheck
-from postern.proof.proof_sessions import Told
+from postern.proof.proof_sessions import VerifiedSession
 from postern.proof.proof_signatures import SignatureCheck
 from postern.proof.records import RecordCheck
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class VerificationScope:
     """Whose ledger, and which part of it: from entry `first` on, `before` being h(first - 1); `last` must be there. The
     sessions are those that began from `since` to `until`, both included; None is without bound. `with_segments`: the
     recordings themselves are looked at, not only what is listed of them. `is_live`: sessions may have come since.
@@ -54,15 +54,15 @@ class Copy:
 
 
 def verify(
-    scope: Scope,
+    scope: VerificationScope,
     checkpoints: Iterable[bytes],
     entries: Iterable[tuple[bytes, bytes]],
-    records: Iterable[Record],
-    sessions: Iterable[Told],
+    records: Iterable[SealedRecord],
+    sessions: Iterable[VerifiedSession],
     segments: Iterable[Copy],
     signatures: SignatureCheck,
     anchors: Iterable[bytes] = (),
-) -> Report:
+) -> VerificationReport:
     """`checkpoints` and `anchors` are lines, `entries` (hash, content), sessions and segments in the order of their ids
     and numbers. `signatures` knows the keys that the one who asks has kept, and has the report, to which readers of the
     iterators may add as well."""
@@ -86,35 +86,37 @@ def verify(
     return report
 
 
-def _check_records(scope: Scope, ledger: LedgerCheck, records: Iterable[Record], report: Report) -> None:
+def _check_records(
+    scope: VerificationScope, ledger: LedgerCheck, records: Iterable[SealedRecord], report: VerificationReport
+) -> None:
     """A batch counts where anything in it may be of the time that was asked for."""
     batches = [one for one in ledger.batches if one.overlaps(scope.since, scope.until)]
     RecordCheck(ledger, report, scope.at or ledger.at).check(batches, records, is_live=scope.is_live)
 
 
-def _is_within(scope: Scope, one: Stated) -> bool:
+def _is_within(scope: VerificationScope, one: Stated) -> bool:
     if one.started is None:  # it was opened before the part of the ledger that is here
         return False
     return (scope.since is None or one.started >= scope.since) and (scope.until is None or one.started <= scope.until)
 
 
 def _check_sessions(
-    scope: Scope,
+    scope: VerificationScope,
     wanted: dict[UUID, Stated],
     ledger: LedgerCheck,
-    sessions: Iterable[Told],
+    sessions: Iterable[VerifiedSession],
     recordings: SegmentCheck,
-    report: Report,
+    report: VerificationReport,
 ) -> None:
     seen: set[UUID] = set()
     last: UUID | None = None
     for told in sessions:
         key = told.session_id
         if key in seen:
-            report.add(What.DOUBLED, f"the session {key} is there twice", session=key)
+            report.add(FindingKind.DOUBLED, f"the session {key} is there twice", session=key)
             continue
         if last is not None and key.bytes < last.bytes:
-            report.add(What.REORDERED, f"the session {key} is not in its place", session=key)
+            report.add(FindingKind.REORDERED, f"the session {key} is not in its place", session=key)
         last = key
         seen.add(key)
         stated = wanted.get(key)
@@ -128,12 +130,12 @@ def _check_sessions(
             recordings.leave(key)
         else:
             why = "is outside of what was exported" if key in ledger.sessions else "is not in the ledger"
-            report.add(What.FOREIGN, f"the session {key} is there and {why}", session=key, entry=told.entry)
+            report.add(FindingKind.FOREIGN, f"the session {key} is there and {why}", session=key, entry=told.entry)
             recordings.leave(key)
     for key, stated in wanted.items():
         if key not in seen and not stated.is_purged:
             message = f"the session {key} was removed: the ledger says it was opened"
-            report.add(What.MISSING, message, session=key, entry=stated.opened_entry)
+            report.add(FindingKind.MISSING, message, session=key, entry=stated.opened_entry)
         elif key not in seen:
             report.sessions_purged += 1
             if not ledger.proves(stated.purged_entry):
@@ -141,7 +143,9 @@ def _check_sessions(
                 report.notes.append(f"the session {key} is gone; the entry {number} says it was purged, unsigned yet")
 
 
-def _check_session(told: Told, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: Report) -> None:
+def _check_session(
+    told: VerifiedSession, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: VerificationReport
+) -> None:
     key = told.session_id
     good = True
     if stated.is_purged:
@@ -153,14 +157,14 @@ def _check_session(told: Told, stated: Stated, ledger: LedgerCheck, recordings: 
     try:
         if not stated.opens(told.opening):
             what = "who, where, when or what was asked is not what it was when the session was opened"
-            report.add(What.CHANGED, f"the session {key}: {what}", session=key, entry=stated.opened_entry)
+            report.add(FindingKind.CHANGED, f"the session {key}: {what}", session=key, entry=stated.opened_entry)
             good = False
         if stated.closed_entry and not stated.closes(told.closing):
             what = "when and how it ended is not what it was when the session was closed"
-            report.add(What.CHANGED, f"the session {key}: {what}", session=key, entry=stated.closed_entry)
+            report.add(FindingKind.CHANGED, f"the session {key}: {what}", session=key, entry=stated.closed_entry)
             good = False
     except Malformed as error:
-        report.add(What.CHANGED, f"the session {key} has facts that nobody wrote: {error.message}", session=key)
+        report.add(FindingKind.CHANGED, f"the session {key} has facts that nobody wrote: {error.message}", session=key)
         good = False
     proven = recordings.expect(ledger.org_id, told, stated, is_proven=ledger.proves(stated.closed_entry))
     if stated.closed_entry and not ledger.proves(stated.closed_entry):

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.domain.targets.target_schema import TargetSchema
-    from postern.gateway.agent_reach import Agent
+    from postern.gateway.agent_reach import ReachableAgent
     from postern.gateway.clients.fronts import Fronts
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
-    from postern.gateway.rules.row_counts import RowCounts
+    from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
     from postern.protocols.protocol_database_uri import DatabaseUri
-    from postern.recording.recording_library import Reader
+    from postern.recording.recording_library import ResultReader
     from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
     from postern.relay.relay_target import Dialer
@@ -165,9 +165,9 @@ class ProtocolSpec:
     runner: Callable[[Fronts], Runner] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
-    row_counts: Callable[[Dialer], RowCounts] | None = None
-    checked_agent: Callable[[Agent, Services], Agent] | None = None
-    results: Callable[[], Reader] | None = None
+    row_counts: Callable[[Dialer], RowCounter] | None = None
+    checked_agent: Callable[[ReachableAgent, Services], ReachableAgent] | None = None
+    results: Callable[[], ResultReader] | None = None
     answers: Callable[[], AnswerReader] | None = None
     dialect: DialectSpec | None = None
     uri: Callable[[], DatabaseUri] | None = None

@@ -101,7 +101,7 @@ class Wants:
 
 
 @dataclass(frozen=True)
-class Standing:
+class TransactionState:
     """How a session stands at the target. `in_transaction`: it may have changes that nobody else sees yet; `unsettled`:
     it has asked for something that may change what is told here. `reported` are settings, as the target told them;
     None where nothing is known of them."""
@@ -204,9 +204,9 @@ class Wire:
         return None
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TransactionState:
         """How the session stands at the target."""
-        return Standing()
+        return TransactionState()
 
     @property
     def busy(self) -> bool:

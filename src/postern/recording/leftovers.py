@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from postern.domain.sessions.session import EndReason
-from postern.recording.recovery import Mark, recover
+from postern.recording.recovery import EndMark, recover
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 5.0  # seconds between two looks
-GAVE_UP = Mark("the recording could not be written further, and the session was ended", EndReason.RECORDING_FAILED)
+GAVE_UP = EndMark("the recording could not be written further, and the session was ended", EndReason.RECORDING_FAILED)
 
 
 class Leftovers:

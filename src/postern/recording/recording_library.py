@@ -22,19 +22,27 @@ from postern.recording.layout import SEALED_SUFFIX, SPOOL_SUFFIX, read_sealed_na
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
-from postern.recording.recording_rendering import Gap, Renderer, Replay, describe, describe_note, piece_of, text_of
+from postern.recording.recording_rendering import (
+    Gap,
+    RecordingReplay,
+    Renderer,
+    describe,
+    describe_note,
+    piece_of,
+    text_of,
+)
 from postern.recording.steps import AnswerReader, LineAnswers, steps
-from postern.recording.stored import Hashed, Rows, Stored
+from postern.recording.stored import Hashed, SegmentRows, StoredSegments
 from postern.recording.tail import RecordingTail
 from postern.store.ports.target_ports import Piece
 
 GONE = "it is gone from the blob store"
 CHANGED = "its bytes are not those that were stored"
 
-__all__ = ["Gap", "Library", "Reader", "Renderer", "describe", "text_of"]
+__all__ = ["Gap", "RecordingLibrary", "Renderer", "ResultReader", "describe", "text_of"]
 
 
-class Reader(Protocol):
+class ResultReader(Protocol):
     """Turns the wire bytes that a script's client was shown into values. One for each reading."""
 
     def feed(self, data: bytes) -> list[Result]:
@@ -42,7 +50,7 @@ class Reader(Protocol):
         ...
 
 
-class Library:
+class RecordingLibrary:
     """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were; `readers`, without one
     of which a protocol has no results; and `answers`, without one of which its answers are lines. `framed`: the
     protocols of which each record of output is whole messages, so that rendering may begin at any of them. Without
@@ -55,9 +63,9 @@ class Library:
         self,
         home: Path,
         renderers: Mapping[str, Callable[[], Renderer]],
-        readers: Mapping[str, Callable[[], Reader]] | None = None,
+        readers: Mapping[str, Callable[[], ResultReader]] | None = None,
         framed: Iterable[str] = (),
-        stored: Stored | None = None,
+        stored: StoredSegments | None = None,
         answers: Mapping[str, Callable[[], AnswerReader]] | None = None,
     ) -> None:
         self._answers = answers or {}
@@ -67,7 +75,7 @@ class Library:
         self._framed = frozenset(framed)
         self._stored = stored
 
-    def _header(self, key: UUID, rows: Rows) -> Header:
+    def _header(self, key: UUID, rows: SegmentRows) -> Header:
         problem: PosternError | None = None
         for segment in itertools.count(1):
             try:
@@ -92,7 +100,7 @@ class Library:
         session up to now. Where a segment is damaged or missing there is a Gap, and the next one follows."""
         return self._records(*self._key_and_rows(session), first)
 
-    def _records(self, key: UUID, rows: Rows, first: int) -> Iterator[tuple[int, Event | Gap]]:
+    def _records(self, key: UUID, rows: SegmentRows, first: int) -> Iterator[tuple[int, Event | Gap]]:
         micros, goes_on = 0, False
         for segment in itertools.count(first):
             copy, problem = self._opened(rows, key, segment)
@@ -132,7 +140,7 @@ class Library:
         reading = self.reading(session)
         protocol = reading.protocol()
         framed = protocol in self._framed
-        replay = Replay(self._renderers.get(protocol), framed=framed)
+        replay = RecordingReplay(self._renderers.get(protocol), framed=framed)
         for micros, event in seek.records(reading, since, framed=framed):
             yield micros, event, replay.pieces(event)
 
@@ -156,10 +164,10 @@ class Library:
         """Of a session that runs, or has ended, or whose recording has not begun. Begins as `moments` does."""
         return RecordingTail(self.reading(session), self.replay_of, since)
 
-    def replay_of(self, protocol: str) -> tuple[Replay, bool]:
+    def replay_of(self, protocol: str) -> tuple[RecordingReplay, bool]:
         """For a reading of its own; and whether each record of output is whole messages."""
         framed = protocol in self._framed
-        return Replay(self._renderers.get(protocol), framed=framed), framed
+        return RecordingReplay(self._renderers.get(protocol), framed=framed), framed
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none for this protocol.
@@ -171,7 +179,7 @@ class Library:
         values = self._readers.get(protocol)
         if values is None and protocol:
             raise NotFound(f"sessions of {protocol!r} have no results as values")
-        made: Reader | None = values() if values else None
+        made: ResultReader | None = values() if values else None
         is_cut = False
         for _, event in self.records(session):
             if isinstance(event, Shown):
@@ -234,15 +242,15 @@ class Library:
         if not is_there:
             raise NotFound(f"there is no recording of session {key}")
 
-    def reading(self, session: Session | UUID) -> Reading:
+    def reading(self, session: Session | UUID) -> SessionReading:
         """For looks at several places of it."""
-        return Reading(self, *self._key_and_rows(session))
+        return SessionReading(self, *self._key_and_rows(session))
 
-    def _key_and_rows(self, session: Session | UUID) -> tuple[UUID, Rows]:
+    def _key_and_rows(self, session: Session | UUID) -> tuple[UUID, SegmentRows]:
         key = _key(session)
-        return key, Rows(self._stored, key)
+        return key, SegmentRows(self._stored, key)
 
-    def _opened(self, rows: Rows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
+    def _opened(self, rows: SegmentRows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
         """As `_open`; what is wrong with it, in words, where it cannot be opened."""
         try:
             return self._open(rows, key, segment), ""
@@ -251,7 +259,7 @@ class Library:
         except Malformed as error:
             return None, error.message
 
-    def _open(self, rows: Rows, key: UUID, segment: int) -> _Copy | None:
+    def _open(self, rows: SegmentRows, key: UUID, segment: int) -> _Copy | None:
         """None when it is nowhere. Raises Malformed when its header cannot be read, NotFound when it was stored and is
         gone, Unavailable."""
         copy: _Copy | None = None
@@ -273,7 +281,7 @@ class Library:
             raise Malformed("what lies in its place is another segment")
         return copy
 
-    def _exists_beyond(self, rows: Rows, key: UUID, segment: int) -> bool:
+    def _exists_beyond(self, rows: SegmentRows, key: UUID, segment: int) -> bool:
         """Whether there is any later segment."""
         names = itertools.chain(
             (read_spool_name(path.name) for path in (self._home / "spool").glob(f"*/{key}.*{SPOOL_SUFFIX}")),
@@ -296,11 +304,11 @@ def _key(session: Session | UUID) -> UUID:
     return session.id
 
 
-class Reading:
+class SessionReading:
     """One session while it is read (seek.Segmented): the store is asked once for all that is stored of it, and again
     only for what is nowhere else."""
 
-    def __init__(self, library: Library, key: UUID, rows: Rows) -> None:
+    def __init__(self, library: RecordingLibrary, key: UUID, rows: SegmentRows) -> None:
         self._library = library
         self._key = key
         self._rows = rows

@@ -39,7 +39,7 @@ class Gap:
         return f"segment {self.segment} of the recording {UNREADABLE}: {self.reason}"
 
 
-class Replay:
+class RecordingReplay:
     """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here.
 
     Behind a gap nobody knows where in the stream the next bytes are: they are given as they were sent up to the next

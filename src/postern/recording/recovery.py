@@ -28,14 +28,14 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class EndMark:
     """What is noted at the end of a recording that has none, and the reason that it is given."""
 
     note: str
     reason: EndReason
 
 
-CRASHED = Mark(GATEWAY_STOPPED, EndReason.GATEWAY_CRASHED)
+CRASHED = EndMark(GATEWAY_STOPPED, EndReason.GATEWAY_CRASHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def recover(
     folder: Path,
     stored: Callable[[UUID], Sequence[Segment]] = lambda _session: (),
     *,
-    mark: Mark = CRASHED,
+    mark: EndMark = CRASHED,
     only: Collection[Path] | None = None,
 ) -> list[Recovered]:
     """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`), or `only` those. May block.
@@ -95,7 +95,7 @@ def _never_began(path: Path) -> bool:
 
 
 def _recover_session(
-    session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]], mark: Mark
+    session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]], mark: EndMark
 ) -> Recovered:
     """Of all its segments, those too that were sealed or stored before."""
     found = Recovered(session)
@@ -158,7 +158,7 @@ def _read(session: UUID, path: Path) -> Recovered:
     return found
 
 
-def _mark_and_seal(session: UUID, path: Path, *, mark: Mark | None) -> Recovered:
+def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recovered:
     """`mark` of the last segment."""
     with SegmentReader(path) as reader:
         found, marked = _told(session, reader, mark)
@@ -171,7 +171,7 @@ def _mark_and_seal(session: UUID, path: Path, *, mark: Mark | None) -> Recovered
     return found
 
 
-def _told(session: UUID, reader: SegmentReader, mark: Mark | None = None) -> tuple[Recovered, bool]:
+def _told(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:
     """What the segment tells, and whether it has been marked already."""
     operations = refused = 0
     micros: int | None = None
@@ -193,7 +193,7 @@ def _time_at(started_at: datetime, micros: int) -> datetime:
         raise Malformed(f"a record says it was made {micros} microseconds after the start") from None
 
 
-def _marks(damage: str, micros: int, mark: Mark | None, *, marked: bool) -> bytes:
+def _marks(damage: str, micros: int, mark: EndMark | None, *, marked: bool) -> bytes:
     if mark is None:
         return encode(End("", goes_on=True), micros)
     note = b"" if marked else encode(Note(mark.note, {"cut": damage} if damage else {}), micros)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from postern.domain.rules.trial import Answered, Asked, Lost, Step
+from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
 from postern.errors import PosternError
 from postern.interception.events import RUN, Event, Note, Operation, Refusal, Shown
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
@@ -76,11 +76,11 @@ class _Answers:
             answers = reader.feed(data)
         except PosternError as error:
             self._reader = None
-            yield Lost(at, f"what was shown cannot be read further: {error.message}")
+            yield LostPart(at, f"what was shown cannot be read further: {error.message}")
             return
         for one in answers:
             if one.lost:
-                yield Lost(at, f"{one.lost} is not judged")
+                yield LostPart(at, f"{one.lost} is not judged")
                 continue
             is_own = any(text in self._own for text in one.texts)
             yield Answered(() if is_own else one.texts, one.rows, one.ends, at=at)
@@ -98,10 +98,10 @@ def steps(
             answers.take(at, event)
         if isinstance(event, Operation):
             text = event.text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-            yield Asked(text, event.values, event.phase is not RUN, event.truncated, at)
+            yield RecordedStatement(text, event.values, event.phase is not RUN, event.truncated, at)
         elif isinstance(event, Gap):
-            yield Lost(at, f"segment {event.segment} cannot be read: {event.reason}")
+            yield LostPart(at, f"segment {event.segment} cannot be read: {event.reason}")
         elif answers is not None and isinstance(event, Note) and event.text == OUTPUT_LIMIT_REACHED:
-            yield Lost(at, "its output was recorded only in part")
+            yield LostPart(at, "its output was recorded only in part")
     if answers is not None:
         yield from answers.rest()

@@ -22,7 +22,7 @@ _BUFFER = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredSegments:
     """What the library asks about stored segments. `segments` gives a session's rows; it blocks, as `blobs` does."""
 
     segments: Callable[[UUID], Sequence[Segment]]
@@ -30,11 +30,11 @@ class Stored:
     keys: SegmentKeys
 
 
-class Rows:
+class SegmentRows:
     """The rows of one session while it is read. A segment's row is there before its file goes, so a row that is asked
     for after its file was not found is found unless it was never stored."""
 
-    def __init__(self, stored: Stored | None, session_id: UUID) -> None:
+    def __init__(self, stored: StoredSegments | None, session_id: UUID) -> None:
         self._stored = stored
         self._session_id = session_id
         self._rows: dict[int, Segment] = {}

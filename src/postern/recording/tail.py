@@ -19,7 +19,7 @@ from postern.recording import seek
 from postern.recording.layout import SPOOL_SUFFIX
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import CRC, MAX_PAYLOAD, PREFIX, Header, decode
-from postern.recording.recording_rendering import Gap, Replay
+from postern.recording.recording_rendering import Gap, RecordingReplay
 from postern.recording.unrendered_rest import Rest
 
 _READ = 256 * 1024  # bytes
@@ -29,14 +29,16 @@ _PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
 class RecordingTail(Tail):
     """`replay_of` as Library has it."""
 
-    def __init__(self, session: seek.Segmented, replay_of: Callable[[str], tuple[Replay, bool]], since: int) -> None:
+    def __init__(
+        self, session: seek.Segmented, replay_of: Callable[[str], tuple[RecordingReplay, bool]], since: int
+    ) -> None:
         self._session = session
         self._replay_of = replay_of
         self._since = since
         self._segment = 0
         self._earliest = 0  # the segment that was looked for first; those from here to `_segment` are done with
         self._source: _Growing | _Whole | None = None
-        self._replay: Replay | None = None
+        self._replay: RecordingReplay | None = None
         self._rest: Rest | None = None
         self._micros = 0
         self._stuck: float | None = None
@@ -85,7 +87,7 @@ class RecordingTail(Tail):
         return found
 
     def _pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
-        return (self._replay or Replay(None)).pieces(event)
+        return (self._replay or RecordingReplay(None)).pieces(event)
 
     def _next(self) -> tuple[int, Event | Gap, int] | None:
         """The next record and its size; None while there is none."""

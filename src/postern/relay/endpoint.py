@@ -16,7 +16,7 @@ from postern.relay.driver import Driver
 log = logging.getLogger(__name__)
 
 
-class Endpoint(asyncio.Protocol):
+class LinkEndpoint(asyncio.Protocol):
     """Made for one side of a link; the transport is handed over to it."""
 
     def __init__(self, driver: Driver, side: Side) -> None:
@@ -55,10 +55,10 @@ class Endpoint(asyncio.Protocol):
 
 def connect(
     driver: Driver, side: Side, transport: asyncio.Transport, first: Callable[[], None] | None = None
-) -> Endpoint:
+) -> LinkEndpoint:
     """The endpoint to hand the transport over to. `first` wants to know of its first bytes."""
     driver.attach(side, transport)
-    made = Endpoint(driver, side)
+    made = LinkEndpoint(driver, side)
     if first is not None:
         made.tell_first(transport, first)
     return made

@@ -37,7 +37,7 @@ from postern.interception.events import (
 )
 from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.wire_base import TARGET_GONE, Carried, Reply, Request, Side, Standing, Wire
+from postern.protocols.wire_base import TARGET_GONE, Carried, Reply, Request, Side, TransactionState, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class Link:
         return self._pipeline.session.id
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TransactionState:
         return self._wire.standing
 
     @property

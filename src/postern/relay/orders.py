@@ -22,7 +22,7 @@ from postern.domain.targets.connection import ConnectionType
 from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
-from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target, Terminal
 from postern.transport.mux import Refused
 
 DIAL, CANCEL = "dial", "cancel"
@@ -122,7 +122,7 @@ def _start(message: Mapping[str, Any]) -> Start:
         else Terminal(int(terminal["columns"]), int(terminal["rows"]), str(terminal["name"])),
         channel=None
         if channel is None
-        else Channel(ChannelKind(channel["kind"]), str(channel["what"]), str(channel["login"])),
+        else ChannelRequest(ChannelKind(channel["kind"]), str(channel["what"]), str(channel["login"])),
         host_keys=None if host_keys is None else tuple(map(str, host_keys)),
     )
 

@@ -48,7 +48,7 @@ class ChannelKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelRequest:
     """`what` is the command's text, the subsystem's name, or `host:port` as seen from the target; nothing for a shell.
     Where it listens, the host may be empty and the port 0, and `ssh-agent` is the client's agent, which is lent to what
     runs by the same login; who is accepted is `NUMBER ORIGIN LISTENER`, with the number
@@ -75,7 +75,7 @@ class Start:
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     terminal: Terminal | None = None
-    channel: Channel | None = None
+    channel: ChannelRequest | None = None
     host_keys: tuple[str, ...] | None = None
 
 

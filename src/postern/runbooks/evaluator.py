@@ -15,22 +15,22 @@ from postern.runbooks.inputs import compiled, problem
 from postern.runbooks.quoting import quoted
 from postern.runbooks.runbook_signatures import literal_text
 from postern.runbooks.runbook_tree import (
-    Action,
     Block,
     Call,
     Dot,
     Expression,
-    Field,
+    FieldNode,
     Include,
     Jump,
     Literal,
     Node,
-    Pipeline,
-    Text,
+    TemplateAction,
+    TemplatePipeline,
+    TextNode,
     Tree,
-    Variable,
+    VariableNode,
 )
-from postern.runbooks.template_places import Places
+from postern.runbooks.template_places import TemplatePlaces
 from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quoted_text
 
 MAX_OUTPUT = 1_000_000  # bytes of the script
@@ -46,7 +46,7 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 
 
 @dataclass(slots=True)
-class Machine:
+class TemplateEvaluator:
     """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
     defaults of some places, by the offset there. `is_shown`: it is for a reader and never runs; the values were good,
     and some have others in their place now, so that nothing is checked. Raises Fault."""
@@ -65,10 +65,10 @@ class Machine:
     depth: int = 0
     variables: list[tuple[str, Value]] = field(default_factory=lambda: [("", _INPUTS)])
     out: list[str] = field(default_factory=list)
-    places: Places = field(init=False)
+    places: TemplatePlaces = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = Places(self.syntax, self.effort)
+        self.places = TemplatePlaces(self.syntax, self.effort)
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
@@ -100,9 +100,9 @@ class Machine:
         return jump
 
     def _run(self, node: Node, dot: Value) -> str:
-        if isinstance(node, Text):
+        if isinstance(node, TextNode):
             self._emit_raw(node.text)
-        elif isinstance(node, Action):
+        elif isinstance(node, TemplateAction):
             value = self._pipeline(node.pipeline, dot)
             if not node.pipeline.names:
                 self._emit(value, node.pipeline)
@@ -158,13 +158,13 @@ class Machine:
         self._walk(self.tree.templates[node.name], given)
         self.variables = outer
 
-    def _pipeline(self, pipeline: Pipeline, dot: Value) -> Value:
+    def _pipeline(self, pipeline: TemplatePipeline, dot: Value) -> Value:
         value = self._value(pipeline.value, dot)
         for name in pipeline.names:
             self._set(name, value, pipeline)
         return value
 
-    def _set(self, name: str, value: Value, pipeline: Pipeline) -> None:
+    def _set(self, name: str, value: Value, pipeline: TemplatePipeline) -> None:
         if not pipeline.assigns:
             self.variables.append((name, value))
             return
@@ -184,9 +184,9 @@ class Machine:
             return node.value
         if isinstance(node, Dot):
             return dot
-        if isinstance(node, Variable):
+        if isinstance(node, VariableNode):
             return self.variables[self._place_of(node.name, node.at)][1]
-        if isinstance(node, Field):
+        if isinstance(node, FieldNode):
             return self._input(node, self._value(node.base, dot))
         try:
             return self._call(node, dot)
@@ -195,7 +195,7 @@ class Machine:
             fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned(node)))
             raise
 
-    def _input(self, node: Field, base: Value) -> str:
+    def _input(self, node: FieldNode, base: Value) -> str:
         if not isinstance(base, Inputs):
             raise Fault(f"{kind_of(base)} has no fields; inputs are $.{node.name} here", node.at)
         return self.given[node.name] or self.own.get(node.at, self.defaults.get(node.name, ""))
@@ -260,7 +260,7 @@ class Machine:
 
     # Output and budgets
 
-    def _emit(self, value: Value, pipeline: Pipeline) -> None:
+    def _emit(self, value: Value, pipeline: TemplatePipeline) -> None:
         try:
             for part in parts_of(shown(value)):
                 if isinstance(part, Quoted):
@@ -303,7 +303,7 @@ class Machine:
 
 def mentioned(node: Expression) -> list[str]:
     """The inputs that an expression names, for messages."""
-    if isinstance(node, Field):
+    if isinstance(node, FieldNode):
         return [node.name]
     if isinstance(node, Call):
         return [name for one in node.args for name in mentioned(one)]

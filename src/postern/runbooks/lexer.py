@@ -33,7 +33,7 @@ _ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|x([0-9A-Fa-f]{2})|([0-7]{3})|u([0-9
 _SHORT = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-class Token(NamedTuple):
+class TemplateToken(NamedTuple):
     """`kind` is a group of the expression above, or "text", "open", "close", "end". `value` of strings is unescaped.
     `spaced`: whether white space stands in front of it."""
 
@@ -43,7 +43,7 @@ class Token(NamedTuple):
     spaced: bool = False
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[TemplateToken]:
     """All of a template; each action between "open" and "close". Raises Fault."""
     at, trim = 0, False
     while True:
@@ -51,20 +51,20 @@ def tokens(text: str) -> Iterator[Token]:
         plain = text[at:] if opened < 0 else text[at:opened]
         shown = plain.lstrip(_BLANK) if trim else plain
         if opened < 0:
-            yield Token("text", shown, len(text) - len(shown))
-            yield Token("end", "", len(text))
+            yield TemplateToken("text", shown, len(text) - len(shown))
+            yield TemplateToken("end", "", len(text))
             return
         inside = opened + 2
         if text.startswith("-", inside) and text[inside + 1 : inside + 2] in tuple(_BLANK):
             inside += 2
-            yield Token("text", shown.rstrip(_BLANK), opened - len(shown))
+            yield TemplateToken("text", shown.rstrip(_BLANK), opened - len(shown))
         else:
-            yield Token("text", shown, opened - len(shown))
+            yield TemplateToken("text", shown, opened - len(shown))
         comment = _OPEN_COMMENT.match(text, inside)
         if comment is not None:
             at, trim = _after_comment(text, comment.end() - 2)
             continue
-        yield Token("open", "{{", opened)
+        yield TemplateToken("open", "{{", opened)
         for token in _action(text, inside, opened):
             yield token
         at, trim = token.at + len(token.value), "-" in token.value
@@ -80,12 +80,12 @@ def _after_comment(text: str, at: int) -> tuple[int, bool]:
     return close.end(), "-" in close[0]
 
 
-def _action(text: str, at: int, opened: int) -> Iterator[Token]:
+def _action(text: str, at: int, opened: int) -> Iterator[TemplateToken]:
     spaced = True
     while True:
         close = _CLOSE.match(text, at)
         if close is not None:
-            yield Token("close", close[0], at, True)
+            yield TemplateToken("close", close[0], at, True)
             return
         found = _TOKEN.match(text, at)
         if found is None:
@@ -102,7 +102,7 @@ def _action(text: str, at: int, opened: int) -> Iterator[Token]:
             kind, value = "string", value[1:-1].replace("\r", "")
         elif kind == "number" and len(value) > MAX_NUMBER:
             raise Fault(f"a number has at most {MAX_NUMBER} characters", start)
-        yield Token(kind, value, start, spaced)
+        yield TemplateToken(kind, value, start, spaced)
         spaced = False
 
 

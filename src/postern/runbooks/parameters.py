@@ -15,18 +15,18 @@ from postern.domain.runbook import Parameter
 from postern.runbooks.faults import Fault
 from postern.runbooks.runbook_signatures import literal_text
 from postern.runbooks.runbook_tree import (
-    Action,
     Block,
     Call,
     Dot,
     Expression,
-    Field,
+    FieldNode,
     Include,
     Literal,
     Node,
-    Pipeline,
+    TemplateAction,
+    TemplatePipeline,
     Tree,
-    Variable,
+    VariableNode,
 )
 
 MAX_PARAMETERS = 200
@@ -41,26 +41,26 @@ _SAFE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ValueMark:
     """What is known of a value before there is one: whether it is the inputs as a whole, and whose text is in it."""
 
     is_root: bool = False
     names: frozenset[str] = frozenset()
 
 
-_NOTHING = Mark()
-_ROOT = Mark(is_root=True)
+_NOTHING = ValueMark()
+_ROOT = ValueMark(is_root=True)
 
 
 @dataclass(slots=True)
-class Known:
+class VariableFacts:
     """A variable; blocks within its own see and change the same one."""
 
-    mark: Mark
+    mark: ValueMark
 
 
 @dataclass(slots=True)
-class Survey:
+class ParameterSurvey:
     """`own`: places whose pipeline has a default of its own, by offset. `raw`: the parameters whose text gets into the
     script without quotes. `messages`: of `required`."""
 
@@ -70,12 +70,12 @@ class Survey:
     raw: set[str] = field(default_factory=set)
     messages: dict[str, str] = field(default_factory=dict)
     _exported: dict[str, str] = field(default_factory=dict)
-    _seen: set[tuple[str, Mark, bool]] = field(default_factory=set)
+    _seen: set[tuple[str, ValueMark, bool]] = field(default_factory=set)
     _visits: int = 0
 
     def parameters(self) -> tuple[Parameter, ...]:
         """By `order` where it is said, then by where they stand first. Raises Fault."""
-        self._walk(self.tree.body, _ROOT, {"": Known(_ROOT)}, False)
+        self._walk(self.tree.body, _ROOT, {"": VariableFacts(_ROOT)}, False)
         made = [Parameter(name=name, **says) for name, says in self.found.items()]
         made = [replace(one, type="select") if one.options and one.type == "text" else one for one in made]
         return tuple(sorted(made, key=lambda one: (one.order is None, one.order or 0)))
@@ -83,11 +83,11 @@ class Survey:
     def unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
         return tuple(p.name for p in parameters if p.name in self.raw and p.type not in _STRICT and not p.options)
 
-    def _walk(self, nodes: tuple[Node, ...], dot: Mark, known: dict[str, Known], inside: bool) -> None:
+    def _walk(self, nodes: tuple[Node, ...], dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
         known = dict(known)
         for node in nodes:
             self._visit(node.at)
-            if isinstance(node, Action):
+            if isinstance(node, TemplateAction):
                 mark = self._pipeline(node.pipeline, dot, known, inside)
                 if not node.pipeline.names:
                     self.raw |= mark.names
@@ -96,7 +96,7 @@ class Survey:
             elif isinstance(node, Include):
                 self._include(node, dot, known, inside)
 
-    def _block(self, node: Block, dot: Mark, known: dict[str, Known], inside: bool) -> None:
+    def _block(self, node: Block, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
         within = dict(known)
         mark = self._pipeline(node.pipeline, dot, within, inside)
         if node.keyword == "range" and mark.is_root:
@@ -104,33 +104,35 @@ class Survey:
         self._walk(node.body, dot if node.keyword == "if" else mark, within, True)
         self._walk(node.otherwise, dot, within, True)
 
-    def _include(self, node: Include, dot: Mark, known: dict[str, Known], inside: bool) -> None:
+    def _include(self, node: Include, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
         mark = _NOTHING if node.pipeline is None else self._pipeline(node.pipeline, dot, known, inside)
         body = self.tree.templates.get(node.name)
         if body is None:
             raise Fault(f"there is no template {node.name!r}", node.at)
         if (node.name, mark, inside) not in self._seen:
             self._seen.add((node.name, mark, inside))
-            self._walk(body, mark, {"": Known(mark)}, inside)
+            self._walk(body, mark, {"": VariableFacts(mark)}, inside)
 
-    def _pipeline(self, pipeline: Pipeline, dot: Mark, known: dict[str, Known], inside: bool) -> Mark:
+    def _pipeline(
+        self, pipeline: TemplatePipeline, dot: ValueMark, known: dict[str, VariableFacts], inside: bool
+    ) -> ValueMark:
         mark = self._mark(pipeline.value, dot, known, inside)
         for name in pipeline.names:
             if pipeline.assigns and name in known:
-                known[name].mark = Mark(mark.is_root, mark.names | known[name].mark.names)
+                known[name].mark = ValueMark(mark.is_root, mark.names | known[name].mark.names)
             else:
-                known[name] = Known(mark)
+                known[name] = VariableFacts(mark)
         return mark
 
-    def _mark(self, node: Expression, dot: Mark, known: dict[str, Known], inside: bool) -> Mark:
+    def _mark(self, node: Expression, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> ValueMark:
         self._visit(node.at)
         if isinstance(node, Literal):
             return _NOTHING
         if isinstance(node, Dot):
             return dot
-        if isinstance(node, Variable):
+        if isinstance(node, VariableNode):
             return known[node.name].mark if node.name in known else _NOTHING
-        if isinstance(node, Field):
+        if isinstance(node, FieldNode):
             return self._input(node.name, self._mark(node.base, dot, known, inside), node.at)
         marks = [
             self._mark(one, dot, known, inside or (number > 0 and node.name in ("and", "or")))
@@ -145,9 +147,9 @@ class Survey:
             self._note(node, self.found[node.subject.name], node.subject, inside)
         if node.name in _SAFE:
             return _NOTHING
-        return Mark(names=frozenset().union(*(mark.names for mark in marks)))
+        return ValueMark(names=frozenset().union(*(mark.names for mark in marks)))
 
-    def _input(self, name: str, base: Mark, at: int) -> Mark:
+    def _input(self, name: str, base: ValueMark, at: int) -> ValueMark:
         if not base.is_root:
             raise Fault(f"a text has no fields: within range, with and template, the input is $.{name}", at)
         if name not in self.found:
@@ -158,9 +160,9 @@ class Survey:
             if len(name) > MAX_NAME:
                 raise Fault(f"the name of a parameter has at most {MAX_NAME} characters", at)
             self.found[name] = {}
-        return Mark(names=frozenset({name}))
+        return ValueMark(names=frozenset({name}))
 
-    def _note(self, call: Call, says: dict[str, Any], subject: Field, inside: bool) -> None:
+    def _note(self, call: Call, says: dict[str, Any], subject: FieldNode, inside: bool) -> None:
         first = literal_text(call.args[0]) if isinstance(call.args[0], Literal) else ""
         if call.name == "required" and not inside:
             says["required"] = True

@@ -31,23 +31,23 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from postern.runbooks.faults import Fault
-from postern.runbooks.lexer import Token, tokens
+from postern.runbooks.lexer import TemplateToken, tokens
 from postern.runbooks.runbook_signatures import SIGNATURES, check_call
 from postern.runbooks.runbook_tree import (
-    Action,
     Block,
     Call,
     Dot,
     Expression,
-    Field,
+    FieldNode,
     Include,
     Jump,
     Literal,
     Node,
-    Pipeline,
-    Text,
+    TemplateAction,
+    TemplatePipeline,
+    TextNode,
     Tree,
-    Variable,
+    VariableNode,
 )
 
 MAX_TOKENS = 100_000
@@ -71,7 +71,7 @@ def read(text: str) -> Tree:
 
 @dataclass(slots=True)
 class _Parser:
-    tokens: list[Token]
+    tokens: list[TemplateToken]
     at: int = 0
     nodes: int = 0
     blocks: int = 0
@@ -88,7 +88,7 @@ class _Parser:
 
     # Blocks
 
-    def _body(self, top: bool = False) -> tuple[tuple[Node, ...], Token]:
+    def _body(self, top: bool = False) -> tuple[tuple[Node, ...], TemplateToken]:
         """Up to the `else` or `end` that nobody has opened here, or the end of the text."""
         found: list[Node] = []
         while True:
@@ -97,11 +97,11 @@ class _Parser:
                 return tuple(found), token
             if token.kind == "text":
                 if token.value:
-                    found.append(Text(token.at, token.value))
+                    found.append(TextNode(token.at, token.value))
                 continue
             word = self._peek()
             if word.kind != "word" or word.value not in _KEYWORDS:
-                found.append(Action(word.at, self._whole_pipeline(may_declare=True)))
+                found.append(TemplateAction(word.at, self._whole_pipeline(may_declare=True)))
             elif word.value in ("else", "end"):
                 return tuple(found), self._next()
             elif word.value == "define":
@@ -112,7 +112,7 @@ class _Parser:
                 found.append(self._keyword(self._next()))
             self._count(token.at)
 
-    def _keyword(self, word: Token) -> Node:
+    def _keyword(self, word: TemplateToken) -> Node:
         if word.value in ("break", "continue"):
             if not self.ranges:
                 raise Fault(f"{word.value} stands within range only", word.at)
@@ -131,7 +131,7 @@ class _Parser:
             return Include(word.at, name, pipeline)
         return self._block(word)
 
-    def _block(self, word: Token) -> Block:
+    def _block(self, word: TemplateToken) -> Block:
         known = len(self.variables)
         pipeline = self._whole_pipeline(may_declare=True, is_range=word.value == "range")
         declared = len(self.variables)
@@ -148,15 +148,15 @@ class _Parser:
         del self.variables[known:]
         return Block(word.at, word.value, pipeline, body, otherwise)
 
-    def _else(self, word: Token) -> tuple[tuple[Node, ...], Token]:
+    def _else(self, word: TemplateToken) -> tuple[tuple[Node, ...], TemplateToken]:
         nested = self._peek()
         if nested.kind == "word" and nested.value == word.value and word.value in ("if", "with"):
             block = self._block(self._next())
-            return (block,), Token("word", "end", -1)  # one end closes both
+            return (block,), TemplateToken("word", "end", -1)  # one end closes both
         self._close()
         return self._body()
 
-    def _end(self, ended: Token, word: Token) -> None:
+    def _end(self, ended: TemplateToken, word: TemplateToken) -> None:
         if ended.value != "end":
             reason = "is not closed: {{ end }} is missing" if ended.kind == "end" else "has a second else"
             raise Fault(f"{word.value} {reason}", word.at)
@@ -169,7 +169,7 @@ class _Parser:
         self._close()
         self._define_as(name, word)
 
-    def _define_as(self, name: str, word: Token) -> None:
+    def _define_as(self, name: str, word: TemplateToken) -> None:
         if name in self.templates:
             raise Fault(f"there are two templates {name!r}", word.at)
         self.templates[name] = ()
@@ -182,12 +182,12 @@ class _Parser:
         self.variables, self.ranges = outer, ranges
         self.templates[name] = body
 
-    def _deeper(self, word: Token) -> None:
+    def _deeper(self, word: TemplateToken) -> None:
         self.blocks += 1
         if self.blocks > MAX_BLOCKS:
             raise Fault(f"more than {MAX_BLOCKS} blocks stand within each other", word.at)
 
-    def _name(self, word: Token) -> str:
+    def _name(self, word: TemplateToken) -> str:
         token = self._next()
         if token.kind != "string":
             raise Fault(f"{word.value} needs the name of a template, in quotes", token.at)
@@ -195,12 +195,12 @@ class _Parser:
 
     # Pipelines
 
-    def _whole_pipeline(self, may_declare: bool = False, is_range: bool = False) -> Pipeline:
+    def _whole_pipeline(self, may_declare: bool = False, is_range: bool = False) -> TemplatePipeline:
         pipeline = self._pipeline(may_declare, is_range)
         self._close()
         return pipeline
 
-    def _pipeline(self, may_declare: bool, is_range: bool) -> Pipeline:
+    def _pipeline(self, may_declare: bool, is_range: bool) -> TemplatePipeline:
         start = self._peek()
         names, assigns = self._declared(is_range) if may_declare else ((), False)
         value = self._command(None)
@@ -214,7 +214,7 @@ class _Parser:
             self.variables.extend(names)
             if len(self.variables) > MAX_VARIABLES:
                 raise Fault(f"there are more than {MAX_VARIABLES} variables in one place", start.at)
-        return Pipeline(start.at, value, names, assigns)
+        return TemplatePipeline(start.at, value, names, assigns)
 
     def _declared(self, is_range: bool) -> tuple[tuple[str, ...], bool]:
         names: list[str] = []
@@ -256,7 +256,7 @@ class _Parser:
             found.append(self._operand())
         return found
 
-    def _is_operand(self, token: Token) -> bool:
+    def _is_operand(self, token: TemplateToken) -> bool:
         if token.kind == "sign":
             return token.value in ".("
         return token.kind in ("string", "char", "number", "field", "variable", "word")
@@ -266,21 +266,21 @@ class _Parser:
         value = self._term(token)
         after = self._peek()
         if after.kind == "field" and not after.spaced:
-            if not isinstance(value, Variable):
+            if not isinstance(value, VariableNode):
                 raise Fault("this has no fields: inputs are texts, and stand as .name", after.at)
             self._next()
-            value = Field(token.at, after.value[1:], value)
+            value = FieldNode(token.at, after.value[1:], value)
             if self._peek().kind == "field" and not self._peek().spaced:
                 raise Fault("an input is a text, and has no fields", self._peek().at)
         self._count(token.at)
         return value
 
-    def _term(self, token: Token) -> Expression:
+    def _term(self, token: TemplateToken) -> Expression:
         if token.kind == "field":
-            return Field(token.at, token.value[1:], Dot(token.at))
+            return FieldNode(token.at, token.value[1:], Dot(token.at))
         if token.kind == "variable":
             self._known(token.value[1:], token.at)
-            return Variable(token.at, token.value[1:])
+            return VariableNode(token.at, token.value[1:])
         if token.kind == "string":
             return Literal(token.at, token.value)
         if token.kind == "char":
@@ -301,7 +301,7 @@ class _Parser:
             raise Fault("something is missing: an action is not empty", token.at)
         raise Fault(f"{token.value!r} means nothing here", token.at)
 
-    def _parenthesised(self, token: Token) -> Expression:
+    def _parenthesised(self, token: TemplateToken) -> Expression:
         self.parentheses += 1
         if self.parentheses > MAX_EXPRESSION:
             raise Fault(f"more than {MAX_EXPRESSION} parentheses stand within each other", token.at)
@@ -312,7 +312,7 @@ class _Parser:
         self.parentheses -= 1
         return value
 
-    def _call(self, token: Token, args: tuple[Expression, ...]) -> Call:
+    def _call(self, token: TemplateToken, args: tuple[Expression, ...]) -> Call:
         if token.value in _KEYWORDS:
             raise Fault(f"{token.value} stands at the beginning of an action only", token.at)
         if token.value not in SIGNATURES:
@@ -323,7 +323,7 @@ class _Parser:
         subject = None
         if args and SIGNATURES[token.value].keeps_subject:
             last = args[-1]
-            subject = last if isinstance(last, Field) else last.subject if isinstance(last, Call) else None
+            subject = last if isinstance(last, FieldNode) else last.subject if isinstance(last, Call) else None
         call = Call(token.at, token.value, args, depth, subject)
         check_call(call)
         self._count(token.at)
@@ -335,12 +335,12 @@ class _Parser:
         if name not in self.variables:
             raise Fault(f"there is no variable ${name} here", at)
 
-    def _next(self) -> Token:
+    def _next(self) -> TemplateToken:
         token = self.tokens[self.at]
         self.at = min(self.at + 1, len(self.tokens) - 1)
         return token
 
-    def _peek(self) -> Token:
+    def _peek(self) -> TemplateToken:
         return self.tokens[self.at]
 
     def _close(self) -> None:
@@ -354,7 +354,7 @@ class _Parser:
             raise Fault(f"a runbook has at most {MAX_NODES:,} parts", at)
 
 
-def number(token: Token) -> int | float:
+def number(token: TemplateToken) -> int | float:
     """An integer of 64 bits or a float, as Go writes them. Raises Fault."""
     written = token.value
     if _INTEGER.fullmatch(written):

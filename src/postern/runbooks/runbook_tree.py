@@ -20,7 +20,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class VariableNode:
     """`$name`; the name is empty for `$`, the inputs."""
 
     at: int
@@ -28,12 +28,12 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldNode:
     """`.name` of a dot or a variable."""
 
     at: int
     name: str
-    base: Dot | Variable
+    base: Dot | VariableNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Call:
     name: str
     args: tuple[Expression, ...]
     depth: int = 1
-    subject: Field | None = None
+    subject: FieldNode | None = None
 
 
-Expression: TypeAlias = Literal | Dot | Variable | Field | Call
+Expression: TypeAlias = Literal | Dot | VariableNode | FieldNode | Call
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class TemplatePipeline:
     """`names` are the variables that it declares, or changes where `assigns`."""
 
     at: int
@@ -64,15 +64,15 @@ class Pipeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextNode:
     at: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class TemplateAction:
     at: int
-    pipeline: Pipeline
+    pipeline: TemplatePipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Block:
 
     at: int
     keyword: str
-    pipeline: Pipeline
+    pipeline: TemplatePipeline
     body: tuple[Node, ...]
     otherwise: tuple[Node, ...]
 
@@ -92,7 +92,7 @@ class Include:
 
     at: int
     name: str
-    pipeline: Pipeline | None
+    pipeline: TemplatePipeline | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Jump:
     keyword: str
 
 
-Node: TypeAlias = Text | Action | Block | Include | Jump
+Node: TypeAlias = TextNode | TemplateAction | Block | Include | Jump
 
 
 @dataclass(frozen=True, slots=True)

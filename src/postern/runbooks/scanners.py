@@ -18,7 +18,7 @@ MAX_TAGS = 1_000  # dollar quotes
 TAIL = 200  # characters that are kept of what stands in front
 
 
-class State(Enum):
+class ScannerState(Enum):
     CODE = auto()
     COMMENT = auto()
     QUOTED = auto()
@@ -41,7 +41,7 @@ class Scanner:
         self.tail = (self.tail + text[-TAIL:])[-TAIL:]
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         raise NotImplementedError
 
     @property
@@ -55,7 +55,7 @@ class Scanner:
 
     def is_whole(self) -> bool:
         """Whether the script, which ends here, could be followed to its end, and everything in it is closed."""
-        return not (self.is_lost or self.skips or self.state is State.QUOTED)
+        return not (self.is_lost or self.skips or self.state is ScannerState.QUOTED)
 
     def prefix(self, quote: str) -> str:
         """What belongs to a literal that begins here. Raises Fault where none should."""
@@ -79,12 +79,12 @@ class Scanner:
         return at + 2
 
 
-class Unknown(Scanner):
+class UnknownScanner(Scanner):
     """Of a language that nobody knows."""
 
     @property
-    def state(self) -> State:
-        return State.CODE  # what quoted() lets pass there means nothing anywhere
+    def state(self) -> ScannerState:
+        return ScannerState.CODE  # what quoted() lets pass there means nothing anywhere
 
     def prefix(self, quote: str) -> str:
         return ""
@@ -111,10 +111,10 @@ class Sql(Scanner):
         self._code = re.compile(_SQL_CODE[syntax])
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         if self._mode == "":
-            return State.CODE
-        return State.COMMENT if self._mode in ("\n", "*/") else State.QUOTED
+            return ScannerState.CODE
+        return ScannerState.COMMENT if self._mode in ("\n", "*/") else ScannerState.QUOTED
 
     @property
     def is_within_tags(self) -> bool:
@@ -267,7 +267,7 @@ _SQL_CODE = {
 _BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
 
 
-class Program(Scanner):
+class ProgramScanner(Scanner):
     """Python and JavaScript."""
 
     def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
@@ -278,10 +278,10 @@ class Program(Scanner):
         self._code = re.compile(r"'''|\"\"\"|'|\"|#" if self._is_python else r"'|\"|`|//|/\*|/|\{|\}")
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         if self._mode == "":
-            return State.CODE
-        return State.COMMENT if self._mode in ("\n", "*/") else State.QUOTED
+            return ScannerState.CODE
+        return ScannerState.COMMENT if self._mode in ("\n", "*/") else ScannerState.QUOTED
 
     def prefix(self, quote: str) -> str:
         if re.search(r"[\w$'\"`\\]$", self.tail):

@@ -6,7 +6,7 @@ import re
 
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
-from postern.runbooks.scanners import Scanner, State
+from postern.runbooks.scanners import Scanner, ScannerState
 
 MAX_NESTED = 200
 _MAX_COMMAND = 250  # characters that are kept of the beginning of a command
@@ -91,12 +91,12 @@ class Shell(Scanner):
         self._commands = [""]  # how the command begins that is being read, of each level of code
 
     @property
-    def state(self) -> State:
+    def state(self) -> ScannerState:
         if self.is_lost or self.skips:
-            return State.QUOTED
+            return ScannerState.QUOTED
         if (self._mode != "#" and self._mode not in _CODE_MODES) or _OPAQUE & set(self._open):
-            return State.QUOTED
-        return State.COMMENT if self._mode == "#" else State.CODE
+            return ScannerState.QUOTED
+        return ScannerState.COMMENT if self._mode == "#" else ScannerState.CODE
 
     def is_whole(self) -> bool:
         if not self.skips:

@@ -12,10 +12,10 @@ from postern.domain.runbook import Parameter
 from postern.domain.text import one_line
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
-from postern.runbooks.evaluator import Machine
+from postern.runbooks.evaluator import TemplateEvaluator
 from postern.runbooks.faults import Fault, RenderError, TemplateError, place_of
 from postern.runbooks.inputs import problem_of
-from postern.runbooks.parameters import Survey
+from postern.runbooks.parameters import ParameterSurvey
 from postern.runbooks.quoting import syntax_of
 from postern.runbooks.runbook_parser import read
 from postern.runbooks.runbook_tree import Tree
@@ -45,7 +45,7 @@ class Template:
     unquoted: tuple[str, ...]
     _text: str = field(repr=False)
     _tree: Tree = field(repr=False)
-    _survey: Survey = field(repr=False)
+    _survey: ParameterSurvey = field(repr=False)
 
     def render(
         self,
@@ -72,7 +72,7 @@ class Template:
 
     def _run(self, given: Mapping[str, str], syntax: ScriptSyntax, effort: Effort, *, is_shown: bool) -> Rendered:
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, syntax, effort, is_shown)
+        machine = TemplateEvaluator(self._tree, given, defaults, self._survey.own, syntax, effort, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:
@@ -114,7 +114,7 @@ def parse(text: str) -> Template:
         if not _is_text(text):
             raise Fault("the runbook holds characters that are no text", 0)
         tree = read(text)
-        survey = Survey(tree)
+        survey = ParameterSurvey(tree)
         parameters = survey.parameters()
     except Fault as fault:
         raise TemplateError(fault.message, *place_of(text, fault.at or 0)) from None

@@ -17,7 +17,7 @@ from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.effort import Effort
 from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import is_plain, quoted
-from postern.runbooks.scanners import Program, Scanner, Sql, State, Unknown
+from postern.runbooks.scanners import ProgramScanner, Scanner, ScannerState, Sql, UnknownScanner
 from postern.runbooks.shell import Shell
 
 _AGAIN = (
@@ -31,7 +31,7 @@ _NOT_WHOLE = (
 )
 
 
-class Places:
+class TemplatePlaces:
     """Reads a script while it is written."""
 
     def __init__(self, syntax: ScriptSyntax, effort: Effort) -> None:
@@ -52,9 +52,9 @@ class Places:
         self._effort.check()
         self._read_on()
         self._is_delicate = self._is_delicate or not is_plain(self._syntax, value)
-        if scanner.is_lost or scanner.state is State.QUOTED:
+        if scanner.is_lost or scanner.state is ScannerState.QUOTED:
             self._insist_on_plain(value)
-        elif scanner.state is State.COMMENT:
+        elif scanner.state is ScannerState.COMMENT:
             if re.search(r"[\n\r\u2028\u2029]|\*/|/\*", text):
                 raise Fault("this stands in a comment, which a value of several lines, or with */ in it, would end")
         else:
@@ -110,4 +110,4 @@ def scanner_of(syntax: ScriptSyntax, effort: Effort) -> Scanner:
         return Shell(effort)
     if syntax.is_sql:
         return Sql(syntax, effort)
-    return Unknown(effort) if syntax is ScriptSyntax.OTHER else Program(syntax, effort)
+    return UnknownScanner(effort) if syntax is ScriptSyntax.OTHER else ProgramScanner(syntax, effort)

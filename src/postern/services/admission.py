@@ -26,13 +26,13 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, Connection, Extra, Toggle
 from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
-from postern.services.reviews.asking import Asking, ReviewRequired, Wish, ends
+from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired, ends
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.target_ports import AccessStore, ConnectionStore, Rules, Standing
+from postern.store.ports.target_ports import AccessStore, ConnectionRuleSet, ConnectionStore, PermitStanding
 
-__all__ = ["REFUSED_LOGIN", "Access", "Grant", "ReviewRequired", "Verifier", "Wish"]
+__all__ = ["REFUSED_LOGIN", "Access", "AccessWish", "Grant", "ReviewRequired", "Verifier"]
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ _EXTRAS = {
 _RULES_STAY = timedelta(seconds=30)
 
 
-class RunbookRules(Protocol):
+class RunbookRuleLookup(Protocol):
     async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
         """Raises Unavailable when the rules cannot be read."""
 
@@ -63,7 +63,7 @@ class RunbookRules(Protocol):
         """Whether they may run any there. Raises as `allowed`."""
 
 
-class Proof(Protocol):
+class RevocableProof(Protocol):
     """What somebody has logged in with that may be taken back while they are here."""
 
     async def ended(self, permit: Permit) -> str | None:
@@ -72,7 +72,7 @@ class Proof(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    rules: Rules
+    rules: ConnectionRuleSet
     key: Secret
     until: datetime
 
@@ -87,13 +87,13 @@ class Access:
         store: AccessStore,
         connections: ConnectionStore,
         control: AccessControl,
-        asking: Asking,
+        asking: ReviewRequests,
         features: Features,
-        runbooks: RunbookRules,
+        runbooks: RunbookRuleLookup,
         signals: Signals,
         now: Clock,
         parsed: frozenset[str] = frozenset(),
-        proofs: Mapping[str, Proof] | None = None,
+        proofs: Mapping[str, RevocableProof] | None = None,
     ) -> None:
         """`parsed` are the protocols that have a parser, without which some rules cannot hold. `proofs`: who knows
         whether what is meant by the first word of a permit's `means` still stands."""
@@ -432,7 +432,7 @@ class Access:
         return replace(now, policy=await self.policy_for(connection), expires_at=expires_at)
 
 
-def _as_now(permit: Permit, standing: Standing) -> Permit:
+def _as_now(permit: Permit, standing: PermitStanding) -> Permit:
     """With the groups of its principal, and the tags of its connection, that the store has now."""
     principal = replace(permit.principal, groups=standing.groups, role_groups=standing.role_groups)
     return replace(
@@ -481,7 +481,7 @@ def _modes(connection: Connection, verb: Verb, modes: Modes) -> Modes:
 
 
 def _modes_reason(
-    switches: Connection | Standing, connection: Connection, modes: Modes, runbook: RunbookRef | None = None
+    switches: Connection | PermitStanding, connection: Connection, modes: Modes, runbook: RunbookRef | None = None
 ) -> str | None:
     """Return why one of the modes is not open, as `switches` are now."""
     for mode in modes:
@@ -493,7 +493,12 @@ def _modes_reason(
 
 
 def _mode_reason(
-    modes: Connection | Standing, connection: str, verb: Verb, runbook: RunbookRef | None = None, *, uses: str = ""
+    modes: Connection | PermitStanding,
+    connection: str,
+    verb: Verb,
+    runbook: RunbookRef | None = None,
+    *,
+    uses: str = "",
 ) -> str | None:
     """A runbook is asked about in the place of scripts of one's own: neither way in opens the other. `uses`: what the
     mode is for, where that must be said."""

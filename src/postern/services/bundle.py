@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postern.services.chat.chat_services import ChatServices, build_chats
-from postern.services.chat.desk import Window
+from postern.services.chat.desk import ChatWindow
 from postern.services.identity.identity_services import IdentityServices, build_identity
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.passwords import Passwords
@@ -20,10 +20,10 @@ from postern.services.issues.tracker import Trackers
 from postern.services.notifications.notification_services import TellingServices, build_telling
 from postern.services.recordings.recording_services import RecordingServices, build_recordings
 from postern.services.rules.access_control import AccessControl
-from postern.services.runbooks.fetching import Fetcher
+from postern.services.runbooks.fetching import RepositoryFetcher
 from postern.services.runbooks.runbook_services import RunbookServices, build_runbooks
 from postern.services.server.health import Health
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.organisations import Organisations
 from postern.services.server.server_services import ServerServices, build_server
 from postern.services.targets.agent_keys import AgentKeys
@@ -60,19 +60,19 @@ def build_services(
     recordings: Recordings,
     now: Clock,
     able: Abilities,
-    fetcher: Fetcher,
+    fetcher: RepositoryFetcher,
     *,
     passwords: Passwords | None = None,
-    machine: Machine | None = None,
+    machine: MachineFacts | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
-    chats: Window | None = None,
+    chats: ChatWindow | None = None,
     trackers: Trackers | None = None,
 ) -> Services:
     """`fetcher` reads and writes repositories with runbooks. `machine`: what this machine is set up for. `openid` and
     `saml`: the clients for identity providers; without one that way in is refused. `chats`: what hears decisions from
     chats, and answers there. `trackers`: makes clients of issue trackers; without it none is asked."""
-    machine = machine or Machine()
+    machine = machine or MachineFacts()
     server = build_server(stores, signals, now, machine)
     control = AccessControl(stores.access_rules, stores.connections, server.features, signals, now)
     issues = build_issues(stores, control, server.server_configs, signals, now, trackers)

@@ -20,7 +20,7 @@ from postern.errors import Invalid, NotFound, PreconditionFailed
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 MAX_DESCRIPTION = 10_000
 
@@ -35,7 +35,7 @@ class ResourceService(Generic[R]):
     noun: str
     kept: frozenset[str] = frozenset()
 
-    def __init__(self, store: ResourceStore[R], signals: Signals, now: Clock) -> None:
+    def __init__(self, store: NamedResourceStore[R], signals: Signals, now: Clock) -> None:
         self._store = store
         self._signals = signals
         self._now = now

@@ -24,14 +24,14 @@ from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.admission import Access
 from postern.services.issues.opening import NO_FIELDS, Issues
-from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
 from postern.services.server.server_features import Features
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
-from postern.store.ports.target_ports import AgentStore, Ended, Recordings, SessionFilter, SessionStore
+from postern.store.ports.target_ports import AgentStore, Recordings, SessionEnd, SessionFilter, SessionStore
 
 __all__ = ["SessionFilter", "Sessions"]
 
@@ -53,7 +53,7 @@ class Sessions:
         store: SessionStore,
         principals: PrincipalStore,
         access: Access,
-        asking: Asking,
+        asking: ReviewRequests,
         reviews: Reviews,
         scripts: ReviewedScripts,
         agents: AgentStore,
@@ -108,8 +108,8 @@ class Sessions:
         """Of one that was resumed, before it runs. Raises as `Issues.open` does: then it must end."""
         await self._issues.open(permit.connection, session, tracker_fields)
 
-    def to_wait(self, wish: Wish, *, metadata: Mapping[str, str], session_id: UUID | None = None) -> Session:
-        """The row of a session that waits for its review, for `Asking.ask`, which stores it: nothing is yet."""
+    def to_wait(self, wish: AccessWish, *, metadata: Mapping[str, str], session_id: UUID | None = None) -> Session:
+        """The row of a session that waits for its review, for `ReviewRequests.ask`, which stores it: nothing is yet."""
         session = self._new(wish.principal, wish.connection, wish.verb, session_id or uuid4())
         return replace(session, metadata=_with_trace(metadata), credential_id=wish.credential_id)
 
@@ -140,9 +140,9 @@ class Sessions:
     ) -> None:
         """Ends it; does nothing when it is done already. `event_size` in bytes, as stored; `at` when it ended, now if
         not given."""
-        await self._end(session_id, Ended(at or self._now(), reason, exit_code, metrics, event_size))
+        await self._end(session_id, SessionEnd(at or self._now(), reason, exit_code, metrics, event_size))
 
-    async def _end(self, session_id: UUID, ended: Ended) -> None:
+    async def _end(self, session_id: UUID, ended: SessionEnd) -> None:
         has_ended = await self._store.end(session_id, ended)
         await self._scripts.ended(session_id)
         if has_ended:
@@ -209,7 +209,7 @@ class Sessions:
 
     async def _target(
         self, principal: Principal, connection: str, source: str, means: str, runbook: RunbookRef | None
-    ) -> tuple[Connection, Wish | None]:
+    ) -> tuple[Connection, AccessWish | None]:
         """Where it would run, and, where others must agree first, what they are asked for. Raises as `submit`."""
         try:
             permit = await self._access.admit_principal(
@@ -278,7 +278,7 @@ class Sessions:
             log.info("session %s was not run: %s", session_id, refusal.message)
             if session.review_id is not None:
                 self._scripts.cannot_run(session_id)
-            await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
+            await self._end(session_id, SessionEnd(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None
         return session, permit, invocation
 
@@ -392,7 +392,7 @@ class Sessions:
             changed({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})
         if await self._reviews.give_up(session):
             return
-        if await self._store.end_if_ready(session_id, Ended(self._now(), EndReason.KILLED, detail=detail)):
+        if await self._store.end_if_ready(session_id, SessionEnd(self._now(), EndReason.KILLED, detail=detail)):
             if session.review_id is not None:
                 await self._reviews.finished(session_id)
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))

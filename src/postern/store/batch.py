@@ -13,7 +13,7 @@ R = TypeVar("R")
 _Waiting = tuple[T, asyncio.Future[R]]
 
 
-class Batch(Generic[T, R]):
+class WriteBatch(Generic[T, R]):
     """`write` writes some items, all or none, and answers a result for each.
 
     Nothing is held back to wait for company: what comes while one batch is being written is the next one.

@@ -16,7 +16,7 @@ Values = Mapping[str, Any]
 Row = Mapping[str, Any] | RowMapping
 
 
-class Prepared:
+class PreparedStatement:
     """One statement, always run with values of the same names. Safe from any thread."""
 
     def __init__(self, statement: Select[Any] | Insert | Update | Delete) -> None:

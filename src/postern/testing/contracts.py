@@ -19,7 +19,7 @@ from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, Sess
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
-from postern.testing.playbook import CHUNKS, Order, pieces
+from postern.testing.playbook import CHUNKS, OrderCheck, pieces
 
 Conversation = Sequence[tuple[Side, bytes]]
 
@@ -66,7 +66,7 @@ def check_wire(
     watchers = [_Watcher(), _Watcher(Operation)] if injects else [_Watcher(), _Watcher(Operation, Rows, Output)]
     for watcher in watchers:
         for size in CHUNKS:
-            _check_passes(_link(make_wire, watcher), conversation, size, Order(carries=carries))
+            _check_passes(_link(make_wire, watcher), conversation, size, OrderCheck(carries=carries))
     for size in CHUNKS:
         _check_refusal(_link(make_wire, _Watcher(Operation, verdict=Refuse("contract", "refused"))), conversation, size)
         for side, data in garbage:
@@ -141,9 +141,9 @@ def check_masking(
 def _shown(
     make_wire: Callable[[], Wire], covers: _Covers, conversation: Conversation, size: int
 ) -> tuple[bytes, list[Event]]:
-    """What the client is sent, which `Order` compares with what is recorded; and the events."""
+    """What the client is sent, which `OrderCheck` compares with what is recorded; and the events."""
     link = new_link(make_wire(), covers)
-    order = Order()
+    order = OrderCheck()
     effects = [effect for side, data in conversation for effect in _say(link, side, data, size, order)]
     if link.withholds:
         left = link.release()
@@ -163,7 +163,7 @@ def _link(make_wire: Callable[[], Wire], interceptor: Interceptor) -> Link:
     return new_link(make_wire(), interceptor)
 
 
-def _say(link: Link, side: Side, data: bytes, size: int, order: Order) -> list[Effect]:
+def _say(link: Link, side: Side, data: bytes, size: int, order: OrderCheck) -> list[Effect]:
     effects: list[Effect] = []
     for piece in pieces(data, size):
         some = link.receive(side, piece)
@@ -181,7 +181,7 @@ def events_of(effects: list[Effect]) -> list[Event]:
     return [event for effect in effects if isinstance(effect, Record) for event in effect.events]
 
 
-def _check_passes(link: Link, conversation: Conversation, size: int, order: Order) -> None:
+def _check_passes(link: Link, conversation: Conversation, size: int, order: OrderCheck) -> None:
     operations = 0
     for side, data in conversation:
         effects = _say(link, side, data, size, order)
@@ -198,7 +198,10 @@ def _check_passes(link: Link, conversation: Conversation, size: int, order: Orde
 def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:
     """What the client says is refused; the target, which hears of nothing, says nothing."""
     effects = [
-        effect for side, data in conversation if side is Side.CLIENT for effect in _say(link, side, data, size, Order())
+        effect
+        for side, data in conversation
+        if side is Side.CLIENT
+        for effect in _say(link, side, data, size, OrderCheck())
     ]
     events = events_of(effects)
     assert any(isinstance(event, Refusal) for event in events), "a refusal was not recorded"
@@ -210,7 +213,7 @@ def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:
 
 
 def _check_garbage(link: Link, side: Side, data: bytes, size: int) -> None:
-    effects = _say(link, side, data, size, Order())
+    effects = _say(link, side, data, size, OrderCheck())
     closes = [effect for effect in effects if isinstance(effect, Close)]
     assert [close.reason for close in closes] == [EndReason.PROTOCOL_VIOLATION], f"{data!r} closed the link {closes}"
     other = Side.TARGET if side is Side.CLIENT else Side.CLIENT

@@ -124,7 +124,7 @@ class _Step:
 
 
 @dataclass(slots=True)
-class Outcome:
+class StepOutcome:
     """What one step brought about, in a form that does not depend on how its input was cut."""
 
     to_client: bytes = b""
@@ -145,7 +145,7 @@ class Outcome:
         else:
             self.others.append(Close(effect.reason) if isinstance(effect, Close) else effect)
 
-    def without_prepared(self) -> Outcome:
+    def without_prepared(self) -> StepOutcome:
         """The same without preparations of statements that run in this step."""
         runs = {(event.exchange, event.text) for event in self.events if _is_run(event)}
         events = [
@@ -153,7 +153,7 @@ class Outcome:
             for event in self.events
             if not isinstance(event, Operation) or _is_run(event) or (event.exchange, event.text) not in runs
         ]
-        return Outcome(self.to_client, self.to_target, events, self.others)
+        return StepOutcome(self.to_client, self.to_target, events, self.others)
 
     def lines(self, show: Callable[[Side, bytes], list[str]]) -> Iterator[str]:
         for event in self.events:
@@ -166,7 +166,7 @@ class Outcome:
             yield str(other)
 
 
-class Order:
+class OrderCheck:
     """Holds a stream of effects to the rules of the record. Raises PlaybookError. `carries`: some of what the client is
     sent is a file's, which a recording does not hold."""
 
@@ -259,10 +259,10 @@ class Playbook:
 
     def _replay(self, size: int) -> None:
         link = self._new_link()
-        order = Order()
+        order = OrderCheck()
         closed = False
         for number, step in enumerate(self._steps, 1):
-            wanted, found = Outcome(), Outcome()
+            wanted, found = StepOutcome(), StepOutcome()
             for expected in step.expected:
                 wanted.add(expected)
             for effects in _apply(link, step.input, size):
@@ -278,7 +278,7 @@ class Playbook:
             owed = "a request is parked" if link.parked else "an answer is due"
             raise PlaybookError(f"the playbook is not finished: {owed}")
 
-    def _difference(self, number: int, size: int, wanted: Outcome, found: Outcome) -> str:
+    def _difference(self, number: int, size: int, wanted: StepOutcome, found: StepOutcome) -> str:
         given = self._steps[number - 1].input
         text = (
             given.what if isinstance(given, Does) else f"{given.side.value} sends {self._show(given.side, given.data)}"

@@ -49,7 +49,7 @@ def header(kind: int, stream: int, length: int) -> bytes:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class FrameReader:
+class TunnelFrameReader:
     """Cuts what comes into frames, and gives them to `on_data` and `on_frame`, which a subclass has.
 
     `feed` raises ProtocolViolation for what no peer of ours sends; it is of no use then. `stop` ends it, even in the

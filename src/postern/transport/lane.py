@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from postern.errors import ProtocolViolation
 from postern.transport.frames import CLOSE, CREDIT, END, MAX_DATA, RESET
-from postern.transport.outbox import Outbox, Sender
-from postern.transport.stream_windows import WINDOW, Window, Windows
+from postern.transport.outbox import Outbox, StreamSender
+from postern.transport.stream_windows import WINDOW, StreamWindow, Windows
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _REASON: Final = 1000  # bytes
 _SMALL: Final = 4096  # bytes that are held as one
 
 
-class Lane(Sender):
+class Lane(StreamSender):
     """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Lane(Sender):
         self._left = 0  # bytes in the queue when `linger` last looked
         self._left_since = 0.0
         # From the peer
-        self._window = Window(windows)
+        self._window = StreamWindow(windows)
         self._allowance = 0  # bytes that it may still send
         self._taken = 0  # bytes since the last CREDIT
         self._held: deque[bytes] = deque()

@@ -26,7 +26,7 @@ _ROOM: Final = bytes(HEADROOM)
 _empty: Final = bytearray()
 
 
-class Sender:
+class StreamSender:
     """Something that may have to wait for room."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Outbox:
         self._size = 0
         self._ticking = False
         self._corked = False
-        self._ring: deque[Sender] = deque()
+        self._ring: deque[StreamSender] = deque()
         self._stopped = False
 
     @property
@@ -100,7 +100,7 @@ class Outbox:
         self._send_all()
         self.stop()
 
-    def wait(self, sender: Sender) -> None:
+    def wait(self, sender: StreamSender) -> None:
         """It is pumped when there is room, after the others that wait for it."""
         if not sender.waiting and not self._stopped:
             sender.waiting = True

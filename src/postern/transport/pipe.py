@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 
-class End(asyncio.Protocol):
+class PipeEnd(asyncio.Protocol):
     """One side of a pipe. What comes before it is joined waits, and its transport is paused."""
 
     def __init__(self) -> None:
@@ -83,7 +83,9 @@ class Pipe:
 
     LINGER = 30.0
 
-    def __init__(self, near: End, far: End, over: Callable[[Exception | None], None] = lambda error: None) -> None:
+    def __init__(
+        self, near: PipeEnd, far: PipeEnd, over: Callable[[Exception | None], None] = lambda error: None
+    ) -> None:
         assert near.transport is not None
         assert far.transport is not None
         self._sides = (near.transport, far.transport)

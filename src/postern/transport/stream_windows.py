@@ -87,7 +87,7 @@ class Windows:
         return self._left > 0
 
 
-class Window:
+class StreamWindow:
     """Of one stream. `size` is what may be on its way and held; `part`, what must be taken to be worth a CREDIT."""
 
     def __init__(self, windows: Windows) -> None:

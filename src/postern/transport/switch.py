@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.transport.frames import CREDIT, END, FrameReader
+from postern.transport.frames import CREDIT, END, TunnelFrameReader
 from postern.transport.lane import Lane
 
 LAST: Final = (1 << 32) - 1  # the highest number of a stream
 
 
-class Switch(FrameReader):
+class Switch(TunnelFrameReader):
     """`control` gets what is not for a lane that is open: kind, number, payload."""
 
     def __init__(self, *, dialler: bool, control: Callable[[int, int, bytes], None]) -> None:

@@ -16,7 +16,7 @@ from postern.gateway.clients.ports import probe
 from postern.inspection.patterns import compiles
 from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.slack_window import SlackWindow
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.identity_addresses import networks_of
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml_adapter import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
@@ -24,11 +24,11 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.trackers.trackers import tracker_of
 from postern.protocols.registry import PROTOCOLS
 from postern.recording.recording_copies import StoredCopies
-from postern.recording.recording_library import Library
-from postern.recording.stored import Stored
+from postern.recording.recording_library import RecordingLibrary
+from postern.recording.stored import StoredSegments
 from postern.services.bundle import Services, build_services
 from postern.services.issues.tracker import Trackers
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.targets.targets import Abilities
 from postern.settings import Settings
 from postern.store.database import Database
@@ -45,7 +45,7 @@ from postern.wiring.git import git_fetcher
 from postern.wiring.language_wiring import language_types
 from postern.wiring.masking_wiring import masks
 from postern.wiring.metrics_wiring import gathered
-from postern.wiring.parsers import PARSED, Judge
+from postern.wiring.parsers import PARSED, ParserJudge
 from postern.wiring.providers import Providers
 from postern.wiring.recordings_wiring import trouble_with_recordings
 
@@ -58,7 +58,7 @@ class App:
     stores: Stores
     encryption: Encryption
     services: Services
-    stored: Stored
+    stored: StoredSegments
 
 
 @asynccontextmanager
@@ -76,7 +76,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = Stores(database, encryption)
         held = stored(settings, stores.segments, encryption)
-        recordings = Library(
+        recordings = RecordingLibrary(
             settings.home,
             {name: spec.renderer for name, spec in PROTOCOLS.items()},
             {name: spec.results for name, spec in PROTOCOLS.items() if spec.results is not None},
@@ -85,14 +85,14 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             answers={name: spec.answers for name, spec in PROTOCOLS.items() if spec.answers is not None},
         )
         networks = machine.provider_networks.networks
-        openid = OpenIdClient(Fetcher(allowed=networks), now)
-        saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
+        openid = OpenIdClient(ProviderFetcher(allowed=networks), now)
+        saml = SamlAdapter(ProviderFetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
         able = Abilities(
             compiles=compiles,
             masks=masks,
             enforceable=ENFORCEABLE,
             parsed=PARSED,
-            judge=Judge(),
+            judge=ParserJudge(),
             models=language_types(settings),
         )
         services = build_services(
@@ -129,12 +129,12 @@ def _allowed(setting: str, text: str) -> AllowedNetworks:
     return AllowedNetworks(setting, networks_of(text, setting))
 
 
-def machine_of(settings: Settings) -> Machine:
+def machine_of(settings: Settings) -> MachineFacts:
     """Raises Misconfigured."""
     reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels", settings.control_port: "agents"}
     if settings.demo:
         reserved[settings.demo_port] = "the demo database"
-    return Machine(
+    return MachineFacts(
         config=ServerConfig(own_listeners(settings), settings.public_host, settings.api_url),
         auth=default_auth(settings),
         control=Endpoint(settings.address, settings.control_port),

@@ -15,7 +15,7 @@ from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, Misconfigured, Unavailable
 from postern.integrations.cloud_blobs import ObjectBlobs
 from postern.recording.layout import recordings_folder
-from postern.recording.stored import Stored
+from postern.recording.stored import StoredSegments
 from postern.settings import Settings
 from postern.store.encryption import Encryption
 from postern.store.ports.recording_ports import Blobs, SegmentStore
@@ -82,10 +82,10 @@ class KeysForThreads:
         return found
 
 
-def stored(settings: Settings, segments: SegmentStore, encryption: Encryption) -> Stored:
+def stored(settings: Settings, segments: SegmentStore, encryption: Encryption) -> StoredSegments:
     """Call it on the event loop. Raises Misconfigured."""
     loop = asyncio.get_running_loop()
-    return Stored(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))
+    return StoredSegments(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))
 
 
 def _result(asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, late: str) -> T:

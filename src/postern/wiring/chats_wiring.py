@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from postern.domain.sink import SinkKind
 from postern.integrations.chat.apprise import Apprise
-from postern.integrations.chat.email import Email
+from postern.integrations.chat.email import EmailNotifier
 from postern.integrations.chat.slack import Slack
 from postern.integrations.chat.teams import Teams
 from postern.integrations.sinks.receivers import Receivers
@@ -25,7 +25,7 @@ def chat_senders(
     chats: dict[SinkKind, Chat] = {
         SinkKind.SLACK: Slack(receivers),
         SinkKind.TEAMS: Teams(receivers),
-        SinkKind.EMAIL: Email(receivers, host, now),
+        SinkKind.EMAIL: EmailNotifier(receivers, host, now),
         SinkKind.APPRISE: Apprise(receivers, APPRISE_HOSTED, APPRISE_DIRECT),
     }
 

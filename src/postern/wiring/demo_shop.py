@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 
-from postern.demo.demo_target import Target
+from postern.demo.demo_target import DemoTarget
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.rules.guardrail import GuardRail, Rule, RuleType
@@ -42,7 +42,7 @@ RULES = {
 }
 
 
-async def make(services: Services, setter: Principal, target: Target) -> None:
+async def make(services: Services, setter: Principal, target: DemoTarget) -> None:
     """Create what is missing of the connection, its guardrail and its masking rule."""
     guardrail = await _guardrail(services, setter)
     agent = await services.agents.get(setter, EMBEDDED)
@@ -68,7 +68,7 @@ async def make(services: Services, setter: Principal, target: Target) -> None:
         await _mask_columns(services, setter, str(created.connection.id))
 
 
-async def follow(services: Services, setter: Principal, target: Target) -> None:
+async def follow(services: Services, setter: Principal, target: DemoTarget) -> None:
     """The demo server may have another port or password by now. A connection that was removed stays so."""
     try:
         current = (await services.connections.get(setter, NAME)).connection
@@ -104,7 +104,7 @@ async def _mask_columns(services: Services, setter: Principal, connection_id: st
     await services.masking_rules.create(setter, fields)
 
 
-def _secret(target: Target) -> dict[str, Secret]:
+def _secret(target: DemoTarget) -> dict[str, Secret]:
     values = {
         "HOST": target.host,
         "PORT": str(target.port),

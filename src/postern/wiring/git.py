@@ -7,7 +7,7 @@ from pathlib import Path
 
 from postern.errors import Misconfigured
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Limits, Policy
+from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 from postern.integrations.identity.identity_addresses import networks_of
 from postern.settings import Settings
 
@@ -29,8 +29,8 @@ def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetche
     if settings.runbook_timeout <= 0 or settings.runbook_size <= 0:
         raise Misconfigured("POSTERN_RUNBOOK_TIMEOUT and POSTERN_RUNBOOK_SIZE must be more than 0")
     networks = networks_of(settings.runbook_networks, "POSTERN_RUNBOOK_NETWORKS")
-    limits = Limits(received=settings.runbook_size)
-    policy = Policy(schemes, tuple(str(one) for one in networks), folders, settings.runbook_ca, limits)
+    limits = RepositoryLimits(received=settings.runbook_size)
+    policy = RepositoryPolicy(schemes, tuple(str(one) for one in networks), folders, settings.runbook_ca, limits)
     return GitFetcher(policy, environment, seconds=settings.runbook_timeout)
 
 

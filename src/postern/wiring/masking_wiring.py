@@ -20,7 +20,7 @@ from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import Refuse
 from postern.protocols.registry import PROTOCOLS
-from postern.services.rules.masking_rules import Masked, Samples
+from postern.services.rules.masking_rules import MaskedSamples, Samples
 
 _KEPT = "lineage"
 
@@ -63,7 +63,7 @@ def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
     return found
 
 
-def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
+def masks(rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:
     """What a rule makes of samples, by the interceptor of sessions. Raises Denied where it would refuse them."""
     interceptor = Masking(frozenset(), (rule,), bytes.fromhex(key.reveal()), NamedOrigins())
     view = SessionView(uuid4(), "", frozenset(), "", "", "", {})
@@ -73,6 +73,6 @@ def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
         verdict = interceptor.see(event, view)
         if isinstance(verdict, Refuse):
             raise Denied(verdict.message)
-    return Masked(
+    return MaskedSamples(
         tuple(text.decode("utf-8", "replace") for text in texts.held), rows.shown(), dict(view.metrics.info_types)
     )

@@ -88,7 +88,7 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
     return cast("Interceptor", interceptor)
 
 
-class Judge:
+class ParserJudge:
     """Guard rails tried outside of sessions, for `services.guardrail_trials`."""
 
     def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial:

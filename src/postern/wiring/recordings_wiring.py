@@ -40,7 +40,7 @@ def archivist_silence(home: Path) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingSegments:
     """Sealed segments that are not stored yet: how many, their bytes, and seconds that the oldest has waited."""
 
     segments: int = 0
@@ -48,16 +48,16 @@ class Waiting:
     age: float = 0.0
 
 
-def waiting_for_archivist(home: Path) -> Waiting:
+def waiting_for_archivist(home: Path) -> WaitingSegments:
     """Of no more than MOST_FILES."""
     found = []
     for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{SEALED_SUFFIX}"), MOST_FILES):
         with suppress(FileNotFoundError):
             found.append(path.stat())
     if not found:
-        return Waiting()
+        return WaitingSegments()
     oldest = min(one.st_mtime for one in found)
-    return Waiting(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))
+    return WaitingSegments(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))
 
 
 def archivist_trouble(home: Path) -> str:

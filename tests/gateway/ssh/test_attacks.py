@@ -23,8 +23,8 @@ from tests.support.ssh_gate import PASSWORD, USER, Site, open_site
 from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_limits import LONGEST_PASSWORD, MOST_EARLY
-from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
-from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_server import SshConnection, SshServer
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.terminal import terminal_frames as m
 from postern.relay.relay_target import Start
@@ -95,7 +95,7 @@ async def test_01_an_offered_key_is_no_login(site: Site) -> None:
     assert site.keys.found == [key.get_fingerprint()]
 
 
-def unproved(site: Site, username: str, peer: str = "::1") -> tuple[Connection, SshServer]:
+def unproved(site: Site, username: str, peer: str = "::1") -> tuple[SshConnection, SshServer]:
     """A connection whose keys are exchanged, as asyncssh asks it about keys."""
     connection: Any = site.gate.connection(Visit(peer, 0))
     connection.connection_made(Mock(get_extra_info=lambda *_: None))
@@ -122,7 +122,7 @@ async def test_03_only_the_key_that_signed_counts(site: Site) -> None:
     assert await shown(anns, None) == (True, None)
     taken, proved = await shown(bobs, bobs)
     assert taken
-    assert isinstance(proved, Person)
+    assert isinstance(proved, SshUser)
     assert proved.principal.email == "bob@example.com"
     assert await shown(anns, None) == (True, None)
     assert await shown(stranger, stranger) == (False, None)
@@ -333,7 +333,7 @@ async def test_22_early_data_is_neither_lost_nor_reordered(site: Site) -> None:
         await asyncio.sleep(0.1)
         site.flow.decided.set()
         await asyncio.wait_for(process.wait(), PATIENT)
-    frames = m.FrameReader().feed(site.flow.heard)
+    frames = m.TerminalFrameReader().feed(site.flow.heard)
     passed = b"".join(payload for kind, payload in frames if kind == m.STDIN)
     assert frames[0] == (m.START, b"")
     assert passed == data[: len(passed)]

@@ -19,7 +19,7 @@ from postern.protocols.ssh.listener import ssh_gate as gate
 from postern.protocols.ssh.listener import ssh_limits as bounds
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_limits import MOST_VARIABLES
-from postern.protocols.ssh.listener.ssh_server import Connection
+from postern.protocols.ssh.listener.ssh_server import SshConnection
 from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS
 from postern.protocols.ssh.ssh_transport import SMALLEST_PACKET
 from postern.protocols.terminal import terminal_frames as m
@@ -38,7 +38,7 @@ async def gone(conn: asyncssh.SSHClientConnection) -> None:
     await asyncio.wait_for(conn.wait_closed(), PATIENT)
 
 
-def at_gateway(site: Site) -> Connection:
+def at_gateway(site: Site) -> SshConnection:
     (found,) = site.gate._connections
     return found
 
@@ -163,7 +163,7 @@ async def test_what_waits_for_an_exchange_is_bounded(site: Site) -> None:
 async def test_requests_behind_one_that_waits_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.flow.decided.clear()
     async with await connected(site) as conn:
-        monkeypatch.setattr(Connection, "attach_x11_listener", lambda *_: asyncio.sleep(PATIENT))
+        monkeypatch.setattr(SshConnection, "attach_x11_listener", lambda *_: asyncio.sleep(PATIENT))
         process = await conn.create_process("true")
         for _ in range(200):
             process._chan._send_request(b"x11-req", Boolean(False), String("x"), String("00"), UInt32(0))

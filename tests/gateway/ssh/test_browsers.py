@@ -18,7 +18,7 @@ from tests.support.world import CLIENT, World
 from postern.domain.identity.login import ClientKind, LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.errors import NotFound, Unavailable
-from postern.gateway.clients.listener import Places
+from postern.gateway.clients.listener import ConnectionLimiter
 from postern.protocols.ssh.listener import ssh_admission as admission
 from postern.protocols.ssh.listener.ssh_browser_login import Invitation
 from postern.services.bundle import Services
@@ -166,7 +166,7 @@ async def test_a_key_that_signs_meanwhile_takes_its_place(site: Site, services: 
 
 
 async def test_places_are_few_and_free_again(site: Site, services: Services, ann: Principal) -> None:
-    site.gate.admission.browsers._places = Places(most=3, most_per_address=2)
+    site.gate.admission.browsers._places = ConnectionLimiter(most=3, most_per_address=2)
     waiting = [Waits(), Waits()]
     tasks = [begin(site, one) for one in waiting]
     codes = [(await shown(one))[0] for one in waiting]
@@ -251,7 +251,7 @@ async def test_it_has_its_time_whatever_it_does(
     site: Site, services: Services, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "LONGEST", 1.0)
-    site.gate.admission.browsers._places = Places(most=1, most_per_address=1)
+    site.gate.admission.browsers._places = ConnectionLimiter(most=1, most_per_address=1)
     for _ in range(2):
         waits = Waits()
         connecting = begin(site, waits)

@@ -17,7 +17,7 @@ from tests.support.world import START, World
 
 from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.listener.ssh_server import MOST_KEYS
-from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 
 HERE = "192.0.2.7"
 WHO = "ann#web-1"
@@ -167,7 +167,7 @@ async def test_who_is_certified_and_signs_is_let_in(
     asked, (taken, proved) = await shown(site, key, certificate(authority, key, source_address=["192.0.2.0/24"]))
     assert asked == (True, None)
     assert taken
-    assert isinstance(proved, Person)
+    assert isinstance(proved, SshUser)
     assert proved.principal.email == "ann@example.com"
     assert proved.means.startswith("ssh-authority:")
     assert proved.expires_at == START + timedelta(hours=1)
@@ -213,7 +213,7 @@ async def test_what_was_asked_about_is_mixed_with_no_signature(
         message, signature = (b"", b"") if signed_by is None else (b"it", signature_of(signed_by, b"it"))
         taken = await connection.validate_public_key(WHO, shown, message, signature)
         proved = server.proved
-        return taken, proved.principal.email if isinstance(proved, Person) else ""
+        return taken, proved.principal.email if isinstance(proved, SshUser) else ""
 
     assert await asked(data) == (True, "")
     assert await asked(bobs.public_data, bobs) == (True, "bob@example.com")

@@ -30,7 +30,7 @@ class Reader(asyncio.Protocol):
         self.lost = True
 
     def data_received(self, data: bytes) -> None:
-        self.frames += m.FrameReader().feed(data)
+        self.frames += m.TerminalFrameReader().feed(data)
 
 
 def channel() -> Any:

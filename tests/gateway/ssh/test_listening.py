@@ -15,7 +15,7 @@ from tests.support.promises import PATIENT, until
 from tests.support.ssh_gate import Site, open_site
 
 from postern.domain.targets.connection import Extra
-from postern.gateway.clients.fronts import Client
+from postern.gateway.clients.fronts import ClientSession
 from postern.protocols.ssh import ssh_listening as told
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS
 from postern.protocols.terminal import terminal_frames as m
@@ -28,13 +28,13 @@ class Agent:
     """Listens at port 4000; says what a test says, and hears what is said to its listeners."""
 
     def __init__(self) -> None:
-        self.listeners: list[Client] = []
+        self.listeners: list[ClientSession] = []
         self.taken: list[str] = []
         self.grants = True
         self.first = m.frame(m.STDOUT, told.listens(4000))
         self.over = asyncio.Event()
 
-    async def act(self, client: Client, start: Start) -> None:
+    async def act(self, client: ClientSession, start: Start) -> None:
         assert start.channel is not None
         if start.channel.kind is ChannelKind.LISTEN:
             self.listeners.append(client)
@@ -53,7 +53,7 @@ class Agent:
     @property
     def heard(self) -> list[tuple[int, bytes]]:
         """Of the newest listener."""
-        return m.FrameReader().feed(self.listeners[-1].stream.unread())
+        return m.TerminalFrameReader().feed(self.listeners[-1].stream.unread())
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Un
 from postern.errors import Invalid
 from postern.inspection.guardrails import guardrail_findings
 from postern.inspection.guardrails.guardrail_findings import StatementCache
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
-from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
+from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of
 
 JSON_OID, INTEGER_OID = 114, 23
 
@@ -23,7 +23,7 @@ JSON_OID, INTEGER_OID = 114, 23
 # Events as the wire makes them, since these tests are run on compiled code too, where no class here could be one.
 def rows(columns: list[tuple[str, int]], *lines: tuple[bytes, ...]) -> Rows:
     block = b"".join(pg.data_row(*line) for line in lines)
-    return DataRows(1, layout_of(pg.row_description(*columns)[5:]), block, len(lines))
+    return PostgresRows(1, layout_of(pg.row_description(*columns)[5:]), block, len(lines))
 
 
 def output(texts: list[bytes], channel: Channel = Channel.ERROR) -> Output:
@@ -66,7 +66,7 @@ DESTRUCTIVE = rail(
     ],
 )
 def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
-    verdict = GuardRails((DESTRUCTIVE,)).see(Operation(1, text), session)
+    verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session)
     assert isinstance(verdict, Refuse)
     beginning, hit = verdict.message.split(': "')
     assert beginning == f'blocked by guard rail "no destructive statements" (rule "{rule}")'
@@ -77,30 +77,32 @@ def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text:
 
 @pytest.mark.parametrize("text", ["select 1", "select dropped, granted from t", "", "insert into drops values (1)"])
 def test_what_no_rule_hits_is_forwarded(session: SessionView, text: str) -> None:
-    assert GuardRails((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
+    assert GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
 
 
 @pytest.mark.parametrize("phase", Phase)
 def test_preparing_is_judged_like_running(session: SessionView, phase: Phase) -> None:
-    assert isinstance(GuardRails((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
+    assert isinstance(GuardRailInterceptor((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
 
 
 def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
-    rails = GuardRails((DESTRUCTIVE,))
+    rails = GuardRailInterceptor((DESTRUCTIVE,))
     assert isinstance(rails.see(Operation(1, "select $1", values=(None, b"x", b"drop table y")), session), Refuse)
     assert rails.see(Operation(1, "select $1", values=(b"drop", b"table")), session) is FORWARD
     assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
 
 
 def test_the_cache_answers_alike(session: SessionView) -> None:
-    rails = GuardRails((DESTRUCTIVE,))
+    rails = GuardRailInterceptor((DESTRUCTIVE,))
     first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     assert first == again
 
 
 def test_what_is_too_large_to_be_judged_is_refused(session: SessionView) -> None:
-    verdict = GuardRails((DESTRUCTIVE,)).see(Operation(1, "select $1", values=(b"x",), truncated=True), session)
+    verdict = GuardRailInterceptor((DESTRUCTIVE,)).see(
+        Operation(1, "select $1", values=(b"x",), truncated=True), session
+    )
     assert isinstance(verdict, Refuse)
     assert verdict.message.startswith("this is too large to be judged by guard rail")
 
@@ -109,7 +111,7 @@ SECRET = rail("no secrets", on_output=(pattern("BEGIN [A-Z ]*PRIVATE KEY", name=
 
 
 def test_answers_are_judged_in_every_column_and_channel(session: SessionView) -> None:
-    rails = GuardRails((SECRET,))
+    rails = GuardRailInterceptor((SECRET,))
     clean = rows([("a", 25), ("b", INTEGER_OID)], (b"a", b"1"), (b"b", b"2"))
     assert rails.see(clean, session) is FORWARD
     dirty = rows([("a", 25), ("b", JSON_OID)], (b"a", b"{}"), (b"b", b'{"k": "-----BEGIN RSA PRIVATE KEY"}'))
@@ -123,14 +125,14 @@ def test_answers_are_judged_in_every_column_and_channel(session: SessionView) ->
 
 
 def test_only_what_a_rule_needs_is_wanted() -> None:
-    assert GuardRails(()).wants == frozenset()
-    assert GuardRails((DESTRUCTIVE,)).wants == {Operation}
-    assert GuardRails((SECRET,)).wants == {Rows, Output}
-    assert GuardRails((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
+    assert GuardRailInterceptor(()).wants == frozenset()
+    assert GuardRailInterceptor((DESTRUCTIVE,)).wants == {Operation}
+    assert GuardRailInterceptor((SECRET,)).wants == {Rows, Output}
+    assert GuardRailInterceptor((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
 
 
 def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
-    rails = GuardRails((SECRET, DESTRUCTIVE))
+    rails = GuardRailInterceptor((SECRET, DESTRUCTIVE))
     assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
     assert rails.see(output([b"drop table x"]), session) is FORWARD
     assert rails.see(Shown(b"drop table x"), session) is FORWARD
@@ -138,11 +140,11 @@ def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
 
 def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:
     with pytest.raises(Invalid, match="does not compile"):
-        GuardRails((rail("broken", on_input=(words("x"), pattern("(a"))),))
+        GuardRailInterceptor((rail("broken", on_input=(words("x"), pattern("(a"))),))
 
 
 def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
-    assert GuardRails((DESTRUCTIVE,))._rules is GuardRails((DESTRUCTIVE,))._rules
+    assert GuardRailInterceptor((DESTRUCTIVE,))._rules is GuardRailInterceptor((DESTRUCTIVE,))._rules
 
 
 def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,4 +199,4 @@ def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_need_for_batches_is_that_of_the_strictest_outcome(rules: tuple[Rule, ...], need: BatchNeed) -> None:
     rails = (rail("some", on_input=rules), rail("output", on_output=(words("b"),)))
-    assert GuardRails(rails, PostgresParser()).batch_need is need
+    assert GuardRailInterceptor(rails, PostgresParser()).batch_need is need

@@ -11,7 +11,7 @@ from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Un
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.inspection.guardrails.guardrail_trial import try_input
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.oracle import OracleParser
@@ -62,7 +62,7 @@ def _named(word: str) -> ObjectName:
 
 
 def judge(rule: Rule, text: str, session: SessionView, target: TargetSchema | None = None) -> Verdict:
-    return GuardRails((rail(rule),), Fake(), lambda: target).see(Operation(1, text), session)
+    return GuardRailInterceptor((rail(rule),), Fake(), lambda: target).see(Operation(1, text), session)
 
 
 def rail(*rules: Rule) -> GuardRail:
@@ -137,7 +137,7 @@ def test_refusal_suggests_a_schema_only_where_one_is_missing_and_would_help(
 
 def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) -> None:
     targets: list[TargetSchema | None] = [None]
-    rails = GuardRails((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
+    rails = GuardRailInterceptor((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
     assert isinstance(rails.see(Operation(1, "read orders"), session), Refuse)
     targets[0] = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
     assert rails.see(Operation(2, "read orders"), session) is FORWARD
@@ -149,7 +149,7 @@ def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) ->
 def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None:
     parser = Fake()
     target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
-    rails = GuardRails((rail(statements(objects=("pay",))),), parser, lambda: target)
+    rails = GuardRailInterceptor((rail(statements(objects=("pay",))),), parser, lambda: target)
     for exchange in range(3):
         assert rails.see(Operation(exchange, "read orders"), session) is FORWARD
     assert parser.parsed == ["read orders"], "the second statement is answered by the cache of the same rules"
@@ -198,7 +198,7 @@ def test_functions_that_a_rule_allows_are_harmless_for_that_rule_alone(session: 
     lenient = Rule(RuleType.READ_ONLY, allow_functions=("app.total()",))
     assert judge(lenient, "read app.total()", session) is FORWARD
     assert isinstance(judge(lenient, "read app.other()", session), Refuse)
-    both = GuardRails((rail(lenient, Rule(RuleType.READ_ONLY)),), Fake())
+    both = GuardRailInterceptor((rail(lenient, Rule(RuleType.READ_ONLY)),), Fake())
     assert isinstance(both.see(Operation(1, "read app.total()"), session), Refuse)
 
 
@@ -206,7 +206,7 @@ def test_the_most_severe_rule_counts_whatever_stands_first(session: SessionView)
     warning = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.WRITE}), action=Action.WARN)
     review = Rule(RuleType.DENY_WORDS_LIST, words=("payroll",), action=Action.REVIEW)
     denial = Rule(RuleType.REQUIRE_WHERE)
-    rails = GuardRails((rail(warning, review, denial),), Fake())
+    rails = GuardRailInterceptor((rail(warning, review, denial),), Fake())
     assert isinstance(rails.see(Operation(1, "write t"), session), Warn)
     assert isinstance(rails.see(Operation(1, "write payroll"), session), Hold)
     assert isinstance(rails.see(Operation(1, "write payroll all"), session), Refuse)
@@ -215,22 +215,22 @@ def test_the_most_severe_rule_counts_whatever_stands_first(session: SessionView)
 
 def test_preparing_is_judged_and_a_second_time_is_not_parsed(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for phase in (Phase.PREPARE, Phase.RUN):
         assert isinstance(rails.see(Operation(1, "write t", phase), session), Refuse)
     assert parser.parsed == ["write t"]
     for action in (Action.WARN, Action.REVIEW):
-        lenient = GuardRails((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
+        lenient = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
         assert lenient.see(Operation(1, "write t", Phase.PREPARE), session) is FORWARD
         assert isinstance(lenient.see(Operation(1, "write t"), session), Warn | Hold)
-    other = GuardRails((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
+    other = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
     assert isinstance(other.see(Operation(1, "write t"), session), Refuse)
     assert parser.parsed == ["write t"] * 2  # other rules, another judgement
 
 
 def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     text = "read t; " * AT_ONCE
     held = rails.see(Operation(1, text), session)
     assert isinstance(held, Hold)
@@ -248,7 +248,7 @@ def test_attack_what_is_short_and_executes_much_is_judged_elsewhere(session: Ses
     """Two hundred EXECUTEs of a large text are two thousand characters, and were a minute of everybody's time."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
     small = "prepare p as select 1" if dialect == "postgres" else "prepare p from 'select 1'"
     assert rails.see(Operation(1, small), session) is FORWARD
     assert rails.see(Operation(1, "execute p"), session) is FORWARD
@@ -266,7 +266,7 @@ def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session
     """What the session prepared has to be read again for an EXECUTE only."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
     many = f"select {'1, ' * AT_ONCE} 1"
     large = f"prepare p as {many}" if dialect == "postgres" else f"prepare p from '{many}'"
     held = rails.see(Operation(1, large), session)
@@ -288,7 +288,7 @@ def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session
 def test_execute_is_judged_where_no_session_parser_follows_names(
     session: SessionView, parser: Parser, harmless: str, forbidden: str
 ) -> None:
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     assert rails.see(Operation(1, harmless), session) is FORWARD
     assert isinstance(rails.see(Operation(2, forbidden), session), Refuse)
 
@@ -306,7 +306,7 @@ def test_rule_about_unknown_effects_hits_statements_of_unknown_effect(
 
 def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
     parser = Fake()
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for text, expected in (("read t; " * 300, Forward), ("write t; " * 300, Refuse)):
         held = rails.see(Operation(1, text), session)
         assert isinstance(held, Hold)
@@ -319,7 +319,7 @@ def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
 @pytest.mark.parametrize("shapes", [POSTGRES_SHAPES, MYSQL_SHAPES], ids=["postgres", "mysql"])
 def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: SessionView, shapes: Shapes) -> None:
     parser = Fake(shapes=shapes)
-    rails = GuardRails((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
+    rails = GuardRailInterceptor((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
     for number in range(10):
         assert rails.see(Operation(number, f"select a from t where b = {number}"), session) is FORWARD
     assert len(parser.parsed) == 1
@@ -331,7 +331,7 @@ def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: S
 def test_what_a_rule_hits_is_parsed_each_time(session: SessionView) -> None:
     """What is said of it may tell of its text."""
     parser = Fake(shapes=POSTGRES_SHAPES)
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for number in range(3):
         assert isinstance(rails.see(Operation(number, f"select a from t where b = {number}"), session), Refuse)
     assert len(parser.parsed) == 3
@@ -350,7 +350,7 @@ def test_what_a_rule_hits_is_parsed_each_time(session: SessionView) -> None:
     ],
 )
 def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView, harmless: str, attack: str) -> None:
-    rails = GuardRails((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
+    rails = GuardRailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)
@@ -372,20 +372,22 @@ def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView,
 def test_attack_a_condition_of_mysql_that_looks_like_a_harmless_one(
     session: SessionView, harmless: str, attack: str
 ) -> None:
-    rails = GuardRails((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
+    rails = GuardRailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)
 
 
 def test_attack_many_small_statements_in_one_batch_do_not_stop_the_others(session: SessionView) -> None:
-    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), Fake())
+    rails = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake())
     verdicts = [rails.see(Operation(n, f"read t{n} " + "x " * 500), session) for n in range(20)]
     assert any(isinstance(verdict, Hold) for verdict in verdicts)
 
 
 def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> None:
-    held = GuardRails((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(Operation(1, "read t" + " " * MAX_PARSED), session)
+    held = GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(
+        Operation(1, "read t" + " " * MAX_PARSED), session
+    )
     assert isinstance(held, Hold)
     assert held.work is not None
     assert isinstance(held.work(), Refuse)
@@ -393,7 +395,7 @@ def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> Non
 
 def test_without_a_parser_no_session_begins() -> None:
     with pytest.raises(Invalid, match="no parser"):
-        GuardRails((rail(Rule(RuleType.READ_ONLY)),))
+        GuardRailInterceptor((rail(Rule(RuleType.READ_ONLY)),))
 
 
 def test_a_rule_may_speak_for_itself(session: SessionView) -> None:
@@ -407,37 +409,41 @@ class TestPreparedNames:
     """EXECUTE is judged by what the session prepared, whichever way."""
 
     @pytest.fixture
-    def rails(self) -> GuardRails:
+    def rails(self) -> GuardRailInterceptor:
         parser = PostgresParser()
         rule = statements(Effect.WRITE)
-        return GuardRails((rail(rule),), parser, lambda: None, PreparedStatements(parser))
+        return GuardRailInterceptor((rail(rule),), parser, lambda: None, PreparedStatements(parser))
 
     @staticmethod
-    def passes(rails: GuardRails, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
+    def passes(rails: GuardRailInterceptor, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
         return isinstance(rails.see(Operation(1, text, phase), session), Forward)
 
-    def test_what_is_known_to_be_harmless_passes(self, rails: GuardRails, session: SessionView) -> None:
+    def test_what_is_known_to_be_harmless_passes(self, rails: GuardRailInterceptor, session: SessionView) -> None:
         assert not self.passes(rails, session, "execute p")
         assert self.passes(rails, session, "prepare p as select 1")
         assert self.passes(rails, session, "execute p")
         assert not self.passes(rails, session, "execute q")
 
-    def test_one_session_knows_nothing_of_another(self, rails: GuardRails, session: SessionView) -> None:
+    def test_one_session_knows_nothing_of_another(self, rails: GuardRailInterceptor, session: SessionView) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         parser = PostgresParser()
-        other = GuardRails((rail(statements(Effect.WRITE)),), parser, lambda: None, PreparedStatements(parser))
+        other = GuardRailInterceptor(
+            (rail(statements(Effect.WRITE)),), parser, lambda: None, PreparedStatements(parser)
+        )
         assert not self.passes(other, session, "execute p")
         assert self.passes(rails, session, "execute p")
 
     def test_attack_the_protocol_prepares_a_write_under_a_harmless_name(
-        self, rails: GuardRails, session: SessionView
+        self, rails: GuardRailInterceptor, session: SessionView
     ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         assert self.passes(rails, session, "deallocate p")
         self.passes(rails, session, "delete from t where id = 1", Phase.PREPARE)
         assert not self.passes(rails, session, "execute p")
 
-    def test_attack_a_refused_prepare_beside_a_harmless_one(self, rails: GuardRails, session: SessionView) -> None:
+    def test_attack_a_refused_prepare_beside_a_harmless_one(
+        self, rails: GuardRailInterceptor, session: SessionView
+    ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         assert not self.passes(rails, session, "prepare p as delete from t where id = 1")
         assert not self.passes(rails, session, "execute p"), "whoever is unsure stays on the safe side"
@@ -450,7 +456,10 @@ def test_rule_about_a_table_denies_tables_when_the_catalogue_could_not_be_read(
     """Any of them may be a view that reads it."""
 
     def denies(text: str, rule: Rule, target: TargetSchema | None = None) -> bool:
-        return GuardRails((rail(rule),), parser(), lambda: target).see(Operation(1, text), session) is not FORWARD
+        return (
+            GuardRailInterceptor((rail(rule),), parser(), lambda: target).see(Operation(1, text), session)
+            is not FORWARD
+        )
 
     hr = statements(objects=("hr.salary",))
     assert denies("select * from app.other", hr)

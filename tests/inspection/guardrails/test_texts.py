@@ -8,24 +8,24 @@ from uuid import UUID
 import pytest
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
-from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
+from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of
 
 TEXT, JSON, NUMERIC = 25, 114, 1700
 
 
-def rails(*rules: Rule, on_input: tuple[Rule, ...] = ()) -> GuardRails:
-    return GuardRails((GuardRail(UUID(int=1), UUID(int=2), "care", input=on_input, output=rules),))
+def rails(*rules: Rule, on_input: tuple[Rule, ...] = ()) -> GuardRailInterceptor:
+    return GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "care", input=on_input, output=rules),))
 
 
-def rows(oid: int, *cells: bytes) -> DataRows:
+def rows(oid: int, *cells: bytes) -> PostgresRows:
     block = b"".join(pg.data_row(cell) for cell in cells)
-    return DataRows(1, layout_of(pg.row_description(("c", oid))[5:]), block, len(cells))
+    return PostgresRows(1, layout_of(pg.row_description(("c", oid))[5:]), block, len(cells))
 
 
 def copied(*lines: bytes) -> Output:
@@ -56,7 +56,7 @@ def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
 
 def test_that_something_is_masked_is_said_once_for_each_rule(session: SessionView) -> None:
     other = Rule(RuleType.DENY_WORDS_LIST, words=("hush",), action=Action.MASK, message="Hush is not for you.")
-    found = GuardRails(
+    found = GuardRailInterceptor(
         (GuardRail(UUID(int=1), UUID(int=2), "care", output=(MASK, other)),), access_help="Ask in #access."
     )
     first = found.see(rows(TEXT, b"secret-1"), session)
@@ -154,10 +154,10 @@ def test_rows_are_counted_by_answer(session: SessionView) -> None:
     assert isinstance(judge.see(lines, session), Refuse)
 
 
-def fetched(judge: GuardRails, session: SessionView, exchange: int, text: str, count: int) -> bool:
+def fetched(judge: GuardRailInterceptor, session: SessionView, exchange: int, text: str, count: int) -> bool:
     """Whether they are shown."""
     judge.see(Operation(exchange, text), session)
-    event = DataRows(exchange, layout_of(pg.row_description(("c", TEXT))[5:]), pg.data_row("1") * count, count)
+    event = PostgresRows(exchange, layout_of(pg.row_description(("c", TEXT))[5:]), pg.data_row("1") * count, count)
     return judge.see(event, session) is FORWARD
 
 
@@ -179,4 +179,4 @@ def test_attack_rows_of_two_portals_in_turn(session: SessionView) -> None:
     layout = layout_of(pg.row_description(("c", TEXT))[5:])
     for exchange, began, shown in ((1, 1, True), (2, 2, True), (3, 1, False), (4, 2, False), (5, 5, True)):
         block = pg.data_row("x") * 2
-        assert (judge.see(DataRows(exchange, layout, block, 2, began), session) is FORWARD) is shown
+        assert (judge.see(PostgresRows(exchange, layout, block, 2, began), session) is FORWARD) is shown

@@ -13,7 +13,7 @@ from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.mariadb import MariaDbServer
 
 from postern.domain.targets.target_schema import ColumnRef, TargetSchema
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, target_schema
 
 DATABASE = "lineage"
@@ -191,7 +191,8 @@ def _answer(cursor: Any) -> Answer:
     fields = cursor._result.fields
     rows = cursor.fetchall()
     columns = tuple(
-        Column(one.name, Kind.TEXT, origin=(_text(one.db), _text(one.org_table), _text(one.org_name))) for one in fields
+        Column(one.name, TextKind.TEXT, origin=(_text(one.db), _text(one.org_table), _text(one.org_name)))
+        for one in fields
     )
     return Answer(columns, tuple(tuple(str(row[at]) for row in rows) for at in range(len(fields))))
 

@@ -4,7 +4,7 @@ import pytest
 from tests.inspection.lineage.test_mysql_lineage import ORDERS, USERS, relation, target
 
 from postern.domain.targets.target_schema import Function, Relation, TargetSchema
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 
@@ -18,7 +18,7 @@ def session(*more: Relation, schema: TargetSchema | None = None) -> MySqlSession
 
 
 def column(name: str = "x", schema: str = "", table: str = "", of: str = "") -> Column:
-    return Column(name, Kind.TEXT, origin=(schema, table, of))
+    return Column(name, TextKind.TEXT, origin=(schema, table, of))
 
 
 def told(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | None] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
@@ -68,7 +68,7 @@ def schema() -> TargetSchema:
 
 def plain(lineage: SessionLineage | MySqlSessionLineage, text: str, width: int = 1) -> str:
     lineage.asked(text)
-    found = lineage.of(text, tuple(Column("x", Kind.TEXT) for _ in range(width)))
+    found = lineage.of(text, tuple(Column("x", TextKind.TEXT) for _ in range(width)))
     assert found is not None
     assert None not in found
     return "; ".join(
@@ -103,7 +103,7 @@ def test_value_that_a_postgres_statement_computes_is_not_plain(text: str) -> Non
 
 def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
     found = sessions(schema())[0].of(
-        "no sql at all (", (Column("x", Kind.TEXT, 100, 2), Column("x", Kind.TEXT, 100, 0))
+        "no sql at all (", (Column("x", TextKind.TEXT, 100, 2), Column("x", TextKind.TEXT, 100, 0))
     )
     assert found is not None
     assert found[0] is not None
@@ -132,7 +132,7 @@ def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
 def test_only_counting_plain_columns_shows_nothing_of_them(engine: int, text: str, refs: str) -> None:
     of = sessions(schema())[engine]
     of.asked(text)
-    found = of.of(text, (Column("x", Kind.TEXT),))
+    found = of.of(text, (Column("x", TextKind.TEXT),))
     assert found is not None
     assert found[0] is not None
     assert " ".join(sorted(ref.column for ref in found[0].refs)) == refs
@@ -170,7 +170,7 @@ POSTGRES_CORRELATED = {
 
 def _refs(of: SessionLineage | MySqlSessionLineage, text: str) -> str:
     of.asked(text)
-    found = of.of(text, (Column("x", Kind.TEXT),))
+    found = of.of(text, (Column("x", TextKind.TEXT),))
     assert found is not None
     assert found[0] is not None
     assert not found[0].plain
@@ -192,6 +192,6 @@ def test_what_filters_in_a_postgres_query_about_the_row_around_it_counts(value: 
 def test_names_after_a_function_with_unknown_columns_may_be_of_any_that_follows() -> None:
     """Attack: `rows from` two functions of which nobody knows how many columns they have."""
     text = "select * from rows from (unnest(array['a']), unnest(array[(select email from users)])) as r (a, b)"
-    found = sessions(schema())[0].of(text, (Column("a", Kind.TEXT), Column("b", Kind.TEXT)))
+    found = sessions(schema())[0].of(text, (Column("a", TextKind.TEXT), Column("b", TextKind.TEXT)))
     assert found is not None
     assert ["email" in str(one.refs) for one in found if one is not None] == [True, True]

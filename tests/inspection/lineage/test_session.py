@@ -4,7 +4,7 @@ import pytest
 from tests.inspection.lineage.test_lineage import ORDERS, relation, target
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 
@@ -18,7 +18,7 @@ def session(*more: Relation, schema: TargetSchema | None = None) -> SessionLinea
 
 
 def column(name: str = "x", table: int = 0, place: int = 0) -> Column:
-    return Column(name, Kind.TEXT, table, place)
+    return Column(name, TextKind.TEXT, table, place)
 
 
 def told(of: SessionLineage, text: str, *columns: Column) -> list[str | None] | None:

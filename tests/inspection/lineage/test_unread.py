@@ -13,7 +13,7 @@ from tests.inspection.lineage.mysql_world import CASES as MYSQL_CASES
 
 from postern.domain.rules.masking import MaskingRule, Strictness
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Operation
 from postern.interception.pipeline import AT_ONCE, SessionView
@@ -34,7 +34,7 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 }
 
 
-def elsewhere(unread: Unread) -> object:
+def elsewhere(unread: UnreadText) -> object:
     """As another process does it: with nothing but what can be pickled."""
     return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(unread.task))()))
 

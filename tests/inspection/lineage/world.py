@@ -12,7 +12,7 @@ from tests.inspection.lineage.truth import Answer, Case, Group
 from tests.support.postgres import PostgresServer
 
 from postern.domain.targets.target_schema import ColumnRef, TargetSchema
-from postern.interception.events import Column, Kind
+from postern.interception.events import Column, TextKind
 from postern.protocols.postgres.queries.postgres_schema import QUESTIONS, target_schema
 
 DATABASE = "lineage"
@@ -128,7 +128,7 @@ class World(truth.World):
     def _copied(self, statement: str) -> Answer:
         with self.connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             rows = [bytes(line).rstrip(b"\n").split(b"\t") for line in copy]
-        return Answer(tuple(Column("", Kind.TEXT) for _ in rows[0]), tuple(zip(*rows, strict=True)))
+        return Answer(tuple(Column("", TextKind.TEXT) for _ in rows[0]), tuple(zip(*rows, strict=True)))
 
 
 def read_schema(connection: psycopg.Connection) -> TargetSchema:
@@ -189,7 +189,7 @@ def _answer(cursor: psycopg.Cursor) -> Answer:
     assert result is not None
     assert result.nfields > 0, cursor.statusmessage
     columns = [
-        Column((result.fname(at) or b"").decode(), Kind.TEXT, result.ftable(at), result.ftablecol(at))
+        Column((result.fname(at) or b"").decode(), TextKind.TEXT, result.ftable(at), result.ftablecol(at))
         for at in range(result.nfields)
     ]
     values = [tuple(result.get_value(row, at) for row in range(result.ntuples)) for at in range(result.nfields)]

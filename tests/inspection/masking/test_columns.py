@@ -14,12 +14,12 @@ from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, Ta
 from postern.inspection.masking.masking_interceptor import _STATEMENTS, NOT_INSPECTED, Masking
 from postern.inspection.masking.origins import ColumnPatterns, Sources
 from postern.inspection.masking.samples import SampleRows
-from postern.interception.events import Change, Column, Kind, Note, Operation, Phase, Rows
+from postern.interception.events import Change, Column, Note, Operation, Phase, Rows, TextKind
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.postgres_test_messages import split
-from postern.protocols.postgres.wire.postgres_output import CopiedLines, Text
+from postern.protocols.postgres.wire.postgres_output import CopiedLines, PostgresText
 
 from ..conftest import ListOutput, make_session
 
@@ -363,10 +363,10 @@ def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
     masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known, facts=FACTS)
     masking.see(Operation(1, statement), session)
     body = tuples(b"1", b"ann", struct.pack("!i", 42))
-    output = Text(1, ord("d"), body, True)
+    output = PostgresText(1, ord("d"), body, True)
     assert masking.see(output, session) is REPLACE
     assert output.encode()[5:] == tuples(b"1", email, total)
-    end = Text(1, ord("d"), b"\xff\xff", True)
+    end = PostgresText(1, ord("d"), b"\xff\xff", True)
     assert masking.see(end, session) is FORWARD
 
 
@@ -399,7 +399,7 @@ class Broken(Rows):
 
     def __init__(self) -> None:
         self.exchange = 3
-        self.columns = (Column("x", Kind.TEXT),)
+        self.columns = (Column("x", TextKind.TEXT),)
         self.count = 1
 
     def texts(self, column: int) -> list[bytes]:

@@ -45,12 +45,12 @@ def described(
     verdict = rules.see(event, session)
     if isinstance(verdict, Refuse):
         return verdict
-    fields = [m.parse_field(packet.payload) for packet in m.Packets(1 << 20).feed(event.encode())]
+    fields = [m.parse_field(packet.payload) for packet in m.MysqlPackets(1 << 20).feed(event.encode())]
     return {place: fields[place].name == names[place] for place in sorted(event.as_text)}
 
 
 def heading(names: Sequence[str], exchange: int, prepared: str) -> ColumnHeading:
-    definitions = [m.column(0, m.Field(name, m.VAR_STRING))[m.HEAD :] for name in names]
+    definitions = [m.column(0, m.MysqlField(name, m.VAR_STRING))[m.HEAD :] for name in names]
     layout = layout_of(tuple(definitions), False, "utf-8")
     return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, may_fetch=False, adds_metadata=False)
 

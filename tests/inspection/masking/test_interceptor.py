@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from postern.domain.rules.masking import DEFAULT_TYPES
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.interception.events import Channel, Kind, Operation, Output, Rows
+from postern.interception.events import Channel, Operation, Output, Rows, TextKind
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE
 
@@ -18,13 +18,13 @@ ALL = DEFAULT_TYPES
 
 def test_rows_are_masked_column_by_column_as_their_kind_needs(session: SessionView) -> None:
     rows = ListRows(
-        (Kind.TEXT, [b"ann", b"ann@example.com", b"call 212-555-0142"]),
-        (Kind.NUMBER, [b"1", b"4111111111111111", b"2125550142"]),
-        (Kind.JSON, [b'{"a": "ann@example.com"}', b'{"card": 4111111111111111}']),
-        (Kind.ADDRESS, [b"10.0.0.1/8", b"fe80::1"]),
-        (Kind.OPAQUE, [b"ann@example.com"]),
-        (Kind.TEXT, [b"nothing", b"here"]),
-        (Kind.TEXT, []),
+        (TextKind.TEXT, [b"ann", b"ann@example.com", b"call 212-555-0142"]),
+        (TextKind.NUMBER, [b"1", b"4111111111111111", b"2125550142"]),
+        (TextKind.JSON, [b'{"a": "ann@example.com"}', b'{"card": 4111111111111111}']),
+        (TextKind.ADDRESS, [b"10.0.0.1/8", b"fe80::1"]),
+        (TextKind.OPAQUE, [b"ann@example.com"]),
+        (TextKind.TEXT, [b"nothing", b"here"]),
+        (TextKind.TEXT, []),
     )
     assert Masking(ALL).see(rows, session) is REPLACE
     assert rows.held == [
@@ -50,7 +50,9 @@ def test_every_other_answer_is_masked_the_same(session: SessionView, channel: Ch
 
 
 def test_what_holds_nothing_is_forwarded_untouched(session: SessionView) -> None:
-    rows = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.JSON, [b"{}"]), (Kind.NUMBER, [b"12"]), (Kind.ADDRESS, []))
+    rows = ListRows(
+        (TextKind.TEXT, [b"a", b"b"]), (TextKind.JSON, [b"{}"]), (TextKind.NUMBER, [b"12"]), (TextKind.ADDRESS, [])
+    )
     masking = Masking(ALL)
     assert masking.see(rows, session) is FORWARD
     assert masking.see(ListOutput([]), session) is FORWARD
@@ -69,8 +71,8 @@ def test_without_kinds_nothing_is_wanted(session: SessionView) -> None:
     assert Masking(ALL).see(Operation(1, "select 'ann@example.com'"), session) is FORWARD
 
 
-@given(st.lists(ANY_TEXT, min_size=1, max_size=8), st.sampled_from(Kind), st.integers(0, 8))
-def test_blocks_do_not_matter(texts: list[bytes], kind: Kind, cut: int) -> None:
+@given(st.lists(ANY_TEXT, min_size=1, max_size=8), st.sampled_from(TextKind), st.integers(0, 8))
+def test_blocks_do_not_matter(texts: list[bytes], kind: TextKind, cut: int) -> None:
     whole, first, second = ListRows((kind, texts)), ListRows((kind, texts[:cut])), ListRows((kind, texts[cut:]))
     session, other = make_session(), make_session()
     masking = Masking(ALL)

@@ -18,7 +18,7 @@ from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatement
 from postern.protocols.mysql.wire.mysql_output import ErrorText
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.postgres.wire.postgres_output import Text
+from postern.protocols.postgres.wire.postgres_output import PostgresText
 
 from ..conftest import make_session
 
@@ -45,7 +45,7 @@ def told(
     rules.see(Operation(1, statement), session)
     said = {"S": b"ERROR", "C": b"22P02", **fields}
     body = b"".join([key.encode() + m.cstring(value) for key, value in said.items()]) + b"\0"
-    error = Text(1, tag, body)
+    error = PostgresText(1, tag, body)
     rules.see(error, session)
     return {chr(key): value for key, value in m.parse_fields(error.encode()[5:])}
 
@@ -158,26 +158,26 @@ def test_of_code_within_the_target_a_best_effort_rule_withholds_what_is_quoted()
 def test_what_is_notified_may_be_anything(strictness: Strictness) -> None:
     """Attack: `select pg_notify('me', surname) from users`."""
     session = make_session()
-    event = Text(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe\0")
+    event = PostgresText(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe\0")
     masking(strictness=strictness).see(event, session)
     assert event.texts() == [b"me", b"****" if strictness is Strictness.STRICT else b"Doe"]
     assert session.metrics.not_inspected == 1
-    empty = Text(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0\0")
+    empty = PostgresText(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0\0")
     assert masking().see(empty, session) is FORWARD
 
 
 @pytest.mark.parametrize("strictness", Strictness)
 def test_only_a_best_effort_rule_looks_for_types_in_what_is_notified(strictness: Strictness) -> None:
-    event = Text(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe doe@example.com\0")
+    event = PostgresText(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe doe@example.com\0")
     masking(groups=(TypeGroup("MAIL", ("EMAIL_ADDRESS",)),), strictness=strictness).see(event, make_session())
     assert event.texts() == [b"me", b"****" if strictness is Strictness.STRICT else b"Doe ****@****"]
 
 
 def test_what_a_function_call_answers_is_refused() -> None:
     """Attack: call query_to_xml by the message that names functions by number."""
-    event = Text(1, m.FUNCTION_CALL_RESPONSE, b"\0\0\0\3Doe")
+    event = PostgresText(1, m.FUNCTION_CALL_RESPONSE, b"\0\0\0\3Doe")
     assert isinstance(masking().see(event, make_session()), Refuse)
-    nothing = Text(1, m.FUNCTION_CALL_RESPONSE, b"\xff\xff\xff\xff")
+    nothing = PostgresText(1, m.FUNCTION_CALL_RESPONSE, b"\xff\xff\xff\xff")
     assert masking().see(nothing, make_session()) is FORWARD
 
 
@@ -198,7 +198,7 @@ def test_settings_tell_no_values(name: str, value: bytes, left: bytes) -> None:
     session = make_session()
     rules = masking()
     rules.see(Operation(1, STATEMENT), session)
-    event = Text(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
+    event = PostgresText(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
     rules.see(event, session)
     assert event.texts() == [left]
 
@@ -224,7 +224,7 @@ def test_setting_stays_where_the_statement_sets_it_to_a_constant(
     session = make_session()
     rules = masking()
     rules.see(Operation(1, statement), session)
-    event = Text(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
+    event = PostgresText(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
     rules.see(event, session)
     assert event.texts() == [value if stays else b"****"]
 

@@ -10,7 +10,7 @@ from postern.domain.rules.masking import InfoType, Strategy
 from postern.inspection.masking.joined_texts import Hits
 from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.strategies import Substitutes
-from postern.inspection.masking.substituting import Search
+from postern.inspection.masking.substituting import ValueSearch
 from postern.interception.events import Scalar
 
 KEY = b"k" * 32
@@ -23,7 +23,7 @@ NOT_LOOKED_AT = [scalar for scalar in Scalar if scalar not in {*NUMBERS, *TEXTS,
 
 def change(strategy: Strategy, scalar: Scalar, value: bytes) -> tuple[bytes | None, dict[str, int]]:
     """Return what takes the place of the value, and the hits that were counted."""
-    search = Search(TYPES, (), 0.5, Substitutes(strategy, KEY if strategy is Strategy.HASH else b""))
+    search = ValueSearch(TYPES, (), 0.5, Substitutes(strategy, KEY if strategy is Strategy.HASH else b""))
     hits = Hits()
     new = search.change(search.detectors(), hits)(scalar, value)
     return new, dict(hits.counts)

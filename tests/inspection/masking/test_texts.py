@@ -13,7 +13,7 @@ from postern.inspection.masking import detector as detector_module
 from postern.inspection.masking import joined_texts as texts_module
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detector import compile_linear
-from postern.inspection.masking.detectors import Catalogue, Detectors, detectors_for
+from postern.inspection.masking.detectors import Detectors, FormCatalogue, detectors_for
 from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
 
 from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
@@ -135,12 +135,12 @@ def test_a_quick_look_with_little_memory_finds_the_same_or_is_none(
 ) -> None:
     values = ("ann@example.com", "4111111111111111", "SSN", "ghp_" + "x1" * 18, "+44 20 7946 0958")
     texts = [f"{chr(97 + place % 26)}{place**3} {value}".encode() for place in range(8) for value in values]
-    which = Catalogue(DEFAULT_TYPES, (), 0.5, None).which
+    which = FormCatalogue(DEFAULT_TYPES, (), 0.5, None).which
     wanted = [sorted(which(text) or ()) for text in texts]
     assert all(wanted)
     monkeypatch.setattr(detector_module, "MANY_MEMORY", memory)
     try:
-        which = Catalogue(DEFAULT_TYPES, (), 0.5, None).which
+        which = FormCatalogue(DEFAULT_TYPES, (), 0.5, None).which
     except (RuntimeError, re2.error):
         return
     assert [sorted(which(text) or ()) for text in texts] == wanted

@@ -11,7 +11,7 @@ from postern.inspection.sql.sql_parser import Parser
 from postern.inspection.sql.tsql import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 
 _PARSERS: tuple[Parser, ...] = (MySqlParser(), OracleParser(), TSqlParser())
 _SCHEMA = TargetSchema({("shop", "t"): Relation("shop", "t", ("a",))}, {}, ("shop",))
@@ -41,13 +41,13 @@ def test_attack_a_condition_that_may_be_true_and_may_be_false(between: str) -> N
 
 def test_attack_ctes_within_ctes() -> None:
     text = f"select {nested('(with x as ((', ')) select 1 from x)', 'select a from t', times=18)}"
-    assert MySqlLineage().read(text, _SCHEMA, State(databases=("shop",))) is not None
+    assert MySqlLineage().read(text, _SCHEMA, SessionState(databases=("shop",))) is not None
 
 
 def test_attack_one_text_in_very_many_ways() -> None:
     ways = "".join(f"/*!{version} + {version} */" for version in (50600, 80000, 100100, 100300))
     text = f"""select "x", '\\\\', 1 {ways} {"+ 1" * 8000}"""
-    assert MySqlLineage().read(text, _SCHEMA, State(databases=("shop",))) is None
+    assert MySqlLineage().read(text, _SCHEMA, SessionState(databases=("shop",))) is None
 
 
 LONG = {

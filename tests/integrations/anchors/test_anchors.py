@@ -20,7 +20,7 @@ from moto.server import ThreadedMotoServer
 from tests.support.proofs import BEGIN, ORG
 
 from postern.domain.secret import Secret
-from postern.domain.sessions.ledger import Checkpoint, Head
+from postern.domain.sessions.ledger import Checkpoint, LedgerHead
 from postern.errors import Misconfigured, Unavailable
 from postern.integrations.anchors.anchor_webhook import WebhookAnchor
 from postern.integrations.anchors.bucket import BucketAnchor
@@ -40,7 +40,7 @@ def now() -> datetime:
 
 
 def checkpoint(number: int = 1) -> Checkpoint:
-    return signed(KEY, Head(number, bytes(32)), BEGIN)
+    return signed(KEY, LedgerHead(number, bytes(32)), BEGIN)
 
 
 async def test_a_file_gets_a_line_for_each(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from postern.domain.sink import Sink, SinkKind
 from postern.errors import Denied, Invalid, NotFound, TooMany, Unavailable
 from postern.integrations.chat import teams as cards
 from postern.integrations.chat.apprise import Apprise
-from postern.integrations.chat.email import Email
+from postern.integrations.chat.email import EmailNotifier
 from postern.integrations.chat.teams import MAX_BODY, Teams
 from postern.integrations.sinks.receivers import Receivers
 from postern.services.notifications.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED, address_of, checked_chat
@@ -178,7 +178,7 @@ KEYS = {"username": Secret("postern"), "password": Secret("a password")}
 
 
 async def test_mail_is_text_and_html_over_starttls_and_threaded() -> None:
-    box, mail = Mailbox(), Email(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
+    box, mail = Mailbox(), EmailNotifier(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
     first_event, second_event = uuid4(), uuid4()
     async with mail_server(box, **starttls()) as port:
         there = mail_sink(f"smtp+starttls://localhost:{port}", keys=KEYS)
@@ -202,7 +202,7 @@ async def test_mail_is_text_and_html_over_starttls_and_threaded() -> None:
 
 
 async def test_nobody_writes_headers_of_a_mail() -> None:
-    box, mail = Mailbox(), Email(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
+    box, mail = Mailbox(), EmailNotifier(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
     async with mail_server(box) as port:
         there = mail_sink(f"smtp://localhost:{port}")
         title = "ann\r\nBcc: all@example.com\r\n\r\nforged\u2028x"
@@ -214,7 +214,7 @@ async def test_nobody_writes_headers_of_a_mail() -> None:
 
 
 async def test_mail_never_goes_without_tls_or_to_another_host() -> None:
-    box, mail = Mailbox(), Email(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
+    box, mail = Mailbox(), EmailNotifier(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
     async with mail_server(box) as port:  # speaks no TLS
         for scheme in ("smtp+starttls", "smtps"):
             with pytest.raises(Unavailable):
@@ -233,14 +233,14 @@ async def test_mail_never_goes_without_tls_or_to_another_host() -> None:
         with pytest.raises(Unavailable, match="user name or password"):
             await mail.notify(mail_sink(f"smtp+starttls://localhost:{port}", keys=wrong), card(), None, uuid4())
         with pytest.raises(Unavailable):  # loopback is not among the networks
-            await Email(Receivers(), "x", lambda: START).notify(
+            await EmailNotifier(Receivers(), "x", lambda: START).notify(
                 mail_sink(f"smtp+starttls://localhost:{port}", keys=KEYS), card(), None, uuid4()
             )
     assert box.got == []
 
 
 async def test_what_a_mail_server_refuses_is_told() -> None:
-    box, mail = Mailbox(), Email(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
+    box, mail = Mailbox(), EmailNotifier(Receivers(LOOPBACK), "gateway.example.com", lambda: START)
     async with mail_server(box) as port:
         there = mail_sink(f"smtp://localhost:{port}")
         for answer, error in (("552 too large", Denied), ("451 try later", Unavailable)):

@@ -14,7 +14,7 @@ from tests.support.promises import PATIENT
 
 from postern.domain.runbook import Repository, repository_name
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.messages import RepositoryPolicy
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 _SOURCE = Path(__file__).resolve().parents[3] / "src"
@@ -42,10 +42,10 @@ def fetcher(tmp_path: Path) -> Iterator[Callable[..., GitFetcher]]:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
 
-    def make(policy: Policy | None = None, **more: object) -> GitFetcher:
+    def make(policy: RepositoryPolicy | None = None, **more: object) -> GitFetcher:
         given = {"seconds": PATIENT, **more}
         environment = {**os.environ, "PYTHONPATH": str(_SOURCE), "TMPDIR": str(temporary)}
-        return GitFetcher(policy or Policy(), environment, **given)  # type: ignore[arg-type]
+        return GitFetcher(policy or RepositoryPolicy(), environment, **given)  # type: ignore[arg-type]
 
     yield make
     assert not children()

@@ -13,7 +13,7 @@ from postern.domain.hook import MAX_HOOK
 from postern.domain.runbook import CLOSE_HOOK, HOOK_FOLDERS, MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
 from postern.errors import Invalid, PosternError
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Limits, Policy
+from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 
 pytestmark = pytest.mark.ci
 
@@ -31,7 +31,7 @@ Read = Callable[..., Awaitable[Snapshot]]
 @pytest.fixture
 def read(fetcher: Callable[..., GitFetcher], bare: Bare) -> Read:
     async def of(**limits: int) -> Snapshot:
-        policy = Policy(("file",), folders=(str(bare.path.parent),), limits=Limits(**limits))
+        policy = RepositoryPolicy(("file",), folders=(str(bare.path.parent),), limits=RepositoryLimits(**limits))
         return await fetcher(policy).fetch(repository(f"file://{bare.path}"))
 
     return of

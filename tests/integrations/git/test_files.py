@@ -14,7 +14,7 @@ from postern.domain.runbook import MAX_FILE, Repository
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.messages import RepositoryPolicy
 
 Make = Callable[..., GitFetcher]
 HOOKS = ("pre-receive", "update", "post-receive", "post-update", "reference-transaction", "post-checkout", "pre-commit")
@@ -29,7 +29,7 @@ def allowed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def local(fetcher: Make, allowed: Path) -> GitFetcher:
-    return fetcher(Policy(("file",), folders=(str(allowed),)))
+    return fetcher(RepositoryPolicy(("file",), folders=(str(allowed),)))
 
 
 def at(path: Path, **more: object) -> Repository:
@@ -54,7 +54,7 @@ async def test_no_other_folder_is_read(local: GitFetcher, allowed: Path, url: st
 
 async def test_file_is_no_scheme_until_a_setting_says_so(fetcher: Make, allowed: Path) -> None:
     with pytest.raises(Invalid, match="POSTERN_RUNBOOK_SCHEMES"):
-        await fetcher(Policy(folders=(str(allowed),))).fetch(at(allowed / "a.git"))
+        await fetcher(RepositoryPolicy(folders=(str(allowed),))).fetch(at(allowed / "a.git"))
 
 
 async def test_link_out_of_the_folder_is_not_followed(local: GitFetcher, allowed: Path, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_write_by_https(forge: Forge, fetcher: Make) -> None:
     before = bare.commit({"a.runbook.sh": "a"})
     forge.users = {"ada": "password-of-ada"}
     where = repository(f"{forge.url}/team/runbooks.git", git_user="ada", git_password=Secret("password-of-ada"))
-    writer = fetcher(Policy(networks=LOOPBACK, authority=str(forge.authority)))
+    writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
     done = await writer.write(where, "größe.runbook.sql", "SELECT 1;\n", "More", ADA, overwrite=False)
     assert bare.log("%H") == [done, before]
     assert bare.text("größe.runbook.sql") == "SELECT 1;"
@@ -207,7 +207,7 @@ async def test_write_loses_to_who_was_first(forge: Forge, fetcher: Make) -> None
         return False
 
     forge.answer = meanwhile
-    writer = fetcher(Policy(networks=LOOPBACK, authority=str(forge.authority)))
+    writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
     with pytest.raises(Conflict, match="somebody else wrote"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False
@@ -226,7 +226,7 @@ async def test_write_loses_to_who_was_first_at_the_last_moment(forge: Forge, fet
         return False
 
     forge.answer = meanwhile
-    writer = fetcher(Policy(networks=LOOPBACK, authority=str(forge.authority)))
+    writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
     with pytest.raises(Conflict, match="somebody else wrote"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False
@@ -240,7 +240,7 @@ async def test_branch_that_the_server_protects(forge: Forge, fetcher: Make) -> N
     hook = bare.path / "hooks/pre-receive"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
-    writer = fetcher(Policy(networks=LOOPBACK, authority=str(forge.authority)))
+    writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
     with pytest.raises(Invalid, match=r"did not take the commit.*hook declined"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False

@@ -23,12 +23,12 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git import fetcher as fetcher_module
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Limits, Policy
+from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 
 pytestmark = pytest.mark.ci
 
 Make = Callable[..., GitFetcher]
-PLAIN = Policy(("http",), networks=LOOPBACK)
+PLAIN = RepositoryPolicy(("http",), networks=LOOPBACK)
 SHORT = 4.0  # seconds: enough for a child to come to where it hangs, on a machine that is not busy
 SHA = "1" * 40
 ADVERTISED = "application/x-git-upload-pack-advertisement"
@@ -112,7 +112,7 @@ async def test_server_that_hangs_within_tls_is_left(fetcher: Make) -> None:
     async with server(hangs=True) as where, asyncio.timeout(within(10)):
         url = where.git_url.replace("http:", "https:")
         with pytest.raises(Unavailable):
-            await fetcher(Policy(networks=LOOPBACK), seconds=SHORT).fetch(repository(url))
+            await fetcher(RepositoryPolicy(networks=LOOPBACK), seconds=SHORT).fetch(repository(url))
 
 
 async def test_server_that_drips_is_left(fetcher: Make) -> None:
@@ -135,7 +135,7 @@ async def test_server_that_drips_is_left(fetcher: Make) -> None:
     ids=["headers", "header", "interim", "branches", "pack", "progress", "shallow"],
 )
 async def test_server_that_never_stops_is_left(fetcher: Make, answers: list[bytes], then: bytes, said: str) -> None:
-    policy = Policy(("http",), networks=LOOPBACK, limits=Limits(received=4 << 20, memory=256 << 20))
+    policy = RepositoryPolicy(("http",), networks=LOOPBACK, limits=RepositoryLimits(received=4 << 20, memory=256 << 20))
     seconds = SHORT if "within" in said else PATIENT
     async with server(*answers, then=then) as where:
         with pytest.raises((Invalid, Unavailable), match=said):
@@ -178,8 +178,8 @@ async def test_garbage_is_told(fetcher: Make, answers: list[bytes]) -> None:
 async def test_small_pack_of_a_huge_file(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     bare.commit({"bomb.runbook.sh": bytes(20 << 20), "a.runbook.sh": "a"})
-    limits = Limits(received=1 << 20, unpacked=8 << 20)
-    reader = fetcher(Policy(networks=LOOPBACK, authority=str(forge.authority), limits=limits))
+    limits = RepositoryLimits(received=1 << 20, unpacked=8 << 20)
+    reader = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority), limits=limits))
     where = repository(f"{forge.url}/team/runbooks.git")
     with pytest.raises(Invalid, match="unpacks to more than 8 MiB"):
         await reader.fetch(where)
@@ -192,7 +192,9 @@ async def test_small_pack_of_a_huge_file(forge: Forge, fetcher: Make) -> None:
 
 async def test_oversized_repository(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit({f"{number}.bin": os.urandom(400_000) for number in range(4)})
-    policy = Policy(networks=LOOPBACK, authority=str(forge.authority), limits=Limits(received=1 << 20))
+    policy = RepositoryPolicy(
+        networks=LOOPBACK, authority=str(forge.authority), limits=RepositoryLimits(received=1 << 20)
+    )
     with pytest.raises(Invalid, match="sent more than 1 MiB"):
         await fetcher(policy).fetch(repository(f"{forge.url}/team/runbooks.git"))
 
@@ -257,7 +259,7 @@ async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
             gaps.append(time.monotonic() - began)
 
     beating = asyncio.create_task(beat())
-    policy = Policy(networks=LOOPBACK, authority=str(forge.authority))
+    policy = RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority))
     found = await fetcher(policy).fetch(repository(f"{forge.url}/team/runbooks.git"))
     over.set()
     await beating
@@ -288,7 +290,7 @@ async def test_child_that_does_not_do_its_work(
 ) -> None:
     (tmp_path / "odd_child.py").write_text(program)
     monkeypatch.setattr(fetcher_module, "_CHILD", "odd_child")
-    odd = GitFetcher(Policy(), {"PYTHONPATH": str(tmp_path)}, seconds=SHORT)
+    odd = GitFetcher(RepositoryPolicy(), {"PYTHONPATH": str(tmp_path)}, seconds=SHORT)
     async with asyncio.timeout(within(10)):
         with pytest.raises(Unavailable, match=said):
             await odd.fetch(repository("https://git.example/a/b"))
@@ -297,7 +299,7 @@ async def test_child_that_does_not_do_its_work(
 
 async def test_child_that_cannot_start_here(monkeypatch: pytest.MonkeyPatch, fetcher: Make) -> None:
     where = repository("https://git.example/a/b")
-    little = fetcher(Policy(limits=Limits(memory=1 << 20)))
+    little = fetcher(RepositoryPolicy(limits=RepositoryLimits(memory=1 << 20)))
     with pytest.raises(Unavailable, match=r"^this server cannot read repositories: .* while it started, and said: "):
         await little.fetch(where)
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")

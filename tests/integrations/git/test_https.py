@@ -13,7 +13,7 @@ from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK, RunbookFile
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.messages import RepositoryPolicy
 
 Make = Callable[..., GitFetcher]
 FILES = {
@@ -25,9 +25,9 @@ FILES = {
 }
 
 
-def policy(forge: Forge, **more: object) -> Policy:
+def policy(forge: Forge, **more: object) -> RepositoryPolicy:
     given: dict[str, object] = {"networks": LOOPBACK, "authority": str(forge.authority), **more}
-    return Policy(**given)  # type: ignore[arg-type]
+    return RepositoryPolicy(**given)  # type: ignore[arg-type]
 
 
 async def test_fetch_reads_the_runbooks_of_the_newest_commit(forge: Forge, fetcher: Make) -> None:
@@ -123,9 +123,9 @@ async def test_http_is_read_only_where_a_setting_allows_it(plain_forge: Forge, f
     plain_forge.repository().commit(FILES)
     where = repository(f"{plain_forge.url}/team/runbooks.git")
     with pytest.raises(Invalid, match="begins with one of https://, ssh://"):
-        await fetcher(Policy(networks=LOOPBACK)).fetch(where)
+        await fetcher(RepositoryPolicy(networks=LOOPBACK)).fetch(where)
     assert plain_forge.asked == []
-    found = await fetcher(Policy(("http",), networks=LOOPBACK)).fetch(where)
+    found = await fetcher(RepositoryPolicy(("http",), networks=LOOPBACK)).fetch(where)
     assert len(found.files) == 2
 
 

@@ -12,11 +12,11 @@ from dulwich.objects import ObjectID
 
 from postern.domain.runbook import MAX_FILE
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.messages import Limits
+from postern.integrations.git.messages import RepositoryLimits
 from postern.integrations.git.packs import unpack
 
 BLOB, OFFSET, NAMED = 3, 6, 7
-LIMITS = Limits(unpacked=1 << 20, objects=100)
+LIMITS = RepositoryLimits(unpacked=1 << 20, objects=100)
 
 
 def number(value: int) -> bytes:
@@ -66,7 +66,7 @@ def test_objects_are_found_by_name() -> None:
 
 def test_content_of_a_file_that_is_too_large_for_a_runbook_is_not_kept() -> None:
     large = b"x" * (MAX_FILE + 1)
-    found = unpack(pack([entry(BLOB, large)]), Limits())
+    found = unpack(pack([entry(BLOB, large)]), RepositoryLimits())
     assert found.get(name(large)) == (BLOB, b"")
     assert found.is_large(name(large))
 
@@ -110,7 +110,7 @@ def test_long_chain_of_deltas_takes_no_stack() -> None:
         step = delta(len(content), len(content) + 1, b"\xb0" + struct.pack("<H", len(content)) + b"\x01y")
         entries.append(entry(NAMED, step, base=raw(content)))
         content += b"y"
-    found = unpack(pack(entries), Limits(unpacked=64 << 20))
+    found = unpack(pack(entries), RepositoryLimits(unpacked=64 << 20))
     assert found.get(name(content)) == (BLOB, content)
 
 

@@ -14,25 +14,25 @@ from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.git_places import Place, Way, place_of
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.git_places import RepositoryPlace, Way, place_of
+from postern.integrations.git.messages import RepositoryPolicy
 
 Make = Callable[..., GitFetcher]
-OPEN = Policy()
+OPEN = RepositoryPolicy()
 
 
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("https://github.com/a/b.git", Place("https", "github.com", 443, "", "/a/b.git")),
-        ("HTTPS://GitHub.com:8443/a/b%20c", Place("https", "github.com", 8443, "", "/a/b%20c")),
-        ("git@github.com:a/b.git", Place("ssh", "github.com", 22, "git", "a/b.git")),
-        ("ssh://git@github.com:2222/a/b.git", Place("ssh", "github.com", 2222, "git", "/a/b.git")),
-        ("ssh://host/~ada/b%20c", Place("ssh", "host", 22, "", "/~ada/b c")),
-        ("https://[2606:4700::1]/a/b", Place("https", "2606:4700::1", 443, "", "/a/b")),
+        ("https://github.com/a/b.git", RepositoryPlace("https", "github.com", 443, "", "/a/b.git")),
+        ("HTTPS://GitHub.com:8443/a/b%20c", RepositoryPlace("https", "github.com", 8443, "", "/a/b%20c")),
+        ("git@github.com:a/b.git", RepositoryPlace("ssh", "github.com", 22, "git", "a/b.git")),
+        ("ssh://git@github.com:2222/a/b.git", RepositoryPlace("ssh", "github.com", 2222, "git", "/a/b.git")),
+        ("ssh://host/~ada/b%20c", RepositoryPlace("ssh", "host", 22, "", "/~ada/b c")),
+        ("https://[2606:4700::1]/a/b", RepositoryPlace("https", "2606:4700::1", 443, "", "/a/b")),
     ],
 )
-def test_forms_that_are_read(url: str, place: Place) -> None:
+def test_forms_that_are_read(url: str, place: RepositoryPlace) -> None:
     assert place_of(url, OPEN) == place
     assert place.host in repository_name(url)
 
@@ -94,7 +94,9 @@ def way(answers: list[list[str]], networks: tuple[str, ...] = ()) -> tuple[Way, 
         asked.append(host)
         return [(0, 0, 0, "", (address, port)) for address in answers.pop(0)]
 
-    return Way(Place("https", "git.example", 443, "", "/a"), Policy(networks=networks), 5.0, resolve), asked
+    return Way(
+        RepositoryPlace("https", "git.example", 443, "", "/a"), RepositoryPolicy(networks=networks), 5.0, resolve
+    ), asked
 
 
 @pytest.mark.parametrize(
@@ -217,5 +219,5 @@ async def test_proxies_of_the_environment_have_no_say(fetcher: Make, monkeypatch
     async with proxy, silent:
         port = silent.sockets[0].getsockname()[1]
         with pytest.raises(Unavailable, match="does not answer as a web server does"):
-            await fetcher(Policy(networks=LOOPBACK)).fetch(repository(f"https://localhost:{port}/a/b"))
+            await fetcher(RepositoryPolicy(networks=LOOPBACK)).fetch(repository(f"https://localhost:{port}/a/b"))
     assert reached == []

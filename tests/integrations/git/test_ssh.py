@@ -19,12 +19,12 @@ from postern.domain.runbook import Repository
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.fetcher import GitFetcher
-from postern.integrations.git.messages import Limits, Policy
+from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 
 pytestmark = pytest.mark.ci
 
 Make = Callable[..., GitFetcher]
-POLICY = Policy(networks=LOOPBACK)
+POLICY = RepositoryPolicy(networks=LOOPBACK)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ async def test_branch(server: Sshd, bare: Bare, fetcher: Make) -> None:
 
 async def test_limit_of_what_is_received(server: Sshd, bare: Bare, fetcher: Make) -> None:
     bare.commit({f"{number}.bin": Random(number).randbytes(400_000) for number in range(6)})
-    small = replace(POLICY, limits=Limits(received=1 << 20))
+    small = replace(POLICY, limits=RepositoryLimits(received=1 << 20))
     with pytest.raises(Invalid, match="sent more than 1 MiB"):
         await fetcher(small).fetch(of(server, bare))
 

@@ -12,7 +12,7 @@ from tests.support.world import FakeClock
 
 from postern.errors import Invalid, Unavailable
 from postern.integrations.identity.directory import Directory
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 
 DOCUMENT = "/.well-known/openid-configuration"
 
@@ -30,7 +30,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def directory(clock: FakeClock) -> Directory:
-    return Directory(Fetcher(), clock)
+    return Directory(ProviderFetcher(), clock)
 
 
 def changed(**values: Any) -> Callable[[Reply], Reply]:

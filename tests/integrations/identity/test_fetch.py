@@ -12,7 +12,7 @@ from tests.support.openid import OpenIdProvider, Reply, openid_provider
 
 from postern.domain.addresses import check_resolved
 from postern.errors import Invalid, Misconfigured, Unavailable
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.identity_addresses import checked_url, networks_of
 
 DOCUMENT = "/.well-known/openid-configuration"
@@ -24,15 +24,15 @@ def provider() -> Iterator[OpenIdProvider]:
         yield running
 
 
-async def get(provider: OpenIdProvider, fetcher: Fetcher | None = None, *, loopback: bool = True) -> bytes:
-    return (await (fetcher or Fetcher()).get(provider.issuer + DOCUMENT, loopback=loopback)).body
+async def get(provider: OpenIdProvider, fetcher: ProviderFetcher | None = None, *, loopback: bool = True) -> bytes:
+    return (await (fetcher or ProviderFetcher()).get(provider.issuer + DOCUMENT, loopback=loopback)).body
 
 
-def resolver(*addresses: str) -> Fetcher:
+def resolver(*addresses: str) -> ProviderFetcher:
     async def resolve(_host: str, _port: int) -> list[str]:
         return list(addresses)
 
-    return Fetcher(resolver=resolve, deadline=30)
+    return ProviderFetcher(resolver=resolve, deadline=30)
 
 
 async def test_an_answer_is_fetched(provider: OpenIdProvider) -> None:
@@ -61,7 +61,7 @@ async def test_an_answer_is_fetched(provider: OpenIdProvider) -> None:
 )
 async def test_addresses_that_are_never_asked(url: str) -> None:
     with pytest.raises(Invalid, match="address"):
-        await Fetcher().get(url, loopback=True)
+        await ProviderFetcher().get(url, loopback=True)
 
 
 async def test_plain_http_is_for_a_loopback_issuer_alone(provider: OpenIdProvider) -> None:
@@ -135,7 +135,7 @@ async def test_dns_rebinding_the_address_that_was_checked_is_the_one_that_is_ask
         return next(answers)
 
     url = f"http://localhost:{provider.port}{DOCUMENT}"
-    answer = await Fetcher(resolver=resolve).get(url, loopback=True)
+    answer = await ProviderFetcher(resolver=resolve).get(url, loopback=True)
     assert answer.status == 200
     assert asked == ["localhost"]
 
@@ -166,7 +166,7 @@ async def test_a_compressed_answer_is_refused(provider: OpenIdProvider) -> None:
 async def test_a_slow_answer_has_a_deadline(provider: OpenIdProvider) -> None:
     provider.before = lambda _: time.sleep(2)
     with pytest.raises(Unavailable, match=r"did not answer in 0\.3 seconds"):
-        await get(provider, Fetcher(deadline=0.3))
+        await get(provider, ProviderFetcher(deadline=0.3))
 
 
 async def test_an_answer_that_trickles_has_the_same_deadline() -> None:
@@ -185,13 +185,13 @@ async def test_an_answer_that_trickles_has_the_same_deadline() -> None:
     server = await asyncio.start_server(trickle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(Unavailable, match="did not answer"):
-        await Fetcher(deadline=0.4).get(f"http://127.0.0.1:{port}/", loopback=True)
+        await ProviderFetcher(deadline=0.4).get(f"http://127.0.0.1:{port}/", loopback=True)
     server.close()
 
 
 async def test_a_host_without_listener_or_address() -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
-        await Fetcher().get("http://127.0.0.1:1/", loopback=True)
+        await ProviderFetcher().get("http://127.0.0.1:1/", loopback=True)
     with pytest.raises(Unavailable, match="has no address"):
         await resolver().get("https://idp.example/", loopback=False)
 
@@ -199,7 +199,7 @@ async def test_a_host_without_listener_or_address() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b"[" * 100_000])
 async def test_answers_that_are_no_json_object(provider: OpenIdProvider, body: bytes) -> None:
     provider.replies[DOCUMENT] = lambda _: Reply(200, body)
-    answer = await Fetcher().get(provider.issuer + DOCUMENT, loopback=True)
+    answer = await ProviderFetcher().get(provider.issuer + DOCUMENT, loopback=True)
     with pytest.raises(Unavailable, match="JSON"):
         answer.json()
 

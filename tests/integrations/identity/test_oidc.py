@@ -15,7 +15,7 @@ from postern.domain.identity.auth_config import AuthConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.oidc import OpenIdClient, challenge_of
 
 
@@ -27,7 +27,7 @@ def provider() -> Iterator[OpenIdProvider]:
 
 @pytest.fixture
 def client() -> OpenIdClient:
-    return OpenIdClient(Fetcher(), FakeClock(datetime.now(UTC)))
+    return OpenIdClient(ProviderFetcher(), FakeClock(datetime.now(UTC)))
 
 
 async def test_a_provider_is_checked_before_it_is_set_up(provider: OpenIdProvider, client: OpenIdClient) -> None:

@@ -244,7 +244,7 @@ async def test_what_a_tracker_says_is_one_clean_line_without_the_token(site: Jir
     ],
 )
 def test_pauses(given: str, pause: int | None) -> None:
-    assert tracker_calls.pause_of(tracker_calls.Reply(429, {"Retry-After": given}, None)) == pause
+    assert tracker_calls.pause_of(tracker_calls.TrackerResponse(429, {"Retry-After": given}, None)) == pause
 
 
 async def test_too_many_requests(site: JiraServer, tracker: AnyTracker) -> None:

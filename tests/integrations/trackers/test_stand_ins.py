@@ -15,7 +15,7 @@ from tests.support.trackers.settings import github_settings, gitlab_settings, ji
 
 from postern.domain.issue import TrackerSettings
 from postern.errors import Invalid, NotFound
-from postern.integrations.trackers.tracker_calls import Calls, Reply
+from postern.integrations.trackers.tracker_calls import TrackerClient, TrackerResponse
 from postern.integrations.trackers.tracker_texts import document
 from postern.integrations.trackers.trackers import tracker_of
 
@@ -26,9 +26,9 @@ async def jira(request: pytest.FixtureRequest) -> AsyncIterator[JiraServer]:
         yield server
 
 
-async def ask(settings: TrackerSettings, method: str, path: str, body: Any = None) -> Reply:
+async def ask(settings: TrackerSettings, method: str, path: str, body: Any = None) -> TrackerResponse:
     tracker = tracker_of(settings, LOOPBACK)
-    calls: Calls = tracker._calls
+    calls: TrackerClient = tracker._calls
     try:
         return await calls.ask(method, path, body=body)
     finally:

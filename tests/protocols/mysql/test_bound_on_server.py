@@ -14,7 +14,7 @@ from tests.support.mysql import running_mariadb
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_bind_values import brought, parameters
-from postern.protocols.mysql.wire.mysql_response_queue import Statement
+from postern.protocols.mysql.wire.mysql_response_queue import MysqlStatement
 from postern.protocols.mysql.wire.mysql_values import binary_texts
 
 BODIES = [
@@ -24,7 +24,7 @@ BODIES = [
     b"\x0c\0\x01\0\0\0\x01\x02\x03\x04\0\0\0",
 ]  # fmt: skip
 BEHIND = b"behind"
-TWO = m.Field("a", m.VAR_STRING)
+TWO = m.MysqlField("a", m.VAR_STRING)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_attack_types_of_values_by_which_a_server_reads_something_else(server: M
                 types = bytes((kind, 0, m.VAR_STRING, 0))
                 values = b"\0" + bytes([flag]) + types + body + m.lenenc_text(BEHIND)
                 payload = struct.pack("<BIBI", m.COM_STMT_EXECUTE, number, 0, 1) + values
-                statement = Statement("", number, 2)
+                statement = MysqlStatement("", number, 2)
                 try:
                     statement.types = brought(payload, statement)
                     judged = parameters(payload, statement, bool(statement.types))

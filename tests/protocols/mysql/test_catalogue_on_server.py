@@ -13,7 +13,7 @@ from postern.domain.targets.errand import ErrandKind
 from postern.domain.targets.target_schema import TargetSchema
 from postern.protocols.gateway_queries import Row
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE
-from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.protocols.mysql.queries.mysql_schema import QUESTIONS, UNREADABLE, target_schema
 
 SHOP = """
@@ -40,7 +40,7 @@ def server() -> Iterator[MariaDbServer]:
 
 def ask(connection: Any, statement: str, values: Sequence[str | None] = ()) -> list[Row]:
     stream = connection._sock
-    query = Query(statement, values)
+    query = MysqlQuery(statement, values)
     stream.sendall(query.start())
     rows: list[Row] = []
     while not query.finished:

@@ -245,9 +245,9 @@ def test_attack_answers_in_utf_16(mariadb: MariaDbServer) -> None:
             (given,) = cursor.fetchone()
             raw = given.encode()  # PyMySQL takes it for UTF-8
             one = rows.layout_of(
-                (m.column(0, m.Field("a", m.VAR_STRING, collation=field.charsetnr))[m.HEAD :],), False, "utf-8"
+                (m.column(0, m.MysqlField("a", m.VAR_STRING, collation=field.charsetnr))[m.HEAD :],), False, "utf-8"
             )
-            found = rows.DataRows(1, one, m.text_row(0, (raw,)) + m.text_row(1, (b"\xff",)), 2, 0)
+            found = rows.MysqlRows(1, one, m.text_row(0, (raw,)) + m.text_row(1, (b"\xff",)), 2, 0)
             assert found.texts(0)[0] == b"ann@example.com"
             found.replace(0, [b"****@****", found.texts(0)[1]])
             assert found.encode()[0] == m.text_row(

@@ -20,7 +20,7 @@ from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link
 
 LONG = m.MAX_PAYLOAD
-FIELD = m.Field("a", m.LONG)
+FIELD = m.MysqlField("a", m.LONG)
 BAD_OK = b"\0\xfb\0\0\0\0\0"  # 0xFB begins no length-encoded integer
 Step = tuple[Side, bytes]
 
@@ -49,15 +49,15 @@ class Case:
     options: dict[str, object] = field(default_factory=dict)
 
 
-def columns(count: int = 1) -> my.Answer:
-    return my.Answer().columns(*[f"c{at}" for at in range(count)])
+def columns(count: int = 1) -> my.AnswerPackets:
+    return my.AnswerPackets().columns(*[f"c{at}" for at in range(count)])
 
 
 def prepared(*steps: Step) -> list[Step]:
-    return [client(my.prepare("select ?")), target(my.Answer().prepared(1, 1, [FIELD]).bytes), *steps]
+    return [client(my.prepare("select ?")), target(my.AnswerPackets().prepared(1, 1, [FIELD]).bytes), *steps]
 
 
-def behind(answer: my.Answer, payload: bytes) -> bytes:
+def behind(answer: my.AnswerPackets, payload: bytes) -> bytes:
     """A packet with the next number, and nothing of the answer."""
     answer.bytes = b""
     return answer.add(payload).bytes
@@ -86,12 +86,12 @@ CASES = {
     "a text row that is withheld": Case(5, [QUERY, target(columns().row("a").bytes), target(
         behind(columns().row("a"), m.lenenc_text(b"secret-1")))], who=(Withholds(),)),
     "a binary row that is withheld": Case(4, prepared(RUN, target(
-        my.Answer().columns(m.Field("a", m.VAR_STRING)).binary_row((m.VAR_STRING, "secret-1")).bytes)),
+        my.AnswerPackets().columns(m.MysqlField("a", m.VAR_STRING)).binary_row((m.VAR_STRING, "secret-1")).bytes)),
         who=(Withholds(),)),
     "an error that is withheld": Case(1, [QUERY, target(my.error("secret-1"))], who=(Withholds(),)),
     "an error behind rows that is withheld": Case(5, [QUERY, target(columns().row("a").error("secret-1").bytes)],
         who=(Withholds(),)),
-    "a file that is refused": Case(1, [LOAD, target(my.Answer().wants_file().bytes)]),
+    "a file that is refused": Case(1, [LOAD, target(my.AnswerPackets().wants_file().bytes)]),
     "a file that is refused behind a result": Case(5, [client(my.query("select 1; load data")), target(
         columns().eof(m.MORE_RESULTS).bytes), target(behind(columns().eof(m.MORE_RESULTS), b"\xfbx"))]),
     "a change of user whose reset failed": Case(2, [client(my.change_user(
@@ -101,16 +101,16 @@ CASES = {
     "idle": Case(1, [QUERY, target(my.rows(["a"]))], say_kill),
     "waiting": Case(1, [QUERY], say_kill),
     "waiting for the answer to two packets": Case(2, [client(TWO)], say_kill, options={"max_message": 1 << 26}),
-    "in front of the columns": Case(2, [QUERY, target(my.Answer().add(b"\x01").bytes)], say_kill),
+    "in front of the columns": Case(2, [QUERY, target(my.AnswerPackets().add(b"\x01").bytes)], say_kill),
     "behind the columns": Case(4, [QUERY, target(columns().bytes)], say_kill),
     "in the rows": Case(6, [QUERY, target(columns().row("a").row("b").bytes)], say_kill),
     "in rows that are looked at": Case(6, [QUERY, target(columns().row("a").row("b").bytes)], say_kill, (Looks(),)),
-    "in binary rows": Case(5, prepared(RUN, target(my.Answer().columns(FIELD).binary_row((m.LONG, "1")).bytes)),
+    "in binary rows": Case(5, prepared(RUN, target(my.AnswerPackets().columns(FIELD).binary_row((m.LONG, "1")).bytes)),
         say_kill),
     "between two results": Case(2, [client(my.query("do 1; do 2")), target(my.ok(status=m.MORE_RESULTS))], say_kill),
     "behind a prepare": Case(1, prepared(), say_kill),
     "in the middle of a prepare": Case(2, [client(my.prepare("select ?")), target(
-        my.Answer().add(b"\0\1\0\0\0\1\0\1\0\0\0\0").bytes)], say_kill),
+        my.AnswerPackets().add(b"\0\1\0\0\0\1\0\1\0\0\0\0").bytes)], say_kill),
     "behind a refusal": Case(1, [client(my.query("drop it"))], say_kill, (Words(),)),
     "behind a withheld row": Case(1, [QUERY, target(columns().row("secret-1").bytes)], say_kill, (Withholds(),)),
     "a second statement behind a withheld row": Case(2, [QUERY, target(columns().row("secret-1").bytes), client(TWO)],
@@ -123,12 +123,12 @@ CASES = {
         "ada", b"x" * 32, "", "caching_sha2_password"))], say_kill, options={"user": "ada"}),
     "in front of the gateway's part of a change of user": Case(1, [client(my.change_user(
         "ada", b"x" * 32, "shop", "caching_sha2_password"))], say_kill, options={"user": "ada"}),
-    "while a file is sent": Case(4, [LOAD, target(my.Answer().wants_file().bytes), client(
+    "while a file is sent": Case(4, [LOAD, target(my.AnswerPackets().wants_file().bytes), client(
         my.file_data(2, b"one"), my.file_data(3, b"two"))], say_kill, options=FILES),
-    "behind a file": Case(5, [LOAD, target(my.Answer().wants_file().bytes), client(
+    "behind a file": Case(5, [LOAD, target(my.AnswerPackets().wants_file().bytes), client(
         my.file_data(2, b"one"), my.file_data(3, b"two"), my.file_data(4))], say_kill, options=FILES),
-    "behind the answer to a file": Case(1, [LOAD, target(my.Answer().wants_file().bytes), client(
-        my.file_data(2, b"one"), my.file_data(3)), target(my.Answer(4).ok(1).bytes)], say_kill, options=FILES),
+    "behind the answer to a file": Case(1, [LOAD, target(my.AnswerPackets().wants_file().bytes), client(
+        my.file_data(2, b"one"), my.file_data(3)), target(my.AnswerPackets(4).ok(1).bytes)], say_kill, options=FILES),
     "a file behind 16 MiB that became less by masking": Case(
         7, [client(my.query("select a; load data")),
             target(columns().row("secret-" + "1" * 300 + "x" * (LONG - 300)).eof(m.MORE_RESULTS).bytes),
@@ -141,18 +141,19 @@ CASES = {
         target(m.packet(2, BAD_OK))]),
     "a second answer that is none, in one read": Case(2, [client(my.query("do 1; do 2")), target(
         my.ok(status=m.MORE_RESULTS), m.packet(2, BAD_OK))]),
-    "an end of columns that is none": Case(3, [QUERY, target(my.Answer().add(b"\1").add(b"def").add(b"\0").bytes)]),
+    "an end of columns that is none": Case(
+        3, [QUERY, target(my.AnswerPackets().add(b"\1").add(b"def").add(b"\0").bytes)]),
     "an end of rows that is none": Case(5, [QUERY, target(columns().row("a").add(b"\xfe\0\0").bytes)]),
     "a prepare that is none": Case(1, [client(my.prepare("select ?")), target(my.ok())]),
     "rows whose columns cannot be read": Case(4, [QUERY, target(
-        my.Answer().add(b"\1").add(b"def").eof().row("a").bytes)], who=(Looks(),)),
+        my.AnswerPackets().add(b"\1").add(b"def").eof().row("a").bytes)], who=(Looks(),)),
     "a row that is shorter than it says": Case(4, [QUERY, target(columns().add(b"\x05abc").bytes)], who=(Looks(),)),
     "a second block with a row that is shorter than it says": Case(5, [QUERY, target(columns().row("a").bytes), target(
         behind(columns().row("a"), b"\x05abc"))], who=(Looks(),)),
     "a binary row that is shorter than it says": Case(4, prepared(RUN, target(
-        my.Answer().columns(FIELD).add(b"\0\0\1").bytes)), who=(Looks(),)),
+        my.AnswerPackets().columns(FIELD).add(b"\0\0\1").bytes)), who=(Looks(),)),
     "an error without a number": Case(1, [QUERY, target(m.packet(1, b"\xff"))], who=(Looks(),)),
-    "an answer to a file that is none": Case(4, [LOAD, target(my.Answer().wants_file().bytes), client(
+    "an answer to a file that is none": Case(4, [LOAD, target(my.AnswerPackets().wants_file().bytes), client(
         my.file_data(2, b"one"), my.file_data(3)), target(m.packet(4, BAD_OK))], options=FILES),
     "bytes that nobody asked for": Case(1, [target(m.packet(9, b"\0"))]),
     # the client breaks the protocol
@@ -167,7 +168,7 @@ CASES = {
 
 
 def last_error(data: bytes) -> tuple[int, bytes]:
-    found = [packet for packet in m.Packets(1 << 30).feed(data) if packet.payload[:1] == b"\xff"]
+    found = [packet for packet in m.MysqlPackets(1 << 30).feed(data) if packet.payload[:1] == b"\xff"]
     return found[-1]
 
 

@@ -6,11 +6,11 @@ import pytest
 from tests.support.links import Looks, Masks
 from tests.support.mysql_links import links, playbook, runs, sent
 
-from postern.interception.events import Completed, Kind
+from postern.interception.events import Completed, TextKind
 from postern.interception.pipeline import Interceptor
 from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.login import mysql_greetings as g
-from postern.protocols.mysql.recorded.mysql_reading import Answers, Head
+from postern.protocols.mysql.recorded.mysql_reading import Answers, ResultHead
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_rows import layout_of
 from postern.protocols.wire_base import Side
@@ -18,14 +18,14 @@ from postern.testing.playbook import from_client, from_target, record, to_client
 
 JSON = b"\x01\x04json"
 UUID = b"\x00\x04uuid"
-FIELD = m.Field("doc", m.BLOB, collation=45, database="shop", table="j", org_table="j", org_name="doc")
+FIELD = m.MysqlField("doc", m.BLOB, collation=45, database="shop", table="j", org_table="j", org_name="doc")
 CHOSEN = g.OFFERED | g.EXTENDED_METADATA
 HAS = {"extended_metadata": "yes"}
 WHO: list[tuple[Interceptor, ...]] = [(), (Looks(),), (Masks(),)]
 
 
-def answer(extended: bytes | None, *rows: str) -> my.Answer:
-    made = my.Answer().add(b"\1").add(m.column(0, FIELD, extended)[m.HEAD :]).eof()
+def answer(extended: bytes | None, *rows: str) -> my.AnswerPackets:
+    made = my.AnswerPackets().add(b"\1").add(m.column(0, FIELD, extended)[m.HEAD :]).eof()
     for row in rows:
         made.row(row)
     return made.eof()
@@ -46,7 +46,7 @@ def test_a_default_value_behind_a_definition_is_no_metadata() -> None:
 
 def test_json_of_mariadb_is_json_to_rules() -> None:
     layout = layout_of((m.column(0, FIELD, JSON)[m.HEAD :],), False, "utf-8")
-    assert layout.columns[0].kind is Kind.JSON
+    assert layout.columns[0].kind is TextKind.JSON
     assert layout.columns[0].origin == ("shop", "j", "doc")
 
 
@@ -84,14 +84,14 @@ def test_definitions_of_prepared_statements_and_lists_of_fields_are_given_it_too
     prepared = b"\0\1\0\0\0\1\0\1\0\0\0\0"
 
     def prepare(one: bytes) -> bytes:
-        return my.Answer().add(prepared).add(one).eof().add(one).eof().bytes
+        return my.AnswerPackets().add(prepared).add(one).eof().add(one).eof().bytes
 
     link = links(capabilities=CHOSEN)()
     link.receive(Side.CLIENT, my.prepare("select doc from j where doc = ?"))
     assert sent(link.receive(Side.TARGET, prepare(definition)), Side.CLIENT) == prepare(longer)
     link.receive(Side.CLIENT, m.command(m.COM_FIELD_LIST, b"j\0"))
-    assert sent(link.receive(Side.TARGET, my.Answer().add(definition).eof().bytes), Side.CLIENT) == (
-        my.Answer().add(longer).eof().bytes
+    assert sent(link.receive(Side.TARGET, my.AnswerPackets().add(definition).eof().bytes), Side.CLIENT) == (
+        my.AnswerPackets().add(longer).eof().bytes
     )
 
 
@@ -106,8 +106,8 @@ def test_a_client_that_did_not_ask_is_told_nothing() -> None:
 def test_a_recording_is_read_with_and_without_it() -> None:
     for extended in (None, b"", JSON):
         answers = Answers()
-        found = [answers.take(packet.payload) for packet in m.Packets(1 << 20).feed(answer(extended, "a").bytes)]
-        [head] = [one for one in found if isinstance(one, Head)]
+        found = [answers.take(packet.payload) for packet in m.MysqlPackets(1 << 20).feed(answer(extended, "a").bytes)]
+        [head] = [one for one in found if isinstance(one, ResultHead)]
         assert [field.name for field in head.fields] == ["doc"]
 
 

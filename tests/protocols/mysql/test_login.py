@@ -18,7 +18,14 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_ed25519 as ed25519
 from postern.protocols.mysql.login import mysql_greetings as g
-from postern.protocols.mysql.login.mysql_login import ClientLogin, Startup, TargetGreeting, TargetLogin, connect, decoy
+from postern.protocols.mysql.login.mysql_login import (
+    ClientLogin,
+    MysqlStartup,
+    MysqlTargetGreeting,
+    MysqlTargetLogin,
+    connect,
+    decoy,
+)
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.services.identity.credentials import make_verifier
 from postern.testing.testing_handshake import MemoryHandshake, pair
@@ -43,7 +50,7 @@ class Gateway:
     key: auth.ExchangeKey | None = None
     require_tls: bool = False
     known: bool = False
-    startup: Startup | None = None
+    startup: MysqlStartup | None = None
     error: PosternError | None = None
 
     async def serve(self, stream: MemoryHandshake) -> None:
@@ -81,12 +88,12 @@ def linked(*, tls: bool = True) -> tuple[MemoryHandshake, MemoryHandshake]:
 
 async def log_in(
     gateway: Gateway, password: str = PASSWORD, sslmode: str = "require", **others: object
-) -> TargetGreeting:
+) -> MysqlTargetGreeting:
     """Our login at a target, which is our own side for clients."""
     ours, theirs = linked(tls=sslmode != "disable")
     served = asyncio.create_task(gateway.serve(theirs))
     try:
-        login = TargetLogin("ada", Secret(password), sslmode=sslmode, **others)  # type: ignore[arg-type]
+        login = MysqlTargetLogin("ada", Secret(password), sslmode=sslmode, **others)  # type: ignore[arg-type]
         return await asyncio.wait_for(connect(ours, login), 60)
     finally:
         ours.close()
@@ -98,7 +105,7 @@ async def test_a_password_is_asked_for_once() -> None:
     gateway = Gateway()
     first = await log_in(gateway)
     second = await log_in(gateway)
-    assert first == second == TargetGreeting("8.0.11-Postern", THREAD, False, m.AUTOCOMMIT | m.IN_TRANSACTION)
+    assert first == second == MysqlTargetGreeting("8.0.11-Postern", THREAD, False, m.AUTOCOMMIT | m.IN_TRANSACTION)
     assert gateway.digests.find(VERIFIER) == auth.double(PASSWORD.encode())
 
 
@@ -120,7 +127,9 @@ async def test_what_the_client_asks_for_is_told() -> None:
     gateway = Gateway()
     capabilities = g.OFFERED & ~g.FOUND_ROWS | g.COMPRESS
     await log_in(gateway, capabilities=capabilities, database="größe", attributes={b"_os": b"x"}, collation=8)
-    assert gateway.startup == Startup("ada", "größe", capabilities & ~g.COMPRESS, 8, {b"_os": b"x"}, encrypted=True)
+    assert gateway.startup == MysqlStartup(
+        "ada", "größe", capabilities & ~g.COMPRESS, 8, {b"_os": b"x"}, encrypted=True
+    )
 
 
 @pytest.mark.parametrize("sslmode", ["require", "disable"])
@@ -150,7 +159,7 @@ async def test_an_expensive_check_is_no_work_of_the_event_loop() -> None:
     ours, theirs = linked()
     gateway = Gateway()
     served = asyncio.create_task(gateway.serve(theirs))
-    await connect(ours, TargetLogin("ada", Secret(PASSWORD), sslmode="require"))
+    await connect(ours, MysqlTargetLogin("ada", Secret(PASSWORD), sslmode="require"))
     await served
     assert theirs.offloaded == 1
 
@@ -180,7 +189,7 @@ async def test_a_target_without_tls_is_left_when_tls_is_wanted() -> None:
     ours, theirs = linked(tls=False)
     served = asyncio.create_task(Gateway().serve(theirs))
     with pytest.raises(Unavailable, match="offers no TLS"):
-        await connect(ours, TargetLogin("ada", Secret(PASSWORD), sslmode="verify-full"))
+        await connect(ours, MysqlTargetLogin("ada", Secret(PASSWORD), sslmode="verify-full"))
     ours.close()
     with pytest.raises(ConnectionError):
         await served
@@ -253,14 +262,14 @@ async def test_an_error_at_login_has_the_next_number(sent: bytes, number: int) -
     client.write(sent)
     await asyncio.wait_for(gateway.serve(ours), 60)
     assert gateway.error is not None
-    said = m.Packets(1 << 20).feed(client.take())
+    said = m.MysqlPackets(1 << 20).feed(client.take())
     assert (said[-1].sequence, said[-1].payload[0]) == (number, m.ERR)
 
 
 async def test_an_error_in_place_of_the_greeting_has_number_zero() -> None:
     ours, client = pair()
     ClientLogin(ours, THREAD).turn_away(1040, "08004", "too many connections")
-    assert m.Packets(1 << 20).feed(client.take())[0].sequence == 0
+    assert m.MysqlPackets(1 << 20).feed(client.take())[0].sequence == 0
 
 
 async def test_attack_a_user_name_that_is_no_text() -> None:
@@ -299,7 +308,7 @@ async def packet(stream: MemoryHandshake, sequence: int) -> bytes:
 Behaviour = Callable[[MemoryHandshake], Coroutine[None, None, None]]
 
 
-async def connected(behave: Behaviour, sslmode: str = "disable") -> TargetGreeting:
+async def connected(behave: Behaviour, sslmode: str = "disable") -> MysqlTargetGreeting:
     ours, theirs = linked()
 
     async def play() -> None:
@@ -308,7 +317,7 @@ async def connected(behave: Behaviour, sslmode: str = "disable") -> TargetGreeti
 
     target = asyncio.create_task(play())
     try:
-        return await asyncio.wait_for(connect(ours, TargetLogin("app", Secret(PASSWORD), sslmode=sslmode)), 60)
+        return await asyncio.wait_for(connect(ours, MysqlTargetLogin("app", Secret(PASSWORD), sslmode=sslmode)), 60)
     finally:
         ours.close()
         with contextlib.suppress(ConnectionError):
@@ -334,7 +343,7 @@ OK = m.ok(0)[4:]
 
 async def test_a_target_of_mariadb_says_its_version() -> None:
     found = await connected(greets(auth.NATIVE, OK, capabilities=g.OFFERED & ~g.LONG_PASSWORD))
-    assert found == TargetGreeting("10.11.2-MariaDB", 7, True, m.AUTOCOMMIT)
+    assert found == MysqlTargetGreeting("10.11.2-MariaDB", 7, True, m.AUTOCOMMIT)
 
 
 async def test_a_target_may_switch_to_ed25519() -> None:

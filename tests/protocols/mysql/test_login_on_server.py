@@ -18,7 +18,7 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
-from postern.protocols.mysql.login.mysql_login import ClientLogin, TargetGreeting, TargetLogin, connect
+from postern.protocols.mysql.login.mysql_login import ClientLogin, MysqlTargetGreeting, MysqlTargetLogin, connect
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.identity.credentials import make_verifier
@@ -39,7 +39,7 @@ def mariadb() -> Iterator[MariaDbServer]:
         yield server
 
 
-async def log_in(server: MariaDbServer, login: TargetLogin) -> tuple[TargetGreeting, bytes]:
+async def log_in(server: MariaDbServer, login: MysqlTargetLogin) -> tuple[MysqlTargetGreeting, bytes]:
     """Our greeting, and what the server answers to a ping."""
     stream = StreamHandshake()
     await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", server.port)
@@ -52,7 +52,7 @@ async def log_in(server: MariaDbServer, login: TargetLogin) -> tuple[TargetGreet
 
 
 async def test_a_real_target_takes_the_password(mariadb: MariaDbServer) -> None:
-    greeting, pong = await log_in(mariadb, TargetLogin("app", Secret("größe$"), "shop", attributes={b"_os": b"x"}))
+    greeting, pong = await log_in(mariadb, MysqlTargetLogin("app", Secret("größe$"), "shop", attributes={b"_os": b"x"}))
     assert greeting.is_mariadb
     assert "MariaDB" in greeting.version
     assert greeting.thread > 0
@@ -61,19 +61,19 @@ async def test_a_real_target_takes_the_password(mariadb: MariaDbServer) -> None:
 
 
 async def test_a_real_target_takes_an_empty_password(mariadb: MariaDbServer) -> None:
-    assert (await log_in(mariadb, TargetLogin("root", Secret(""))))[1] == m.ok(1)
+    assert (await log_in(mariadb, MysqlTargetLogin("root", Secret(""))))[1] == m.ok(1)
 
 
 @pytest.mark.parametrize(
     ("login", "said"),
     [
-        (TargetLogin("app", Secret("wrong")), "28000/1045"),
-        (TargetLogin("nobody", Secret("")), "28000/1045"),
-        (TargetLogin("app", Secret("größe$"), "another"), "42000/1044"),
+        (MysqlTargetLogin("app", Secret("wrong")), "28000/1045"),
+        (MysqlTargetLogin("nobody", Secret("")), "28000/1045"),
+        (MysqlTargetLogin("app", Secret("größe$"), "another"), "42000/1044"),
     ],
     ids=["wrong password", "unknown user", "unknown database"],
 )
-async def test_a_real_target_refuses(mariadb: MariaDbServer, login: TargetLogin, said: str) -> None:
+async def test_a_real_target_refuses(mariadb: MariaDbServer, login: MysqlTargetLogin, said: str) -> None:
     with pytest.raises(TargetRefused) as refused:
         await log_in(mariadb, login)
     assert refused.value.code == said
@@ -82,9 +82,9 @@ async def test_a_real_target_refuses(mariadb: MariaDbServer, login: TargetLogin,
 async def test_a_collation_that_the_target_lacks_is_utf8_all_the_same(mariadb: MariaDbServer) -> None:
     stream = StreamHandshake()
     await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", mariadb.port)
-    await connect(stream, TargetLogin("root", Secret(""), collation=255))
+    await connect(stream, MysqlTargetLogin("root", Secret(""), collation=255))
     stream.write(m.query("select hex('é')".encode() + b", @@character_set_client"))
-    reader, found = m.Packets(10_000), list[m.Packet]()
+    reader, found = m.MysqlPackets(10_000), list[m.Packet]()
     while len(found) < 6:
         found += reader.feed(await stream.read(1))
     stream.close()
@@ -96,11 +96,11 @@ async def test_a_real_target_takes_ed25519(mariadb: MariaDbServer) -> None:
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("install soname 'auth_ed25519'")
         cursor.execute("create user signer@'%' identified via ed25519 using password('schlüssel, lang genug')")
-    greeting, pong = await log_in(mariadb, TargetLogin("signer", Secret("schlüssel, lang genug")))
+    greeting, pong = await log_in(mariadb, MysqlTargetLogin("signer", Secret("schlüssel, lang genug")))
     assert greeting.is_mariadb
     assert pong == m.ok(1)
     with pytest.raises(TargetRefused, match="Access denied"):
-        await log_in(mariadb, TargetLogin("signer", Secret("another")))
+        await log_in(mariadb, MysqlTargetLogin("signer", Secret("another")))
 
 
 @lru_cache(maxsize=1)

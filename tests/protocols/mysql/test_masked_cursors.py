@@ -23,8 +23,10 @@ PEOPLE = Relation("shop", "people", ("id", "name", "salary"))
 SCHEMA = TargetSchema(relations={("shop", "people"): PEOPLE}, search_path=("shop",))
 
 
-def field(name: str) -> m.Field:
-    return m.Field(name, m.VAR_STRING, length=40, database="shop", table="people", org_table="people", org_name=name)
+def field(name: str) -> m.MysqlField:
+    return m.MysqlField(
+        name, m.VAR_STRING, length=40, database="shop", table="people", org_table="people", org_name=name
+    )
 
 
 NAME, SALARY = field("name"), field("salary")
@@ -36,18 +38,18 @@ def link_with(strictness: Strictness) -> Link:
     return links(Masking(frozenset(), (rule,), b"key", origins, facts=MysqlStatementFacts()))()
 
 
-def opens_cursor(link: Link, number: int, text: str, *columns: m.Field) -> None:
+def opens_cursor(link: Link, number: int, text: str, *columns: m.MysqlField) -> None:
     """Prepare and execute a statement whose rows are fetched later."""
     link.receive(Side.CLIENT, my.prepare(text))
-    link.receive(Side.TARGET, my.Answer().prepared(number, 0, columns).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(number, 0, columns).bytes)
     link.receive(Side.CLIENT, my.execute(number, flags=1))
-    link.receive(Side.TARGET, my.Answer().columns(*columns, status=m.CURSOR_EXISTS).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().columns(*columns, status=m.CURSOR_EXISTS).bytes)
 
 
 def fetched(link: Link, number: int, *values: str) -> bytes:
     """What the client receives of one row."""
     link.receive(Side.CLIENT, my.fetch(number, 1))
-    row = my.Answer().binary_row(*((m.VAR_STRING, value) for value in values)).eof(m.CURSOR_EXISTS)
+    row = my.AnswerPackets().binary_row(*((m.VAR_STRING, value) for value in values)).eof(m.CURSOR_EXISTS)
     effects = link.receive(Side.TARGET, row.bytes)
     assert not [event for event in recorded(effects) if isinstance(event, Refusal)]
     return sent(effects, Side.CLIENT)
@@ -69,7 +71,7 @@ def test_statements_between_two_fetches_change_nothing() -> None:
     opens_cursor(link, 2, "select salary, name from people", SALARY, NAME)
     for number in range(3):
         link.receive(Side.CLIENT, my.query(f"select name from people where id = {number}"))
-        link.receive(Side.TARGET, my.Answer().columns(NAME).row("Ada").eof().bytes)
+        link.receive(Side.TARGET, my.AnswerPackets().columns(NAME).row("Ada").eof().bytes)
         assert b"Ada" in fetched(link, 1, "Ada", "83412")
         assert b"83412" not in fetched(link, 2, "83412", "Ada")
 
@@ -80,7 +82,7 @@ def test_attack_cursors_without_end_are_forgotten_and_refused() -> None:
     for number in range(1, 400):
         opens_cursor(link, number, f"select name, salary as s{number} from people", NAME, SALARY)
     link.receive(Side.CLIENT, my.fetch(1, 1))
-    row = my.Answer().binary_row((m.VAR_STRING, "Ada"), (m.VAR_STRING, "83412")).eof(m.CURSOR_EXISTS)
+    row = my.AnswerPackets().binary_row((m.VAR_STRING, "Ada"), (m.VAR_STRING, "83412")).eof(m.CURSOR_EXISTS)
     effects = link.receive(Side.TARGET, row.bytes)
     assert [event for event in recorded(effects) if isinstance(event, Refusal)]
     assert b"83412" not in sent(effects, Side.CLIENT)

@@ -73,7 +73,7 @@ def test_a_string_is_not_longer_than_its_packet() -> None:
 @given(st.lists(st.binary(max_size=100), max_size=8), st.sampled_from([1, 2, 3, 7, 64]))
 def test_packets_come_whole_however_they_are_cut(payloads: list[bytes], size: int) -> None:
     stream = b"".join([m.packet(at, payload) for at, payload in enumerate(payloads)])
-    reader = m.Packets(1000)
+    reader = m.MysqlPackets(1000)
     found = [one for start in range(0, len(stream), size) for one in reader.feed(stream[start : start + size])]
     assert found == [m.Packet(at, payload) for at, payload in enumerate(payloads)]
     assert reader.waiting == 0
@@ -84,12 +84,12 @@ def test_a_payload_of_16_mib_and_more_is_split(size: int) -> None:
     stream = m.packet(255, bytes(size))
     count = m.packets_of(size)
     assert len(stream) == size + count * m.HEAD
-    assert m.Packets(size).feed(stream) == [m.Packet((254 + count) & 0xFF, bytes(size))]
+    assert m.MysqlPackets(size).feed(stream) == [m.Packet((254 + count) & 0xFF, bytes(size))]
 
 
 def test_a_payload_beyond_the_bound_is_not_waited_for() -> None:
     with pytest.raises(ProtocolViolation):
-        m.Packets(100).feed(m.packet(0, bytes(101))[:4])
+        m.MysqlPackets(100).feed(m.packet(0, bytes(101))[:4])
 
 
 def test_ok_err_and_eof_come_back() -> None:
@@ -104,18 +104,18 @@ def test_ok_err_and_eof_come_back() -> None:
 
 
 def test_a_column_definition_comes_back() -> None:
-    field = m.Field("größe", m.VAR_STRING, 1, 45, 0, 400, "shop", "i", "items", "size")
+    field = m.MysqlField("größe", m.VAR_STRING, 1, 45, 0, 400, "shop", "i", "items", "size")
     assert m.parse_field(m.column(2, field)[4:]) == field
 
 
 def test_attack_long_definitions_are_not_remembered() -> None:
     before = m._known_field.cache_info().currsize
-    field = m.Field("a" * 10_000, m.LONG)
+    field = m.MysqlField("a" * 10_000, m.LONG)
     assert m.parse_field(m.column(1, field)[4:]) == field
     assert m._known_field.cache_info().currsize == before
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x03def", m.column(1, m.Field("a", m.LONG))[4:-3]])
+@pytest.mark.parametrize("payload", [b"", b"\x03def", m.column(1, m.MysqlField("a", m.LONG))[4:-3]])
 def test_a_column_definition_that_is_cut_is_refused(payload: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         m.parse_field(payload)

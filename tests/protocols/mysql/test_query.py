@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
 from postern.protocols.gateway_queries import Row
-from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.protocols.mysql.wire import mysql_messages as m
 
-COLUMNS = (m.Field("a", m.VAR_STRING), m.Field("b", m.VAR_STRING))
+COLUMNS = (m.MysqlField("a", m.VAR_STRING), m.MysqlField("b", m.VAR_STRING))
 ROWS = (("grüße".encode(), None), (b"", b"x" * 300))
 
 
@@ -23,7 +23,7 @@ def result(*rows: tuple[bytes | None, ...], status: int = m.AUTOCOMMIT) -> bytes
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
 def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
-    query = Query("select ?", ["x"])
+    query = MysqlQuery("select ?", ["x"])
     answer = result(*ROWS)
     rows: list[Row] = []
     for at in range(0, len(answer), step):
@@ -34,7 +34,7 @@ def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
 
 
 def test_it_reads_what_it_needs_and_not_a_byte_more() -> None:
-    query, answer, pos = Query("select 1"), result(*ROWS) + b"the next answer", 0
+    query, answer, pos = MysqlQuery("select 1"), result(*ROWS) + b"the next answer", 0
     while not query.finished:
         needs = query.needs
         query.feed(answer[pos : pos + needs])
@@ -44,7 +44,7 @@ def test_it_reads_what_it_needs_and_not_a_byte_more() -> None:
 
 @given(st.lists(st.none() | st.text(max_size=20), max_size=4))
 def test_a_value_is_a_value_whatever_it_holds(values: list[str | None]) -> None:
-    sent = Query("select " + ", ".join(["?"] * len(values)), values).start()
+    sent = MysqlQuery("select " + ", ".join(["?"] * len(values)), values).start()
     assert sent[4] == m.COM_QUERY
     expected = ["null" if value is None else f"_utf8mb4 x'{value.encode().hex()}'" for value in values]
     assert sent[5:].decode("ascii") == "select " + ", ".join(expected)
@@ -52,11 +52,11 @@ def test_a_value_is_a_value_whatever_it_holds(values: list[str | None]) -> None:
 
 def test_as_many_values_as_places() -> None:
     with pytest.raises(ProtocolViolation):
-        Query("select ?, ?", ["x"]).start()
+        MysqlQuery("select ?, ?", ["x"]).start()
 
 
 def test_an_error_ends_it() -> None:
-    query = Query("select x")
+    query = MysqlQuery("select x")
     assert query.feed(m.err(1, 1054, "42S22", "Unknown column 'x'")) == []
     assert query.finished
     assert query.error is not None
@@ -64,14 +64,14 @@ def test_an_error_ends_it() -> None:
 
 
 def test_an_error_between_rows_ends_it() -> None:
-    query = Query("select x")
+    query = MysqlQuery("select x")
     rows = query.feed(result(*ROWS)[:-9] + m.err(7, 1317, "70100", "Query execution was interrupted"))
     assert (len(rows), query.finished) == (2, True)
     assert query.error is not None
 
 
 def test_a_statement_without_rows_ends_with_its_ok() -> None:
-    query = Query("set names utf8mb4")
+    query = MysqlQuery("set names utf8mb4")
     assert query.feed(m.ok(1)) == []
     assert query.finished
 
@@ -90,4 +90,4 @@ def test_a_statement_without_rows_ends_with_its_ok() -> None:
 )
 def test_a_target_that_breaks_the_protocol_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
-        Query("select 1").feed(data)
+        MysqlQuery("select 1").feed(data)

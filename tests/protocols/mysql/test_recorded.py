@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.domain.rules.trial import Answered
-from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
 from postern.errors import ProtocolViolation
-from postern.protocols.mysql.queries.mysql_script import Script
+from postern.protocols.mysql.queries.mysql_script import MysqlScript
 from postern.protocols.mysql.recorded.mysql_answer_reader import MysqlAnswers
 from postern.protocols.mysql.recorded.mysql_tables import MysqlResults
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlLens
 from postern.protocols.mysql.wire import mysql_messages as m
 
-FIELDS = (m.Field("größe", m.VAR_STRING), m.Field("b", m.VAR_STRING))
+FIELDS = (m.MysqlField("größe", m.VAR_STRING), m.MysqlField("b", m.VAR_STRING))
 
 
 def result(*rows: tuple[bytes | None, ...], status: int = m.AUTOCOMMIT) -> bytes:
@@ -42,7 +42,7 @@ TEXT = [
     ("e", b"ERROR 1146 (42S02): Table 'shop.none' doesn't exist\n"),
 ]
 VALUES: list[Result] = [
-    Columns(("größe", "b")),
+    ResultColumns(("größe", "b")),
     Row(("ü\t\n", None)),
     Row(("", "\\xdead")),
     Finished("2 rows in set"),
@@ -118,7 +118,7 @@ def test_whatever_was_recorded_is_read_or_is_a_violation(data: bytes) -> None:
 @STEPS
 def test_a_script_knows_its_end(step: int) -> None:
     answer = result((b"a", None), status=m.AUTOCOMMIT | m.MORE_RESULTS) + m.ok(7)
-    script = Script("select größe; do 1")
+    script = MysqlScript("select größe; do 1")
     assert script.start() == m.query("select größe; do 1".encode())
     replies = [script.feed(answer[at : at + step]) for at in range(0, len(answer), step)]
     assert b"".join(replies) == m.QUIT
@@ -126,7 +126,7 @@ def test_a_script_knows_its_end(step: int) -> None:
 
 
 def test_a_script_ends_with_the_first_error() -> None:
-    script = Script("select 1; select x")
+    script = MysqlScript("select 1; select x")
     assert script.feed(result(status=m.AUTOCOMMIT | m.MORE_RESULTS)) == b""
     assert script.exit_code() == 1
     assert script.feed(m.err(7, 1054, "42S22", "Unknown column 'x'")) == m.QUIT

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.support.mysql_links import links, sent
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Event, Kind, Rows, Scalar
+from postern.interception.events import Event, Rows, Scalar, TextKind
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Verdict
 from postern.protocols.mysql import mysql_test_messages as my
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_rows import DataRows, Layout
+from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, MysqlRows
 from postern.protocols.mysql.wire.mysql_types import kind_of, scalar_of
 from postern.protocols.mysql.wire.mysql_values import binary_texts, packed, plain
 from postern.protocols.wire_base import Side
@@ -73,13 +73,13 @@ def test_what_does_not_fit_is_no_value(kind: int, text: bytes) -> None:
     pytest.fail("it was packed")
 
 
-FIELDS = tuple([m.Field(name, kind) for name, (kind, _) in TEXTS.items()])
+FIELDS = tuple([m.MysqlField(name, kind) for name, (kind, _) in TEXTS.items()])
 
 
 @given(st.lists(st.booleans(), min_size=len(TEXTS), max_size=len(TEXTS)))
 def test_rows_of_prepared_statements_are_read(nulls: list[bool]) -> None:
     cells = [(kind, None if null else text) for (kind, text), null in zip(TEXTS.values(), nulls, strict=True)]
-    payload = my.Answer().binary_row(*cells).bytes[4:]
+    payload = my.AnswerPackets().binary_row(*cells).bytes[4:]
     wanted = tuple([None if text is None else text.encode() for _, text in cells])
     assert binary_texts(payload, FIELDS) == wanted
     for cut in (payload[:-1], payload + b"x"):
@@ -90,7 +90,7 @@ def test_rows_of_prepared_statements_are_read(nulls: list[bool]) -> None:
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_row_or_refused(payload: bytes) -> None:
     for binary in (True, False):
-        rows = DataRows(1, Layout(FIELDS, binary), b"", 1, 1, whole=payload)
+        rows = MysqlRows(1, MysqlLayout(FIELDS, binary), b"", 1, 1, whole=payload)
         try:
             rows.texts(0)
         except ProtocolViolation:
@@ -98,12 +98,12 @@ def test_any_bytes_are_a_row_or_refused(payload: bytes) -> None:
 
 
 def test_kinds_and_scalars_of_columns() -> None:
-    assert [kind_of(field) for field in FIELDS[:8]] == [Kind.OPAQUE] * 5 + [Kind.NUMBER] + [Kind.OPAQUE] * 2
-    assert [kind_of(field) for field in FIELDS[-3:]] == [Kind.NUMBER, Kind.TEXT, Kind.JSON]
-    assert scalar_of(m.Field("a", m.LONGLONG, m.UNSIGNED)) is Scalar.DECIMAL
-    assert scalar_of(m.Field("a", m.BLOB, collation=63)) is Scalar.BYTES
-    assert scalar_of(m.Field("a", m.BLOB, collation=45)) is Scalar.TEXT
-    assert scalar_of(m.Field("a", m.GEOMETRY)) is Scalar.OTHER
+    assert [kind_of(field) for field in FIELDS[:8]] == [TextKind.OPAQUE] * 5 + [TextKind.NUMBER] + [TextKind.OPAQUE] * 2
+    assert [kind_of(field) for field in FIELDS[-3:]] == [TextKind.NUMBER, TextKind.TEXT, TextKind.JSON]
+    assert scalar_of(m.MysqlField("a", m.LONGLONG, m.UNSIGNED)) is Scalar.DECIMAL
+    assert scalar_of(m.MysqlField("a", m.BLOB, collation=63)) is Scalar.BYTES
+    assert scalar_of(m.MysqlField("a", m.BLOB, collation=45)) is Scalar.TEXT
+    assert scalar_of(m.MysqlField("a", m.GEOMETRY)) is Scalar.OTHER
 
 
 class Changes:
@@ -138,12 +138,12 @@ CHANGED = (
 )  # fmt: skip
 
 
-def changed(fields: tuple[m.Field, ...], rows: my.Answer, binary: bool, to: dict[Scalar, bytes]) -> bytes:
+def changed(fields: tuple[m.MysqlField, ...], rows: my.AnswerPackets, binary: bool, to: dict[Scalar, bytes]) -> bytes:
     """The answer with these rows as the client gets it."""
     link = links(Changes(to))()
     if binary:
         link.receive(Side.CLIENT, my.prepare("select"))
-        link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+        link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
         link.receive(Side.CLIENT, my.execute(1))
     else:
         link.receive(Side.CLIENT, my.query("select"))
@@ -152,7 +152,7 @@ def changed(fields: tuple[m.Field, ...], rows: my.Answer, binary: bool, to: dict
 
 @pytest.mark.parametrize("binary", [True, False], ids=["prepared", "query"])
 def test_every_type_is_changed_in_its_own_form(binary: bool) -> None:
-    given, wanted, gone = [my.Answer().columns(*FIELDS) for _ in range(3)]
+    given, wanted, gone = [my.AnswerPackets().columns(*FIELDS) for _ in range(3)]
     if binary:
         given.binary_row(*TEXTS.values()).eof()
         wanted.binary_row(*[(kind, text) for (kind, _), text in zip(TEXTS.values(), CHANGED, strict=True)]).eof()
@@ -166,23 +166,25 @@ def test_every_type_is_changed_in_its_own_form(binary: bool) -> None:
 
 
 def test_bits_keep_the_size_of_their_column() -> None:
-    field = m.Field("a", m.BIT, collation=63)
-    given = my.Answer().columns(field).row(b"\x01\xff").eof()
-    assert changed((field,), given, False, TO) == my.Answer().columns(field).row(b"\x00\x05").eof().bytes
+    field = m.MysqlField("a", m.BIT, collation=63)
+    given = my.AnswerPackets().columns(field).row(b"\x01\xff").eof()
+    assert changed((field,), given, False, TO) == my.AnswerPackets().columns(field).row(b"\x00\x05").eof().bytes
     too_many = {Scalar.BITS: b"1" * 17}
-    assert changed((field,), given, False, too_many) == my.Answer().columns(field).row(None).eof().bytes
+    assert changed((field,), given, False, too_many) == my.AnswerPackets().columns(field).row(None).eof().bytes
 
 
 def test_what_is_no_value_of_its_type_becomes_null_unless_it_may_stay() -> None:
-    field = m.Field("a", m.DATE)
-    given = my.Answer().columns(field).row("0000-00-00").eof()
-    assert changed((field,), given, False, TO) == my.Answer().columns(field).row(None).eof().bytes
+    field = m.MysqlField("a", m.DATE)
+    given = my.AnswerPackets().columns(field).row("0000-00-00").eof()
+    assert changed((field,), given, False, TO) == my.AnswerPackets().columns(field).row(None).eof().bytes
     kept = changed((field,), given, False, {Scalar.OTHER: b"0000-00-00"})
     assert kept == given.bytes
 
 
 def test_where_a_column_comes_from_is_told() -> None:
-    layout = Layout((m.Field("alias", 3, database="shop", table="i", org_table="items", org_name="size"),), False)
+    layout = MysqlLayout(
+        (m.MysqlField("alias", 3, database="shop", table="i", org_table="items", org_name="size"),), False
+    )
     (column,) = layout.columns
     assert (column.name, column.origin) == ("alias", ("shop", "items", "size"))
-    assert Layout((m.Field("sum", 3),), False).columns[0].origin is None
+    assert MysqlLayout((m.MysqlField("sum", 3),), False).columns[0].origin is None

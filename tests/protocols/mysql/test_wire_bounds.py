@@ -23,7 +23,7 @@ from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
 
-DEFINITION = m.Field("a", m.VAR_STRING, org_name="x" * (1 << 19))
+DEFINITION = m.MysqlField("a", m.VAR_STRING, org_name="x" * (1 << 19))
 
 
 def breaks(link: Link, side: Side, *pieces: bytes) -> bool:
@@ -37,9 +37,9 @@ def breaks(link: Link, side: Side, *pieces: bytes) -> bool:
 def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
     link = links(Looks())()
     link.receive(Side.CLIENT, my.prepare("select"))
-    link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
     link.receive(Side.CLIENT, command)
-    answer = my.Answer().add(m.lenenc(phases.MAX_COLUMNS))
+    answer = my.AnswerPackets().add(m.lenenc(phases.MAX_COLUMNS))
     pieces = [answer.bytes]
     for _ in range(phases.MAX_DEFINITIONS // (1 << 19)):
         answer.bytes = b""
@@ -50,17 +50,17 @@ def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
 def test_columns_that_nobody_reads_are_not_kept() -> None:
     link = links(Looks())()
     link.receive(Side.CLIENT, m.command(m.COM_FIELD_LIST, b"t\0"))
-    answer = my.Answer()
+    answer = my.AnswerPackets()
     for _ in range(phases.MAX_DEFINITIONS // (1 << 19) + 8):
         answer.bytes = b""
         assert not breaks(link, Side.TARGET, answer.add(m.column(0, DEFINITION)[m.HEAD :]).bytes)
 
 
 def test_attack_cursors_that_are_described_without_end() -> None:
-    book = ledger.Ledger(45, 2)
+    book = ledger.MysqlResponseQueue(45, 2)
     half = (bytes(ledger.MAX_DESCRIBED // 2),)
     for number in range(1, 4):
-        book.remember(number, ledger.Statement("select"))
+        book.remember(number, ledger.MysqlStatement("select"))
     for _ in range(3):  # again is not more
         book.describe(book.statements[1], half)
     book.describe(book.statements[2], half)
@@ -73,8 +73,8 @@ def test_attack_cursors_that_are_described_without_end() -> None:
 
 
 def test_attack_values_of_nothing_that_are_sent_ahead_without_end() -> None:
-    book = ledger.Ledger(45, 2)
-    statement = ledger.Statement("insert", count=1000)
+    book = ledger.MysqlResponseQueue(45, 2)
+    statement = ledger.MysqlStatement("insert", count=1000)
     book.remember(1, statement)
     for place in range(1000):
         book.ahead(statement, place, 4096)
@@ -84,7 +84,7 @@ def test_attack_values_of_nothing_that_are_sent_ahead_without_end() -> None:
 
 
 def test_layouts_of_very_many_columns_are_not_kept() -> None:
-    wide = tuple(m.column(0, m.Field(f"c{at}" + "x" * 250, m.VAR_STRING))[m.HEAD :] for at in range(500))
+    wide = tuple(m.column(0, m.MysqlField(f"c{at}" + "x" * 250, m.VAR_STRING))[m.HEAD :] for at in range(500))
     assert rows.layout_of(wide, False, "utf-8") is not rows.layout_of(wide, False, "utf-8")
     assert rows.layout_of(wide[:9], False, "utf-8") is rows.layout_of(wide[:9], False, "utf-8")
 
@@ -94,12 +94,12 @@ def test_attack_statements_that_are_prepared_without_end() -> None:
     text = "x" * (ledger.MAX_TEXTS // 8)
     for number in range(1, 9):
         link.receive(Side.CLIENT, my.prepare(text))
-        assert not breaks(link, Side.TARGET, my.Answer().prepared(number).bytes)
+        assert not breaks(link, Side.TARGET, my.AnswerPackets().prepared(number).bytes)
     # One that is closed makes room.
     link.receive(Side.CLIENT, my.close(1) + my.prepare(text))
-    assert not breaks(link, Side.TARGET, my.Answer().prepared(9).bytes)
+    assert not breaks(link, Side.TARGET, my.AnswerPackets().prepared(9).bytes)
     link.receive(Side.CLIENT, my.prepare("select 1"))
-    assert breaks(link, Side.TARGET, my.Answer().prepared(10).bytes)
+    assert breaks(link, Side.TARGET, my.AnswerPackets().prepared(10).bytes)
 
 
 def test_attack_refused_commands_behind_a_slow_one() -> None:
@@ -111,12 +111,12 @@ def test_attack_refused_commands_behind_a_slow_one() -> None:
     assert breaks(link, Side.CLIENT, refused)
 
 
-class Counted(deque[ledger.Slot]):
+class Counted(deque[ledger.MysqlPendingResponse]):
     """Counts how often somebody goes through it."""
 
     walks = 0
 
-    def __iter__(self) -> Iterator[ledger.Slot]:
+    def __iter__(self) -> Iterator[ledger.MysqlPendingResponse]:
         self.walks += 1
         return super().__iter__()
 
@@ -131,7 +131,7 @@ def test_attack_what_waits_behind_a_slow_one_makes_no_answer_dearer(text: str) -
     link.receive(Side.CLIENT, my.prepare(text) * count)
     slots.walks = 0
     for number in range(count):
-        link.receive(Side.TARGET, my.Answer().prepared(number).bytes)
+        link.receive(Side.TARGET, my.AnswerPackets().prepared(number).bytes)
     assert not slots
     assert slots.walks < count
 

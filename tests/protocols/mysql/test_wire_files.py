@@ -26,11 +26,11 @@ def test_a_file_streams_to_the_target() -> None:
     with playbook(Looks(), local_files=True) as play:
         play >> from_client(my.query(LOAD))
         play.forwarded() << record(runs(1, LOAD))
-        play >> from_target(my.Answer().wants_file().bytes)
+        play >> from_target(my.AnswerPackets().wants_file().bytes)
         play.forwarded()
         play >> from_client(my.file_data(2, b"a,b\n" * 100), my.file_data(3, b"c"), my.file_data(4))
         play.forwarded()
-        play >> from_target(my.Answer(5).ok(101).bytes)
+        play >> from_target(my.AnswerPackets(5).ok(101).bytes)
         play.forwarded() << record(Completed(1, "OK", 101))
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(2, "select 1"))
@@ -44,10 +44,10 @@ def test_where_it_is_not_allowed_the_target_gets_an_empty_file() -> None:
         with playbook(Looks(), **options) as play:
             play >> from_client(my.query(LOAD))
             play.forwarded() << record(runs(1, LOAD))
-            play >> from_target(my.Answer().wants_file("/etc/passwd").bytes)
+            play >> from_target(my.AnswerPackets().wants_file("/etc/passwd").bytes)
             play << to_client(NO) << to_target(my.file_data(2))
             play << record(Completed(1, error_code="42000", error=TEXT))
-            play >> from_target(my.Answer(3).ok().bytes)
+            play >> from_target(my.AnswerPackets(3).ok().bytes)
             play >> from_client(m.PING)
             play.forwarded()
             play >> from_target(my.ok())
@@ -58,10 +58,10 @@ def test_attack_a_target_that_asks_for_files_of_its_own_accord() -> None:
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
-        play >> from_target(my.Answer().wants_file("/root/.ssh/id_rsa").bytes)
+        play >> from_target(my.AnswerPackets().wants_file("/root/.ssh/id_rsa").bytes)
         play << to_client(NO) << to_target(my.file_data(2))
         play << record(Completed(1, error_code="42000", error=TEXT))
-        play >> from_target(my.Answer(3).error("nothing").bytes)
+        play >> from_target(my.AnswerPackets(3).error("nothing").bytes)
         play << record(Completed(1, error_code="42000"))
 
 
@@ -70,7 +70,7 @@ def test_attack_commands_that_a_target_would_take_for_a_file() -> None:
     for allowed in (True, False):
         link = links(Looks(), local_files=allowed)()
         link.receive(Side.CLIENT, my.query(LOAD) + my.query("select 1"))
-        effects = link.receive(Side.TARGET, my.Answer().wants_file().bytes)
+        effects = link.receive(Side.TARGET, my.AnswerPackets().wants_file().bytes)
         assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
         assert not sent(effects, Side.TARGET)
 
@@ -79,9 +79,9 @@ def test_a_part_of_16_mib_does_not_end_the_file() -> None:
     with playbook(local_files=True, chunks=(0, 1 << 20)) as play:
         play >> from_client(my.query(LOAD))
         play.forwarded() << record(runs(1, LOAD))
-        play >> from_target(my.Answer().wants_file().bytes)
+        play >> from_target(my.AnswerPackets().wants_file().bytes)
         play.forwarded()
         play >> from_client(m.packet(2, bytes(m.MAX_PAYLOAD)), my.file_data(4, b"x"), my.file_data(5))
         play.forwarded()
-        play >> from_target(my.Answer(6).ok().bytes)
+        play >> from_target(my.AnswerPackets(6).ok().bytes)
         play.forwarded() << record(Completed(1, "OK", 0))

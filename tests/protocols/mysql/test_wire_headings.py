@@ -20,9 +20,9 @@ from postern.testing.playbook import Playbook, from_client, from_target, record,
 
 REASON = "not shown"
 REFUSED = m.err(1, 1227, "42000", REASON)
-NUMBER = m.Field("n", m.DOUBLE, m.UNSIGNED, 63, 4, 7)
-NOTE = m.Field("note", m.VAR_STRING, length=40, database="shop", table="t", org_table="t", org_name="note")
-AS_TEXT = m.Field("n", m.VAR_STRING, 0, 45, 0x1F, 1020)
+NUMBER = m.MysqlField("n", m.DOUBLE, m.UNSIGNED, 63, 4, 7)
+NOTE = m.MysqlField("note", m.VAR_STRING, length=40, database="shop", table="t", org_table="t", org_name="note")
+AS_TEXT = m.MysqlField("n", m.VAR_STRING, 0, 45, 0x1F, 1020)
 UNNAMED = AS_TEXT._replace(name="****")
 WARNED = 0x0820 | m.AUTOCOMMIT
 
@@ -77,17 +77,17 @@ def asked(play: Playbook, text: str = "select n") -> None:
     play.forwarded() << record(runs(1, text))
 
 
-def statement(play: Playbook, text: str = "select n", columns: tuple[m.Field, ...] = ()) -> None:
+def statement(play: Playbook, text: str = "select n", columns: tuple[m.MysqlField, ...] = ()) -> None:
     play >> from_client(my.prepare(text))
     play.forwarded() << record(prepares(1, text))
-    play >> from_target(my.Answer().prepared(1, 0, columns).bytes)
+    play >> from_target(my.AnswerPackets().prepared(1, 0, columns).bytes)
 
 
 def test_description_is_held_back_until_it_is_whole() -> None:
     link = links(Describes())()
     link.receive(Side.CLIENT, my.query("select n, note"))
     answer = my.rows(("1", "a"), names=("n", "note"))
-    held = my.Answer().add(b"\2").add(m.column(0, m.Field("n", m.VAR_STRING))[m.HEAD :]).bytes
+    held = my.AnswerPackets().add(b"\2").add(m.column(0, m.MysqlField("n", m.VAR_STRING))[m.HEAD :]).bytes
     for byte in range(len(held)):
         assert sent(link.receive(Side.TARGET, held[byte : byte + 1]), Side.CLIENT) == b""
     assert answer.startswith(held)
@@ -97,7 +97,7 @@ def test_description_is_held_back_until_it_is_whole() -> None:
 def test_farewell_takes_the_number_of_what_is_held_back() -> None:
     link = links(Describes())()
     link.receive(Side.CLIENT, my.query("select n, note"))
-    link.receive(Side.TARGET, my.Answer().add(b"\2").add(m.column(0, NUMBER)[m.HEAD :]).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().add(b"\2").add(m.column(0, NUMBER)[m.HEAD :]).bytes)
     effects = link.end(EndReason.KILLED, "killed", "57P01")
     assert sent(effects, Side.CLIENT) == m.err(1, m.ER_CONNECTION_KILLED, "70100", "killed", "")
 
@@ -105,8 +105,8 @@ def test_farewell_takes_the_number_of_what_is_held_back() -> None:
 @pytest.mark.parametrize("chosen", [(), ("more",)], ids=["one result", "the second of two"])
 def test_refusal_takes_the_place_of_a_description(chosen: tuple[str, ...]) -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
-    first = my.Answer().ok(1, more if chosen else m.AUTOCOMMIT).bytes if chosen else b""
-    rest = my.Answer(2 if chosen else 1).columns(NUMBER, NOTE).row("1.5", "a").row("2.5", "b").eof()
+    first = my.AnswerPackets().ok(1, more if chosen else m.AUTOCOMMIT).bytes if chosen else b""
+    rest = my.AnswerPackets(2 if chosen else 1).columns(NUMBER, NOTE).row("1.5", "a").row("2.5", "b").eof()
     with playbook(Describes(refuses=True)) as play:
         asked(play)
         play >> from_target(first, rest.bytes)
@@ -125,7 +125,7 @@ def test_refusal_takes_the_place_of_the_description_of_a_cursor() -> None:
         play.forwarded() << record(Completed(1, "PREPARE", 0))
         play >> from_client(my.execute(1, flags=1))
         play.forwarded() << record(runs(2, "select n"))
-        play >> from_target(my.Answer().columns(NUMBER, status=m.CURSOR_EXISTS).bytes)
+        play >> from_target(my.AnswerPackets().columns(NUMBER, status=m.CURSOR_EXISTS).bytes)
         play << to_client(REFUSED) << record(Refusal(2, "describes", REASON)) << record(Completed(2, "OK", 0))
 
 
@@ -136,8 +136,10 @@ def test_values_of_a_column_described_as_text_are_constant_texts(fills: bool) ->
     with playbook(Describes((0,), fills=fills)) as play:
         asked(play)
         # Four bytes that are the constant.
-        play >> from_target(my.Answer().columns(NUMBER, NOTE).row("12345678", "a").row("87654321", None).eof().bytes)
-        play << to_client(my.Answer().columns(AS_TEXT, NOTE).row(value, "a").row(value, None).eof().bytes)
+        play >> from_target(
+            my.AnswerPackets().columns(NUMBER, NOTE).row("12345678", "a").row("87654321", None).eof().bytes
+        )
+        play << to_client(my.AnswerPackets().columns(AS_TEXT, NOTE).row(value, "a").row(value, None).eof().bytes)
         play << record(Completed(1, "OK", 2))
 
 
@@ -151,15 +153,15 @@ def test_binary_values_of_a_column_described_as_text_are_constant_texts(fills: b
         play >> from_client(my.execute(1, flags=int(cursor)))
         play.forwarded() << record(runs(2, "select n"))
         status = m.CURSOR_EXISTS if cursor else m.AUTOCOMMIT
-        came = my.Answer().columns(NUMBER, NOTE, status=status)
-        told = my.Answer().columns(AS_TEXT, NOTE, status=status)
+        came = my.AnswerPackets().columns(NUMBER, NOTE, status=status)
+        told = my.AnswerPackets().columns(AS_TEXT, NOTE, status=status)
         exchange = 2
         if cursor:
             play >> from_target(came.bytes)
             play << to_client(told.bytes) << record(Completed(2, "OK", 0))
             play >> from_client(my.fetch(1, 10))
             play.forwarded()
-            came, told, exchange = my.Answer(), my.Answer(), 3
+            came, told, exchange = my.AnswerPackets(), my.AnswerPackets(), 3
         play >> from_target(came.binary_row((m.DOUBLE, "2.5"), (m.VAR_STRING, "a")).eof().bytes)
         play << to_client(told.binary_row(shown, (m.VAR_STRING, "a")).eof().bytes)
         play << record(Completed(exchange, "OK", 1))
@@ -169,14 +171,14 @@ def test_row_of_several_packets_has_constant_texts() -> None:
     link = links(Describes((0,)), max_message=64 << 20)()
     link.receive(Side.CLIENT, my.query("select n"))
     long = "x" * (m.MAX_PAYLOAD + 5)
-    shown = sent(link.receive(Side.TARGET, my.Answer().columns(NUMBER).row(long).eof().bytes), Side.CLIENT)
-    assert shown == my.Answer().columns(AS_TEXT).row("****").eof().bytes
+    shown = sent(link.receive(Side.TARGET, my.AnswerPackets().columns(NUMBER).row(long).eof().bytes), Side.CLIENT)
+    assert shown == my.AnswerPackets().columns(AS_TEXT).row("****").eof().bytes
 
 
 def test_results_of_one_request_are_described_one_by_one() -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
-    came = my.Answer().columns(NUMBER).row("1").eof(more).columns(NOTE, NUMBER).row("a", "2").eof()
-    told = my.Answer().columns(AS_TEXT).row("****").eof(more)
+    came = my.AnswerPackets().columns(NUMBER).row("1").eof(more).columns(NOTE, NUMBER).row("a", "2").eof()
+    told = my.AnswerPackets().columns(AS_TEXT).row("****").eof(more)
     told.columns(NOTE._replace(name="note", database="", table="", org_table="", org_name="", collation=45,
                                decimals=0x1F, length=1020), NUMBER).row("****", "2").eof()  # fmt: skip
     with playbook(Describes((0,))) as play:
@@ -191,8 +193,8 @@ def test_prepared_statement_is_described_and_not_refused(with_name: bool) -> Non
     with playbook(who) as play:
         play >> from_client(my.prepare("select n from t where a = ?"))
         play.forwarded() << record(prepares(1, "select n from t where a = ?"))
-        play >> from_target(my.Answer().prepared(1, 1, (NUMBER, NOTE)).bytes)
-        play << to_client(my.Answer().prepared(1, 1, (AS_TEXT if with_name else UNNAMED, NOTE)).bytes)
+        play >> from_target(my.AnswerPackets().prepared(1, 1, (NUMBER, NOTE)).bytes)
+        play << to_client(my.AnswerPackets().prepared(1, 1, (AS_TEXT if with_name else UNNAMED, NOTE)).bytes)
         play << record(Completed(1, "PREPARE", 0))
     assert who.prepared == "select n from t where a = ?"
 
@@ -203,8 +205,8 @@ def test_prepared_statement_is_described_and_not_refused(with_name: bool) -> Non
     ids=["the target sends it", "the target sends none"],
 )
 def test_text_has_empty_metadata(has: dict[str, str], came: bytes | None, told: bytes) -> None:
-    def answer(field: m.Field, extended: bytes | None, cell: str) -> bytes:
-        return my.Answer().add(b"\1").add(m.column(0, field, extended)[m.HEAD :]).eof().row(cell).eof().bytes
+    def answer(field: m.MysqlField, extended: bytes | None, cell: str) -> bytes:
+        return my.AnswerPackets().add(b"\1").add(m.column(0, field, extended)[m.HEAD :]).eof().row(cell).eof().bytes
 
     with playbook(Describes((0,)), capabilities=g.OFFERED | g.EXTENDED_METADATA, parameters=has) as play:
         asked(play)
@@ -240,11 +242,11 @@ def test_generated_number_stays() -> None:
         play << to_client(done(300, 0, b"", 2)) << record(Completed(1, "OK", 3))
 
 
-def with_eof(warnings: int, status: int) -> my.Answer:
-    def eof(answer: my.Answer) -> my.Answer:
+def with_eof(warnings: int, status: int) -> my.AnswerPackets:
+    def eof(answer: my.AnswerPackets) -> my.AnswerPackets:
         return answer.add(m.eof(0, status, warnings)[m.HEAD :])
 
-    heading = my.Answer().add(b"\1").add(m.column(0, NUMBER)[m.HEAD :])
+    heading = my.AnswerPackets().add(b"\1").add(m.column(0, NUMBER)[m.HEAD :])
     return eof(eof(heading).row("1"))
 
 
@@ -274,7 +276,7 @@ HINT = "Ask an administrator to look at the gateway's log."
 
 @pytest.mark.parametrize(
     ("answer", "rows"),
-    [(my.Answer().columns(NUMBER).row("1").eof().bytes, 1), (done(0, 1, b""), 3)],
+    [(my.AnswerPackets().columns(NUMBER).row("1").eof().bytes, 1), (done(0, 1, b""), 3)],
     ids=["description", "report"],
 )
 def test_what_cannot_be_judged_is_refused(answer: bytes, rows: int) -> None:
@@ -287,7 +289,7 @@ def test_what_cannot_be_judged_is_refused(answer: bytes, rows: int) -> None:
 
 def test_refused_report_ends_an_answer_of_several_results() -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
-    answer = my.Answer().add(m.ok(0, m.Done(1, 0, more, 1))[m.HEAD :]).ok(1).bytes
+    answer = my.AnswerPackets().add(m.ok(0, m.Done(1, 0, more, 1))[m.HEAD :]).ok(1).bytes
     link = links(Breaks())()
     link.receive(Side.CLIENT, my.query("insert; insert"))
     effects = link.receive(Side.TARGET, answer)

@@ -39,7 +39,7 @@ def test_counts_of_64_bits_pass(affected: int, insert_id: int, who: tuple[Interc
 
 
 def test_the_sum_of_several_counts_fits_into_a_recording() -> None:
-    answer = my.Answer().ok((1 << 64) - 1, m.MORE_RESULTS).ok((1 << 64) - 1)
+    answer = my.AnswerPackets().ok((1 << 64) - 1, m.MORE_RESULTS).ok((1 << 64) - 1)
     with playbook() as play:
         play >> from_client(my.query("a; b"))
         play.forwarded() << record(runs(1, "a; b"))
@@ -54,17 +54,17 @@ def test_the_sum_of_several_counts_fits_into_a_recording() -> None:
 def test_attack_a_length_beyond_the_packet_is_not_shown(
     where: str, length: bytes, who: tuple[Interceptor, ...]
 ) -> None:
-    field = m.Field("a", m.VAR_STRING)
+    field = m.MysqlField("a", m.VAR_STRING)
     answers = {
-        "text row": my.Answer().columns(field).add(length, b"abc"),
-        "binary row": my.Answer().columns(field).add(b"\0\0", length, b"abc"),
-        "second cell": my.Answer().columns(field, field).add(b"\1x", length, b"abc"),
-        "column": my.Answer().add(b"\1").add(b"\3def", length, b"abc").eof().row("a"),
-        "count": my.Answer().add(length),
+        "text row": my.AnswerPackets().columns(field).add(length, b"abc"),
+        "binary row": my.AnswerPackets().columns(field).add(b"\0\0", length, b"abc"),
+        "second cell": my.AnswerPackets().columns(field, field).add(b"\1x", length, b"abc"),
+        "column": my.AnswerPackets().add(b"\1").add(b"\3def", length, b"abc").eof().row("a"),
+        "count": my.AnswerPackets().add(length),
     }
     link = links(*who)()
     link.receive(Side.CLIENT, my.prepare("select"))
-    link.receive(Side.TARGET, my.Answer().prepared(1, 0, [field]).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(1, 0, [field]).bytes)
     link.receive(Side.CLIENT, my.execute(1) if where == "binary row" else my.query("select"))
     effects = link.receive(Side.TARGET, answers[where].bytes)
     ends = [one.reason for one in effects if isinstance(one, Close)]
@@ -73,7 +73,7 @@ def test_attack_a_length_beyond_the_packet_is_not_shown(
     elif where in ("column", "count"):
         assert ends == [EndReason.PROTOCOL_VIOLATION]
     else:  # whoever looks at a row that cannot be read refuses it
-        said = m.Packets(1 << 20).feed(sent(effects, Side.CLIENT))
+        said = m.MysqlPackets(1 << 20).feed(sent(effects, Side.CLIENT))
         assert said[-1].payload[0] == m.ERR
         assert not any(one.payload.endswith(length + b"abc") for one in said)
 
@@ -83,6 +83,6 @@ def test_attack_lengths_in_a_login_and_in_a_recording(length: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         g.read_attributes(length + b"abc", 0, len(length) + 3)
     answers = Answers()
-    for payload in (b"\1", m.column(0, m.Field("a", m.VAR_STRING))[4:], m.eof(0)[4:]):
+    for payload in (b"\1", m.column(0, m.MysqlField("a", m.VAR_STRING))[4:], m.eof(0)[4:]):
         answers.take(payload)
     assert len(answers.cells_of_a_part(length + b"abc")) <= 1

@@ -27,8 +27,8 @@ LONG = m.MAX_PAYLOAD
 
 
 def test_numbers_go_on_after_255() -> None:
-    answer = my.Answer().columns("a")
-    masked = my.Answer().columns("a")
+    answer = my.AnswerPackets().columns("a")
+    masked = my.AnswerPackets().columns("a")
     for row in range(600):
         answer.row(f"secret-{row}")
         masked.row("***")
@@ -42,7 +42,7 @@ def test_numbers_go_on_after_255() -> None:
 
 @pytest.mark.parametrize("size", [LONG - 5, LONG - 4, LONG, LONG + 100])
 def test_long_rows_pass_whoever_looks(size: int) -> None:
-    answer = my.Answer().columns("a").row("short").row("x" * size).row("short").eof(m.MORE_RESULTS).ok()
+    answer = my.AnswerPackets().columns("a").row("short").row("x" * size).row("short").eof(m.MORE_RESULTS).ok()
     for who in ((), (Looks(),)):
         with playbook(*who, chunks=(0, 1 << 20)) as play:
             play >> from_client(my.query("select a"))
@@ -55,9 +55,9 @@ def test_long_rows_pass_whoever_looks(size: int) -> None:
 def test_rows_that_cross_16_mib_by_masking_renumber_what_follows(over: int) -> None:
     """A secret is longer than what takes its place."""
     long = "secret-" + "1" * 300 + "x" * (LONG - 300 + over)
-    answer = my.Answer().columns("a").row(long).row("plain").eof(m.MORE_RESULTS)
+    answer = my.AnswerPackets().columns("a").row(long).row("plain").eof(m.MORE_RESULTS)
     answer.columns("b").row("secret-1").eof(m.MORE_RESULTS).error("last")
-    wanted = my.Answer().columns("a").row("***" + "x" * (LONG - 300 + over)).row("plain").eof(m.MORE_RESULTS)
+    wanted = my.AnswerPackets().columns("a").row("***" + "x" * (LONG - 300 + over)).row("plain").eof(m.MORE_RESULTS)
     wanted.columns("b").row("***").eof(m.MORE_RESULTS).error("last")
     assert (answer.sequence == wanted.sequence) == (over == 300)
     with playbook(Masks(), chunks=(0, 1 << 20)) as play:
@@ -69,7 +69,7 @@ def test_rows_that_cross_16_mib_by_masking_renumber_what_follows(over: int) -> N
 
 
 def test_a_row_too_large_to_be_looked_at_is_not_shown() -> None:
-    answer = my.Answer().columns("a").row("x" * (LONG + 50)).row("behind").eof()
+    answer = my.AnswerPackets().columns("a").row("x" * (LONG + 50)).row("behind").eof()
     text = "a row is larger than the 100000 bytes that can be inspected"
     hint = "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
     with playbook(Looks(), chunks=(0, 1 << 20), max_message=100_000) as play:
@@ -77,14 +77,14 @@ def test_a_row_too_large_to_be_looked_at_is_not_shown() -> None:
         play << record(runs(1, "select a"))
         play.forwarded()
         play >> from_target(answer.bytes, my.ok())
-        play << to_client(my.Answer().columns("a").bytes, m.err(4, 1153, "08S01", text, hint), my.ok())
+        play << to_client(my.AnswerPackets().columns("a").bytes, m.err(4, 1153, "08S01", text, hint), my.ok())
         play << record(Completed(1, error_code="08S01", error=text)) << record(Completed(1, "OK", 2))
 
 
 def test_in_the_middle_of_a_long_row_there_is_no_farewell() -> None:
     link = links()()
     link.receive(Side.CLIENT, my.query("select a"))
-    link.receive(Side.TARGET, my.Answer().columns("a").bytes + m.packet(4, bytes(LONG))[: LONG + 4])
+    link.receive(Side.TARGET, my.AnswerPackets().columns("a").bytes + m.packet(4, bytes(LONG))[: LONG + 4])
     effects = link.target_finished()
     assert sent(effects, Side.CLIENT) == b""
     assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.TARGET_CLOSED]
@@ -99,10 +99,11 @@ COMMANDS = st.one_of(
     st.text(max_size=10).map(my.query),
 )  # fmt: skip
 ANSWERS = st.one_of(
-    st.sampled_from([my.ok(), my.error("no"), my.rows(("secret-1",)), my.Answer().prepared(1, 1).bytes,
-                     my.Answer().prepared(1, 1, [m.Field("a", 3)]).bytes, my.Answer().wants_file().bytes,
-                     my.Answer().columns("a", status=m.CURSOR_EXISTS).bytes, m.eof(1),
-                     my.Answer().columns(m.Field("a", 3)).binary_row((3, "5")).eof().bytes]),
+    st.sampled_from([my.ok(), my.error("no"), my.rows(("secret-1",)), my.AnswerPackets().prepared(1, 1).bytes,
+                     my.AnswerPackets().prepared(1, 1, [m.MysqlField("a", 3)]).bytes,
+                     my.AnswerPackets().wants_file().bytes,
+                     my.AnswerPackets().columns("a", status=m.CURSOR_EXISTS).bytes, m.eof(1),
+                     my.AnswerPackets().columns(m.MysqlField("a", 3)).binary_row((3, "5")).eof().bytes]),
     st.binary(max_size=40).map(lambda payload: m.packet(1, payload)),
     st.binary(max_size=40),
 )  # fmt: skip

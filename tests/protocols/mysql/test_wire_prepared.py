@@ -15,14 +15,14 @@ from postern.relay.link import Close, Link
 from postern.testing.playbook import Playbook, from_client, from_target, record, to_client, to_target
 
 TEXT = m.VAR_STRING
-FIELD = m.Field("a", m.VAR_STRING)
+FIELD = m.MysqlField("a", m.VAR_STRING)
 REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 
 
 def prepared(play: Playbook, text: str = "insert ?", number: int = 1, parameters: int = 1, exchange: int = 1) -> None:
     play >> from_client(my.prepare(text))
     play.forwarded() << record(prepares(exchange, text))
-    play >> from_target(my.Answer().prepared(number, parameters).bytes)
+    play >> from_target(my.AnswerPackets().prepared(number, parameters).bytes)
     play.forwarded() << record(Completed(exchange, "PREPARE", 0))
 
 
@@ -31,7 +31,9 @@ def test_a_statement_is_told_when_it_is_prepared_and_when_it_runs() -> None:
         prepared(play, "select ?, ?", 7, 2)
         play >> from_client(my.execute(7, [(TEXT, "größe"), (m.LONGLONG, None)]))
         play.forwarded() << record(runs(2, "select ?, ?", ("größe".encode(), None)))
-        play >> from_target(my.Answer().columns(FIELD).binary_row((TEXT, "x")).binary_row((TEXT, None)).eof().bytes)
+        play >> from_target(
+            my.AnswerPackets().columns(FIELD).binary_row((TEXT, "x")).binary_row((TEXT, None)).eof().bytes
+        )
         play.forwarded() << record(Completed(2, "OK", 2))
         # The types stand as the last time.
         again = my.execute(7, [(TEXT, "b"), (m.LONGLONG, "-5")], types=False)
@@ -137,7 +139,7 @@ def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None
     with playbook(chunks=(0, 1 << 20)) as play:
         play >> from_client(big)
         play.forwarded() << record(runs(1, text))
-        play >> from_target(my.Answer(2).ok().bytes)
+        play >> from_target(my.AnswerPackets(2).ok().bytes)
         play.forwarded() << record(Completed(1, "OK", 0))
     link = links(Looks(), max_message=1000)()
     effects = link.receive(Side.CLIENT, big + m.PING)
@@ -146,15 +148,17 @@ def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None
     link = _with_statement(links(max_message=1000)(), "insert ?", 1, 1)
     effects = link.receive(Side.CLIENT, my.execute(1, [(TEXT, "x" * m.MAX_PAYLOAD)]))
     assert len(sent(effects, Side.TARGET)) > m.MAX_PAYLOAD
-    assert sent(link.receive(Side.TARGET, my.Answer(2).ok().bytes), Side.CLIENT) == my.Answer(2).ok().bytes
+    assert (
+        sent(link.receive(Side.TARGET, my.AnswerPackets(2).ok().bytes), Side.CLIENT) == my.AnswerPackets(2).ok().bytes
+    )
 
 
 def test_a_cursor_is_fetched_and_masked() -> None:
-    opened = my.Answer().columns(FIELD, status=m.CURSOR_EXISTS).bytes
+    opened = my.AnswerPackets().columns(FIELD, status=m.CURSOR_EXISTS).bytes
     with playbook(Masks()) as play:
         play >> from_client(my.prepare("select a"))
         play.forwarded() << record(prepares(1, "select a"))
-        play >> from_target(my.Answer().prepared(1, 0, [FIELD]).bytes)
+        play >> from_target(my.AnswerPackets().prepared(1, 0, [FIELD]).bytes)
         play.forwarded() << record(Completed(1, "PREPARE", 0))
         play >> from_client(my.execute(1, flags=1))
         play.forwarded() << record(runs(2, "select a"))
@@ -162,18 +166,18 @@ def test_a_cursor_is_fetched_and_masked() -> None:
         play.forwarded() << record(Completed(2, "OK", 0))
         play >> from_client(my.fetch(1, 2))
         play.forwarded()
-        play >> from_target(my.Answer().binary_row((TEXT, "secret-1")).binary_row((TEXT, "b")).eof(64).bytes)
-        play << to_client(my.Answer().binary_row((TEXT, "***")).binary_row((TEXT, "b")).eof(64).bytes)
+        play >> from_target(my.AnswerPackets().binary_row((TEXT, "secret-1")).binary_row((TEXT, "b")).eof(64).bytes)
+        play << to_client(my.AnswerPackets().binary_row((TEXT, "***")).binary_row((TEXT, "b")).eof(64).bytes)
         play << record(Completed(3, "OK", 2))
         play >> from_client(my.fetch(1, 2), my.reset(1))
         play.forwarded()
-        play >> from_target(my.Answer().eof(m.LAST_ROW_SENT).bytes, my.ok())
+        play >> from_target(my.AnswerPackets().eof(m.LAST_ROW_SENT).bytes, my.ok())
         play.forwarded() << record(Completed(4, "OK", 0))
 
 
 def _with_statement(link: Link, text: str, number: int, parameters: int) -> Link:
     link.receive(Side.CLIENT, my.prepare(text))
-    link.receive(Side.TARGET, my.Answer().prepared(number, parameters).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(number, parameters).bytes)
     return link
 
 
@@ -195,7 +199,7 @@ def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
     link = links(Looks())()
     effects = link.receive(Side.CLIENT, my.prepare("drop") + my.execute(1))
     assert sent(effects, Side.TARGET) == my.prepare("drop")
-    effects = link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    effects = link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
     assert m.packed16(m.ER_UNKNOWN_STATEMENT) in sent(effects, Side.CLIENT)
 
 
@@ -207,11 +211,11 @@ def test_attack_numbers_do_not_outlive_a_reset() -> None:
     # Also not those that were still to be told when the reset was asked for.
     link = links(Looks())()
     link.receive(Side.CLIENT, my.prepare("select 1") + reset)
-    link.receive(Side.TARGET, my.Answer().prepared(1).bytes + my.ok())
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes + my.ok())
     assert _is_unknown(link, my.execute(1))
     link = links(Looks())()
     link.receive(Side.CLIENT, my.prepare("select 1") + reset)
-    link.receive(Side.TARGET, my.Answer().prepared(1).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
     assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
     link = _with_statement(links(Looks(), user="ada")(), "select 1", 1, 0)
     link.receive(Side.CLIENT, my.change_user("ada"))

@@ -43,7 +43,7 @@ def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
 @pytest.mark.parametrize("who", [(), (Looks(),)], ids=["nobody", "looks"])
 def test_several_results_answer_several_statements(who: tuple[Interceptor, ...]) -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
-    answer = my.Answer().columns("a").row("1").eof(more).ok(5, more).columns("b").row("2").eof()
+    answer = my.AnswerPackets().columns("a").row("1").eof(more).ok(5, more).columns("b").row("2").eof()
     with playbook(*who) as play:
         play >> from_client(my.query("select 1; insert; select 2"))
         play.forwarded() << record(runs(1, "select 1; insert; select 2"))
@@ -52,7 +52,7 @@ def test_several_results_answer_several_statements(who: tuple[Interceptor, ...])
 
 
 def test_an_error_ends_several_results() -> None:
-    answer = my.Answer().ok(1, m.MORE_RESULTS).error("no such table", 1146)
+    answer = my.AnswerPackets().ok(1, m.MORE_RESULTS).error("no such table", 1146)
     with playbook(Looks()) as play:
         play >> from_client(my.query("insert; select"))
         play.forwarded() << record(runs(1, "insert; select"))
@@ -115,10 +115,10 @@ def test_an_error_is_masked_as_it_is_shown() -> None:
 
 
 def test_a_refused_answer_ends_where_it_stands() -> None:
-    answer = my.Answer().columns("a").row("plain").eof(m.MORE_RESULTS).columns("a")
+    answer = my.AnswerPackets().columns("a").row("plain").eof(m.MORE_RESULTS).columns("a")
     before = answer.bytes
     answer.row("secret-1").row("secret-2").eof(m.MORE_RESULTS).ok()
-    number = my.Answer().columns("a").row("plain").eof().columns("a").sequence
+    number = my.AnswerPackets().columns("a").row("plain").eof().columns("a").sequence
     with playbook(Withholds()) as play:
         play >> from_client(my.query("select a; select a; insert"), my.query("select 2"))
         play.forwarded() << record(runs(1, "select a; select a; insert")) << record(runs(2, "select 2"))
@@ -137,7 +137,7 @@ COMMANDS = {
     "kill": (m.command(m.COM_PROCESS_KILL, m.packed32(7)), my.ok(), ["KILL 7"]),
     "fields": (
         m.command(m.COM_FIELD_LIST, b"t\0%"),
-        my.Answer().columns("a", "b", count=False).bytes,
+        my.AnswerPackets().columns("a", "b", count=False).bytes,
         ["SHOW COLUMNS FROM `t`"],
     ),
     "processes": (m.command(m.COM_PROCESS_INFO), my.rows(("7",)), ["SHOW FULL PROCESSLIST"]),
@@ -196,9 +196,12 @@ def test_the_contract_of_wires() -> None:
         (Side.CLIENT, my.query("select a from t")),
         (Side.TARGET, my.rows(("one", None), names=("a", "b"))),
         (Side.CLIENT, my.prepare("select ?")),
-        (Side.TARGET, my.Answer().prepared(1, 1, [m.Field("a", m.LONGLONG)]).bytes),
+        (Side.TARGET, my.AnswerPackets().prepared(1, 1, [m.MysqlField("a", m.LONGLONG)]).bytes),
         (Side.CLIENT, my.execute(1, [(m.LONGLONG, "5")])),
-        (Side.TARGET, my.Answer().columns(m.Field("a", m.LONGLONG)).binary_row((m.LONGLONG, "5")).eof().bytes),
+        (
+            Side.TARGET,
+            my.AnswerPackets().columns(m.MysqlField("a", m.LONGLONG)).binary_row((m.LONGLONG, "5")).eof().bytes,
+        ),
         (Side.CLIENT, my.close(1) + m.PING),
         (Side.TARGET, my.ok()),
         (Side.CLIENT, my.query("insert") + my.query("bad")),
@@ -216,7 +219,7 @@ def test_the_contract_of_wires() -> None:
         "an OK that is cut": m.packet(1, b"\0\0\0"),
         "an EOF for an OK": m.eof(1),
         "a huge packet": b"\xff\xff\xff\x01",
-        "no end of columns": my.Answer().add(b"\x01").add(m.column(0, m.Field("a", 3))[4:]).row("1").bytes,
+        "no end of columns": my.AnswerPackets().add(b"\x01").add(m.column(0, m.MysqlField("a", 3))[4:]).row("1").bytes,
     }.items(),
     ids=lambda item: item[0],
 )
@@ -241,7 +244,7 @@ def test_a_target_that_goes_is_told_by_the_end_of_the_stream() -> None:
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
-        play >> from_target(my.Answer().columns("a").bytes)
+        play >> from_target(my.AnswerPackets().columns("a").bytes)
         play.forwarded()
         play >> target_finishes()
         play << Close(EndReason.TARGET_CLOSED)
@@ -253,7 +256,7 @@ def kills() -> Does:
 
 
 def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
-    answer = my.Answer().columns("a")
+    answer = my.AnswerPackets().columns("a")
     with playbook(Withholds()) as play:
         play >> from_client(my.query("select a"))
         play.forwarded() << record(runs(1, "select a"))
@@ -265,7 +268,7 @@ def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
 
 
 def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
-    start = my.Answer().columns("a").bytes + m.packet(4, bytes(100))[:54]
+    start = my.AnswerPackets().columns("a").bytes + m.packet(4, bytes(100))[:54]
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
@@ -280,7 +283,7 @@ def test_a_row_that_was_sent_in_part_is_not_filled_where_nothing_follows() -> No
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
-        play >> from_target(my.Answer().columns("a").bytes + m.packet(4, bytes(100))[:54])
+        play >> from_target(my.AnswerPackets().columns("a").bytes + m.packet(4, bytes(100))[:54])
         play.forwarded()
         play >> target_finishes()
         play << Close(EndReason.TARGET_CLOSED)

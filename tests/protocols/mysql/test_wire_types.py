@@ -29,13 +29,13 @@ FINE, FINE_WITHOUT = my.execute(1, [(TEXT, "fine")]), my.execute(1, [(TEXT, "fin
 def prepared(play: Playbook, parameters: int = 1) -> None:
     play >> from_client(my.prepare("insert ?"))
     play.forwarded() << record(prepares(1, "insert ?"))
-    play >> from_target(my.Answer().prepared(1, parameters).bytes)
+    play >> from_target(my.AnswerPackets().prepared(1, parameters).bytes)
     play.forwarded() << record(Completed(1, "PREPARE", 0))
 
 
 def with_statement(link: Link, parameters: int = 1) -> Link:
     link.receive(Side.CLIENT, my.prepare("insert ?"))
-    link.receive(Side.TARGET, my.Answer().prepared(1, parameters).bytes)
+    link.receive(Side.TARGET, my.AnswerPackets().prepared(1, parameters).bytes)
     return link
 
 

@@ -21,7 +21,7 @@ from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Send
-from postern.testing.playbook import Order
+from postern.testing.playbook import OrderCheck
 
 GOOD = st.sampled_from(["rows 0", "rows 1", "rows 3", "insert", "begin", "commit", "rollback", "copy out", "", "bad"])
 TEXTS = st.one_of(GOOD, st.just("insert drop"))
@@ -81,7 +81,7 @@ class World:
     link: Link
     random: Random
     backend: Backend = field(default_factory=Backend)
-    order: Order = field(default_factory=Order)
+    order: OrderCheck = field(default_factory=OrderCheck)
     seen: bytes = b""  # by the client
     heard: bytes = b""  # by the backend
     closed: bool = False

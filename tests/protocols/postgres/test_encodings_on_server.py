@@ -7,7 +7,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 from tests.support.postgres import PostgresServer
 
-from postern.protocols.postgres.wire.postgres_response_queue import Ledger
+from postern.protocols.postgres.wire.postgres_response_queue import PostgresResponseQueue
 from postern.protocols.refusal_texts import text_of
 
 READ = (
@@ -29,7 +29,7 @@ def connected(postgres_server: PostgresServer, encoding: str) -> PGconn:
 
 @pytest.mark.parametrize("encoding", READ)
 def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServer, encoding: str) -> None:
-    ledger = Ledger()
+    ledger = PostgresResponseQueue()
     connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
     assert reported is not None
@@ -50,7 +50,7 @@ def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServ
 
 @pytest.mark.parametrize("encoding", UNREAD)
 def test_the_others_are_told_apart(postgres_server: PostgresServer, encoding: str) -> None:
-    ledger = Ledger()
+    ledger = PostgresResponseQueue()
     connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
     assert reported is not None

@@ -13,7 +13,7 @@ from tests.support.examples import examples
 
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated
 from postern.protocols.postgres import postgres_test_messages as pg
-from postern.protocols.postgres.login.postgres_login import Cancel, Startup, greet
+from postern.protocols.postgres.login.postgres_login import Cancel, PostgresStartup, greet
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing.testing_handshake import pair
 
@@ -25,7 +25,7 @@ def opening(**parameters: str) -> bytes:
     return m.startup({"user": "ada", **parameters})
 
 
-async def greeted(*data: bytes, tls: bool = True, require_tls: bool = False) -> tuple[Startup | Cancel, bytes]:
+async def greeted(*data: bytes, tls: bool = True, require_tls: bool = False) -> tuple[PostgresStartup | Cancel, bytes]:
     """What greet makes of the data, sent piece by piece as the answers come, and those answers."""
     ours, client = pair(tls=tls)
     answers = b""
@@ -48,13 +48,13 @@ async def refused_greeting(*data: bytes, tls: bool = True, require_tls: bool = F
 
 async def test_a_startup_in_clear() -> None:
     result, answers = await greeted(opening(database="shop", application_name="psql"))
-    assert result == Startup("ada", "shop", {"application_name": "psql"}, m.PROTOCOL_3_0, False)
+    assert result == PostgresStartup("ada", "shop", {"application_name": "psql"}, m.PROTOCOL_3_0, False)
     assert answers == b""
 
 
 async def test_tls_then_startup() -> None:
     result, answers = await greeted(SSL, opening())
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert result.encrypted
     assert answers == b"S"
 
@@ -62,16 +62,16 @@ async def test_tls_then_startup() -> None:
 async def test_attack_085_the_probe_for_gss_encryption_is_answered_in_either_order() -> None:
     for first, second, expected in ((GSS, SSL, b"NS"), (GSS, b"", b"N")):
         result, answers = await greeted(*filter(None, (first, second)), opening())
-        assert isinstance(result, Startup)
+        assert isinstance(result, PostgresStartup)
         assert answers == expected
     result, answers = await greeted(SSL, GSS, opening(), tls=False)
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert (result.encrypted, answers) == (False, b"NN")
 
 
 async def test_no_tls_here() -> None:
     result, answers = await greeted(SSL, opening(), tls=False)
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert (result.encrypted, answers) == (False, b"N")
 
 
@@ -79,7 +79,7 @@ async def test_tls_required() -> None:
     assert isinstance(await refused_greeting(opening(), require_tls=True), Denied)
     assert isinstance(await refused_greeting(GSS, opening(), require_tls=True), Denied)
     result, _ = await greeted(SSL, opening(), require_tls=True)
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
 
 
 @pytest.mark.parametrize("data", [(GSS, GSS), (SSL, SSL), (SSL, GSS)], ids=["gss twice", "tls twice", "gss inside tls"])
@@ -146,13 +146,13 @@ VERSIONS = {
 @pytest.mark.parametrize("asked", VERSIONS)
 async def test_the_protocol_version_is_negotiated(asked: int) -> None:
     result, answers = await greeted(m.startup({"user": "ada"}, asked))
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert (result.protocol, answers) == VERSIONS[asked]
 
 
 async def test_unknown_protocol_options_are_named_and_go_no_further() -> None:
     result, answers = await greeted(opening(**{"_pq_.grease": "1", "_pq_.other": "2", "TimeZone": "UTC"}))
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert result.parameters == {"TimeZone": "UTC"}
     ((tag, body),) = pg.split(answers)
     assert tag == b"v"
@@ -174,7 +174,7 @@ async def test_replication_connections_are_refused(value: str) -> None:
 @pytest.mark.parametrize("value", ["false", "off", "0", "no", "OFF"])
 async def test_replication_that_is_off_reaches_nobody(value: str) -> None:
     result, _ = await greeted(opening(replication=value))
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert result.parameters == {}
 
 
@@ -210,7 +210,7 @@ async def test_a_user_name_is_needed_and_must_be_text() -> None:
 async def test_parameters_that_are_no_text_keep_their_bytes() -> None:
     raw = b"user\0ada\0application_name\0caf\xe9\0\0"
     result, _ = await greeted(struct.pack("!II", len(raw) + 8, m.PROTOCOL_3_0) + raw)
-    assert isinstance(result, Startup)
+    assert isinstance(result, PostgresStartup)
     assert m.startup({"user": "ada", **result.parameters})[8:] == raw
 
 

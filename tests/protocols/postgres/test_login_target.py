@@ -18,7 +18,7 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.postgres import postgres_test_messages as pg
-from postern.protocols.postgres.login.postgres_login import TargetGreeting, TargetLogin, connect
+from postern.protocols.postgres.login.postgres_login import PostgresTargetGreeting, PostgresTargetLogin, connect
 from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.testing.testing_handshake import MemoryHandshake, pair
@@ -33,8 +33,8 @@ SSL = m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST)
 Behaviour = Callable[[MemoryHandshake], Awaitable[None]]
 
 
-def login(sslmode: str = "disable", **parameters: str) -> TargetLogin:
-    return TargetLogin("app", Secret(PASSWORD), "shop", sslmode, parameters)
+def login(sslmode: str = "disable", **parameters: str) -> PostgresTargetLogin:
+    return PostgresTargetLogin("app", Secret(PASSWORD), "shop", sslmode, parameters)
 
 
 async def startup(target: MemoryHandshake) -> bytes:
@@ -43,8 +43,8 @@ async def startup(target: MemoryHandshake) -> bytes:
 
 
 async def connected(
-    behaviour: Behaviour, how: TargetLogin | None = None, *, binding: bytes | None = None
-) -> TargetGreeting:
+    behaviour: Behaviour, how: PostgresTargetLogin | None = None, *, binding: bytes | None = None
+) -> PostgresTargetGreeting:
     ours, theirs = pair(binding=binding)
 
     async def play() -> None:
@@ -111,7 +111,7 @@ def scram(
 
 async def test_trust() -> None:
     greeting = await connected(says(OK, *GREETING))
-    assert greeting == TargetGreeting({"server_version": "17.0"}, 7, b"key!")
+    assert greeting == PostgresTargetGreeting({"server_version": "17.0"}, 7, b"key!")
 
 
 async def test_what_the_target_is_told() -> None:
@@ -345,7 +345,7 @@ async def test_the_password_is_shown_nowhere() -> None:
     assert PASSWORD not in repr(caught.value)
 
 
-async def offloaded(how: TargetLogin, behaviour: Behaviour) -> int:
+async def offloaded(how: PostgresTargetLogin, behaviour: Behaviour) -> int:
     ours, theirs = pair()
     target = asyncio.ensure_future(behaviour(theirs))
     try:

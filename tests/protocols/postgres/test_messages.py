@@ -78,7 +78,7 @@ OIDS = st.integers(0, 2**32 - 1)
 @given(st.lists(st.tuples(TEXTS, OIDS, st.integers(0, 1), OIDS, st.integers(-(2**15), 2**15 - 1)), max_size=5))
 def test_descriptions_read_back(fields: list[tuple[str, int, int, int, int]]) -> None:
     body = pg.row_description(*fields)[5:]
-    assert m.parse_row_description(body) == tuple(m.Field(*field) for field in fields)
+    assert m.parse_row_description(body) == tuple(m.PostgresField(*field) for field in fields)
     with pytest.raises(ProtocolViolation):
         m.parse_row_description(body + b"\0")
 
@@ -91,7 +91,7 @@ def test_startup_parameters_read_back(parameters: dict[str, str]) -> None:
 @given(TEXTS, TEXTS, TEXTS)
 def test_reports_read_back(text: str, detail: str, hint: str) -> None:
     report = m.parse_report(m.report(b"N", "WARNING", "01000", text, detail, hint)[5:])
-    assert report == m.Report("WARNING", "01000", text, detail, hint)
+    assert report == m.ErrorFields("WARNING", "01000", text, detail, hint)
 
 
 def test_a_text_with_a_zero_byte_is_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from postern.errors import ProtocolViolation
 from postern.protocols.gateway_queries import Row
-from postern.protocols.postgres.queries.postgres_query import Query, cells
+from postern.protocols.postgres.queries.postgres_query import PostgresQuery, cells
 from postern.protocols.postgres.wire import postgres_messages as m
 
 
@@ -30,7 +30,7 @@ ANSWER = b"".join(
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
 def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
-    query = Query("select $1", ["x"])
+    query = PostgresQuery("select $1", ["x"])
     rows: list[Row] = []
     for at in range(0, len(ANSWER), step):
         rows += query.feed(ANSWER[at : at + step])
@@ -40,7 +40,7 @@ def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
 
 
 def test_a_value_stays_a_value() -> None:
-    sent = Query("select $1, $2", ["'; drop table x; --", None]).start()
+    sent = PostgresQuery("select $1, $2", ["'; drop table x; --", None]).start()
     tags = []
     pos = 0
     while pos < len(sent):
@@ -53,7 +53,7 @@ def test_a_value_stays_a_value() -> None:
 
 
 def test_an_error_is_kept_until_the_end() -> None:
-    query = Query("select x")
+    query = PostgresQuery("select x")
     assert query.feed(m.error_response("42703", "column x does not exist", hint="look")) == []
     assert not query.finished
     query.feed(m.ready_for_query(b"I"))
@@ -69,7 +69,7 @@ def test_an_error_is_kept_until_the_end() -> None:
 )
 def test_a_target_that_breaks_the_protocol_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
-        Query("select 1").feed(data)
+        PostgresQuery("select 1").feed(data)
 
 
 def test_a_cell_that_ends_behind_its_row() -> None:
@@ -79,4 +79,4 @@ def test_a_cell_that_ends_behind_its_row() -> None:
 
 def test_a_zero_byte_in_a_statement_is_refused() -> None:
     with pytest.raises(ProtocolViolation):
-        Query("select 1\0; drop table x").start()
+        PostgresQuery("select 1\0; drop table x").start()

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
 from postern.protocols.postgres.wire import postgres_messages as m
@@ -36,7 +36,7 @@ STREAM = b"".join(
 )
 VALUES: list[Result] = [
     Problem("NOTICE", "hello", code="00000", fails=False),
-    Columns(("größe", "b")),
+    ResultColumns(("größe", "b")),
     Row(("ü\t\n", None)),
     Row(("", "\\xdead")),
     Finished("SELECT 2"),

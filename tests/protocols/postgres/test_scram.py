@@ -9,7 +9,7 @@ from scramp import ScramException, ScramMechanism
 from tests.support.examples import examples
 
 from postern.domain.secret import Secret
-from postern.protocols.postgres.login.postgres_scram import Exchange, KeyCache, Keys, Rejected, derive
+from postern.protocols.postgres.login.postgres_scram import KeyCache, Keys, Rejected, ScramExchange, derive
 
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
 SALT = b"0123456789abcdef"
@@ -22,7 +22,7 @@ def converse(user: str, password: str, stored: str, *, binding: bytes | None, pl
         lambda _: ScramMechanism("SCRAM-SHA-256").make_auth_info(stored),
         channel_binding=("tls-server-end-point", theirs) if theirs else None,
     )
-    exchange = Exchange(user, binding=binding, plus=plus)
+    exchange = ScramExchange(user, binding=binding, plus=plus)
     server.set_client_first(exchange.first.decode())
     exchange.challenge(server.get_server_first())
     server.set_client_final(exchange.final(derive(Secret(password), exchange.salt, exchange.rounds)).decode())
@@ -66,7 +66,7 @@ def test_the_wrong_password_and_the_wrong_certificate() -> None:
 
 @given(st.text(max_size=60))
 def test_challenges_and_proofs_of_any_text_are_rejected(text: str) -> None:
-    exchange = Exchange("u", binding=None, plus=False)
+    exchange = ScramExchange("u", binding=None, plus=False)
     with pytest.raises(Rejected):
         exchange.challenge(text)
     with pytest.raises(Rejected):
@@ -75,7 +75,7 @@ def test_challenges_and_proofs_of_any_text_are_rejected(text: str) -> None:
 
 def test_an_exchange_that_was_not_asked_proves_nothing() -> None:
     with pytest.raises(Rejected):
-        Exchange("u", binding=None, plus=False).check("v=")
+        ScramExchange("u", binding=None, plus=False).check("v=")
 
 
 def test_the_cache_is_bounded_and_shows_nothing() -> None:

@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Kind
+from postern.interception.events import TextKind
 from postern.protocols.postgres import postgres_test_messages as pg
-from postern.protocols.postgres.wire.postgres_messages import Field
-from postern.protocols.postgres.wire.postgres_rows import DataRows, layout_of
-from postern.protocols.postgres.wire.postgres_types import Codec, describe, readable
+from postern.protocols.postgres.wire.postgres_messages import PostgresField
+from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of
+from postern.protocols.postgres.wire.postgres_types import TextCodec, describe, readable
 
 BINARY, TEXT = 1, 0
 INT8, NUMERIC, INET, JSONB, BYTEA, RECORD, TEXT_ARRAY, INT8_ARRAY = 20, 1700, 869, 3802, 17, 2249, 1009, 1016
 UNKNOWN = 70_000
 
 
-def codec_of(oid: int, form: int) -> Codec:
-    _, codec = describe(Field("c", oid, form))
+def codec_of(oid: int, form: int) -> TextCodec:
+    _, codec = describe(PostgresField("c", oid, form))
     assert codec is not None
     return codec
 
@@ -151,18 +151,18 @@ def test_a_number_too_large_for_its_column_is_refused() -> None:
 
 
 def test_kinds_say_what_a_replacement_must_be() -> None:
-    kinds = {16: Kind.OPAQUE, 25: Kind.TEXT, JSONB: Kind.JSON, 114: Kind.JSON, INT8: Kind.NUMBER, NUMERIC: Kind.NUMBER,
-             INET: Kind.ADDRESS,
-             650: Kind.ADDRESS, BYTEA: Kind.TEXT, 1182: Kind.OPAQUE, UNKNOWN: Kind.TEXT}  # fmt: skip
+    kinds = {16: TextKind.OPAQUE, 25: TextKind.TEXT, JSONB: TextKind.JSON, 114: TextKind.JSON, INT8: TextKind.NUMBER,
+             NUMERIC: TextKind.NUMBER, INET: TextKind.ADDRESS, 650: TextKind.ADDRESS, BYTEA: TextKind.TEXT,
+             1182: TextKind.OPAQUE, UNKNOWN: TextKind.TEXT}  # fmt: skip
     for form in (TEXT, BINARY):
-        assert {oid: describe(Field("c", oid, form))[0].kind for oid in kinds} == kinds
+        assert {oid: describe(PostgresField("c", oid, form))[0].kind for oid in kinds} == kinds
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.binary(max_size=20)), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_rows_put_back_unchanged_are_the_same_bytes(rows: list[list[bytes | None]]) -> None:
     block = b"".join(pg.data_row(*row) for row in rows)
     layout = layout_of(pg.row_description("a", ("b", 20), "c")[5:])
-    event = DataRows(1, layout, block, len(rows))
+    event = PostgresRows(1, layout, block, len(rows))
     for column in range(3):
         assert event.texts(column) == [row[column] for row in rows if row[column] is not None]
         event.replace(column, event.texts(column))
@@ -174,7 +174,7 @@ def test_rows_put_back_unchanged_are_the_same_bytes(rows: list[list[bytes | None
     st.binary(max_size=30),
 )
 def test_rows_with_replaced_texts_are_rows_again(rows: list[list[bytes | None]], new: bytes) -> None:
-    event = DataRows(
+    event = PostgresRows(
         1, layout_of(pg.row_description("a", "b")[5:]), b"".join(pg.data_row(*row) for row in rows), len(rows)
     )
     event.replace(1, [new] * len(event.texts(1)))
@@ -182,7 +182,7 @@ def test_rows_with_replaced_texts_are_rows_again(rows: list[list[bytes | None]],
 
 
 def test_rows_refuse_a_wrong_number_of_texts() -> None:
-    event = DataRows(1, layout_of(pg.row_description("a")[5:]), pg.data_row("x"), 1)
+    event = PostgresRows(1, layout_of(pg.row_description("a")[5:]), pg.data_row("x"), 1)
     with pytest.raises((ValueError, IndexError)):
         event.replace(0, [b"x", b"y"])
     with pytest.raises((ValueError, IndexError)):
@@ -200,7 +200,7 @@ def test_rows_refuse_a_wrong_number_of_texts() -> None:
     ],
 )
 def test_rows_that_do_not_fit_their_lengths_are_refused(row: bytes) -> None:
-    event = DataRows(1, layout_of(pg.row_description("a")[5:]), row, 1)
+    event = PostgresRows(1, layout_of(pg.row_description("a")[5:]), row, 1)
     with pytest.raises(ProtocolViolation):
         event.texts(0)
 
@@ -211,5 +211,5 @@ def test_a_value_is_readable_whatever_it_is(value: bytes, oid: int) -> None:
 
 
 def test_a_column_keeps_where_it_stands_in_its_table() -> None:
-    column, _ = describe(Field("c", 25, 0, table=16_400, place=3))
+    column, _ = describe(PostgresField("c", 25, 0, table=16_400, place=3))
     assert (column.table, column.place) == (16_400, 3)

@@ -13,8 +13,8 @@ from postern.domain.rules.masking import Strategy
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Scalar
 from postern.protocols.postgres import postgres_test_messages as pg
-from postern.protocols.postgres.wire.postgres_messages import Field
-from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, cut
+from postern.protocols.postgres.wire.postgres_messages import PostgresField
+from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, cut
 from postern.protocols.postgres.wire.postgres_scalars import SCALARS, scalar_codec
 from postern.protocols.postgres.wire.postgres_types import ARRAYS
 from postern.protocols.postgres.wire.postgres_values import changed
@@ -29,11 +29,11 @@ def substitutes(strategy: Strategy) -> Substitutes:
     return Substitutes(strategy, KEY)
 
 
-def described(*fields: tuple[int, int]) -> Layout:
-    return Layout(tuple(Field(f"c{place}", oid, form) for place, (oid, form) in enumerate(fields)))
+def described(*fields: tuple[int, int]) -> PostgresLayout:
+    return PostgresLayout(tuple(PostgresField(f"c{place}", oid, form) for place, (oid, form) in enumerate(fields)))
 
 
-def cells_of(rows: DataRows, width: int) -> list[list[bytes | None]]:
+def cells_of(rows: PostgresRows, width: int) -> list[list[bytes | None]]:
     columns = cut(rows.encode(), width, [True] * width)
     return [column for column in columns if column is not None]
 
@@ -58,7 +58,7 @@ def test_rows_and_columns_stay_as_many_whatever_is_in_them(
     rows: list[tuple[bytes | None, bytes | None]], oid: int, form: int, strategy: Strategy
 ) -> None:
     block = b"".join(pg.data_row(*row) for row in rows)
-    event = DataRows(1, described((oid, form), (25, TEXT)), block, len(rows))
+    event = PostgresRows(1, described((oid, form), (25, TEXT)), block, len(rows))
     count, size = event.change(0, substitutes(strategy).change)
     first, second = cells_of(event, 2)
     assert len(first) == len(second) == len(rows)

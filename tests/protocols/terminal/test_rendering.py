@@ -13,7 +13,7 @@ from tests.protocols.terminal.test_wire_terminal import PIPED, TYPED, Told, out
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Refusal, Shown
 from postern.protocols.terminal import terminal_frames as m
@@ -105,9 +105,9 @@ def shown(data: bytes, row: TerminalRow | None = None) -> str:
     return "\n".join(line.shown for line in render(data, row or TerminalRow()))
 
 
-def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardRails:
+def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardRailInterceptor:
     rule = Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name="secrets", action=action)
-    return GuardRails((GuardRail(UUID(int=1), UUID(int=2), "rail", output=(rule,)),))
+    return GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "rail", output=(rule,)),))
 
 
 def printed(data: bytes, *interceptors: Any, how: dict[str, Any] = PIPED, size: int = 0) -> Told:
@@ -165,7 +165,7 @@ def test_bytes_without_a_hit_reach_client_and_recording_as_they_are(data: bytes,
     told = printed(data, rail(), Masking(DEFAULT_TYPES), size=size)
     if data:
         assert told.shown() == data
-    reader = m.FrameReader()
+    reader = m.TerminalFrameReader()
     recorded = [part for event in told.events if isinstance(event, Shown) for part in reader.feed(event.data)]
     assert b"".join(payload for kind, payload in recorded if kind == m.STDOUT) == data
 

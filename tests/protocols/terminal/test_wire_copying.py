@@ -30,7 +30,7 @@ class Talk:
         self.frames: dict[Side, list[tuple[int, bytes]]] = {Side.CLIENT: [], Side.TARGET: []}
         self.events: list[Event] = []
         self.closed: EndReason | None = None
-        self._readers = {side: m.FrameReader() for side in Side}
+        self._readers = {side: m.TerminalFrameReader() for side in Side}
         self.say(Side.CLIENT, m.START_FRAME)
 
     def client(self, data: bytes, size: int = 0) -> None:

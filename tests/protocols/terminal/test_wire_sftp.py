@@ -18,7 +18,7 @@ from postern.protocols.framing import packed
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.sftp import MOST_PENDING, SftpWire
-from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, Digest, Transfer
+from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, FileDigest, Transfer
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
 from postern.testing.contracts import check_wire
@@ -105,16 +105,16 @@ class Talk:
     @property
     def said(self) -> bytes:
         """On the client's standard error."""
-        return b"".join(payload for kind, payload in m.FrameReader().feed(self.to_client) if kind == m.STDERR)
+        return b"".join(payload for kind, payload in m.TerminalFrameReader().feed(self.to_client) if kind == m.STDERR)
 
     @property
     def statuses(self) -> list[tuple[int, int]]:
         """(id, code) of each answer to the client that is one."""
         found = []
-        stream = b"".join(payload for kind, payload in m.FrameReader().feed(self.to_client) if kind == m.STDOUT)
-        for packet in s.Packets().feed(stream):
+        stream = b"".join(payload for kind, payload in m.TerminalFrameReader().feed(self.to_client) if kind == m.STDOUT)
+        for packet in s.SftpPackets().feed(stream):
             if packet[4] == s.STATUS:
-                reader = s.Reader(packet)
+                reader = s.SftpReader(packet)
                 found.append((reader.number(), reader.number()))
         return found
 
@@ -148,7 +148,7 @@ def test_a_file_that_is_written_is_told_with_its_size_and_hash() -> None:
     talk.target(answered(done(2), done(3)))
     assert talk.asked[1:] == ["put /tmp/grüße"]
     assert talk.completed == [(f"wrote {len(CONTENT)} bytes, sha256 {sha256(CONTENT).hexdigest()}", "")]
-    assert CONTENT in b"".join(payload for _, payload in m.FrameReader().feed(talk.to_target))
+    assert CONTENT in b"".join(payload for _, payload in m.TerminalFrameReader().feed(talk.to_target))
 
 
 def test_a_write_that_failed_is_told() -> None:
@@ -323,7 +323,7 @@ def test_it_is_the_same_however_it_is_cut(size: int) -> None:
 
 
 def _stream(said: bytes) -> bytes:
-    return b"".join(payload for kind, payload in m.FrameReader().feed(said) if kind == m.STDOUT)
+    return b"".join(payload for kind, payload in m.TerminalFrameReader().feed(said) if kind == m.STDOUT)
 
 
 def test_it_keeps_the_contract_of_wires() -> None:
@@ -388,7 +388,7 @@ def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[by
         placed.append((offset, part))
         offset += len(part)
     chance.shuffle(placed)
-    digest = Digest(Ahead())
+    digest = FileDigest(Ahead())
     for at, part in placed:
         digest.add(at, part)
     assert digest.hexadecimal == sha256(whole).hexdigest()
@@ -396,7 +396,7 @@ def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[by
 
 
 def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
-    from_the_middle, repeated, far = (Digest(Ahead()) for _ in range(3))
+    from_the_middle, repeated, far = (FileDigest(Ahead()) for _ in range(3))
     from_the_middle.add(10, b"x")
     repeated.add(0, b"ab")
     repeated.add(0, b"ab")
@@ -408,7 +408,7 @@ def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
 
 def test_packets_refuse_what_is_too_long_before_it_is_there() -> None:
     with pytest.raises(ProtocolViolation, match="packet of"):
-        s.Packets().feed(packed(1 << 30))
+        s.SftpPackets().feed(packed(1 << 30))
 
 
 def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
@@ -426,7 +426,7 @@ def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
 
 
 def test_small_pieces_that_wait_are_bounded_too() -> None:
-    digest, ahead = Digest(counted := Ahead()), 0
+    digest, ahead = FileDigest(counted := Ahead()), 0
     for offset in range(1, 100_000):
         digest.add(offset, b"x")
         ahead = max(ahead, len(digest._ahead))

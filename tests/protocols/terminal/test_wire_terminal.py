@@ -12,7 +12,7 @@ from postern.interception.events import Completed, Event, Operation, Refusal, Re
 from postern.interception.pipeline import Interceptor
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
-from postern.protocols.terminal.script import Script
+from postern.protocols.terminal.script import TerminalScript
 from postern.protocols.terminal.terminal_lines import LONGEST
 from postern.protocols.terminal.terminal_output import HOLD
 from postern.protocols.terminal.terminal_wire import TerminalWire
@@ -34,7 +34,7 @@ class Told:
         self.to_client: list[tuple[int, bytes]] = []
         self.events: list[Event] = []
         self.closed: EndReason | None = None
-        self._readers = {Side.CLIENT: m.FrameReader(), Side.TARGET: m.FrameReader()}
+        self._readers = {Side.CLIENT: m.TerminalFrameReader(), Side.TARGET: m.TerminalFrameReader()}
 
     def client(self, *data: bytes) -> None:
         self._note(self.link.receive(Side.CLIENT, b"".join(data)))
@@ -85,7 +85,7 @@ def test_attack_lines_at_a_terminal_that_says_nothing() -> None:
 def test_a_script_starts_once_its_input_is_whole() -> None:
     told = Told(SCRIPT, Words(), arguments=("-x", "a b"))
     text = "echo 1\n" * 10_000
-    data = Script(text).start()
+    data = TerminalScript(text).start()
     told.client(data[:66_000])
     assert told.to_target == []
     assert not told.link.busy
@@ -109,7 +109,7 @@ def test_a_script_beyond_the_bound_is_refused_and_never_runs() -> None:
 @pytest.mark.parametrize("arguments", [(), ("-c", "drop it")], ids=["in the script", "in an argument"])
 def test_a_refused_script_never_runs(arguments: tuple[str, ...]) -> None:
     told = Told(SCRIPT, Words(), arguments=arguments)
-    told.client(Script("true" if arguments else "drop it").start())
+    told.client(TerminalScript("true" if arguments else "drop it").start())
     assert told.to_target == []
     assert b"the word drop is not allowed" in told.shown(m.STDERR)
     assert told.to_client[-1][0] == m.EXIT
@@ -266,7 +266,7 @@ def test_refused_output_ends_a_script_and_only_a_line_of_a_terminal() -> None:
 @interpreted_only
 def test_an_interceptor_that_fails_shows_nothing() -> None:
     told = Told(SCRIPT, Breaks())
-    told.client(Script("true").start())
+    told.client(TerminalScript("true").start())
     assert told.to_target == []
 
 
@@ -329,7 +329,7 @@ def test_output_behind_its_end_ends_the_link() -> None:
 
 def test_a_script_whose_output_was_refused_hears_of_no_end_of_it() -> None:
     told = Told(SCRIPT, Withholds())
-    told.client(Script("echo").start())
+    told.client(TerminalScript("echo").start())
     told.target(out(b"secret-1\n"), m.OUTPUT_END_FRAME, m.exit_frame(0))
     assert [kind for kind, _ in told.to_client][-1] == m.EXIT
     assert m.OUTPUT_END not in [kind for kind, _ in told.to_client]

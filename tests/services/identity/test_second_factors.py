@@ -25,11 +25,11 @@ from postern.services.identity.logins.authentication import Caller
 from postern.services.identity.logins.authenticators import Authenticators, Key, challenge_text, new_challenge
 from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
-from postern.services.identity.logins.logins import Opened
-from postern.services.identity.logins.second_factors import ENROLMENT_LIFE, JUST_LOGGED_IN, MOST, Proof
+from postern.services.identity.logins.logins import OpenedLogin
+from postern.services.identity.logins.second_factors import ENROLMENT_LIFE, JUST_LOGGED_IN, MOST, FactorProof
 
 PASSWORD = Secret("a long enough password")
-KNOWN = Proof(PASSWORD)
+KNOWN = FactorProof(PASSWORD)
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Scene:
     async def caller(self, token: Secret | None = None) -> Caller:
         return await self.services.authentication.enrolling_caller(token or self.token, address="::1")
 
-    async def password(self) -> Opened | SecondStep:
+    async def password(self) -> OpenedLogin | SecondStep:
         return await self.services.local_login.login("ann@example.com", PASSWORD, CLIENT)
 
     async def ticket(self) -> SecondStep:
@@ -60,7 +60,7 @@ class Scene:
     def coded(self, code: Secret | None = None) -> FactorAnswer:
         return FactorAnswer(FactorKind.TOTP, code or self.code())
 
-    async def second(self, step: SecondStep, answer: FactorAnswer) -> Opened:
+    async def second(self, step: SecondStep, answer: FactorAnswer) -> OpenedLogin:
         return await self.services.local_login.second_step(step.ticket, answer, CLIENT)
 
     async def enrol_app(self) -> list[str]:
@@ -89,7 +89,7 @@ async def scene(world: World) -> Scene:
     root = await world.add_user("root", "admin")
     ann = (await services.users.create(root, {"email": "ann@example.com", "password": PASSWORD})).principal
     opened = await services.local_login.login("ann@example.com", PASSWORD, CLIENT)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, OpenedLogin)
     return Scene(world, services, root, ann, opened.token)
 
 
@@ -212,7 +212,7 @@ async def test_one_user_s_codes_are_not_another_s(scene: Scene) -> None:
     codes = await scene.enrol_app()
     await scene.services.users.create(scene.root, {"email": "bob@example.com", "password": PASSWORD})
     opened = await scene.services.local_login.login("bob@example.com", PASSWORD, CLIENT)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, OpenedLogin)
     bob = Scene(scene.world, scene.services, scene.root, opened_principal(opened, scene), opened.token)
     await bob.enrol_app()
     step = await scene.services.local_login.login("bob@example.com", PASSWORD, CLIENT)
@@ -222,11 +222,11 @@ async def test_one_user_s_codes_are_not_another_s(scene: Scene) -> None:
             await scene.second(step, answer)
 
 
-def opened_principal(opened: Opened, scene: Scene) -> Principal:
+def opened_principal(opened: OpenedLogin, scene: Scene) -> Principal:
     return Principal(opened.login.user_id, scene.ann.org_id, str(opened.login.user_id), "bob@example.com", "bob")
 
 
-async def signed_in(scene: Scene, browser: Browser, **how: Any) -> Opened:
+async def signed_in(scene: Scene, browser: Browser, **how: Any) -> OpenedLogin:
     step = await scene.ticket()
     assert step.request is not None
     return await scene.second(step, FactorAnswer(FactorKind.WEBAUTHN, None, browser.get(dict(step.request), **how)))
@@ -379,8 +379,8 @@ async def test_a_half_logged_in_session_can_neither_enrol_nor_regenerate(scene: 
     stolen = await scene.caller(opened.token)
     factors = scene.services.second_factors
     (own,) = (one for one in await factors.own(scene.ann) if one.kind is FactorKind.TOTP)
-    wrong = Proof(Secret("wrong"))
-    for proof in (Proof(), wrong):
+    wrong = FactorProof(Secret("wrong"))
+    for proof in (FactorProof(), wrong):
         with pytest.raises(Denied):
             await factors.enrol(stolen, FactorKind.TOTP, "mine", proof, "::1")
         with pytest.raises(Denied):
@@ -388,12 +388,12 @@ async def test_a_half_logged_in_session_can_neither_enrol_nor_regenerate(scene: 
         with pytest.raises(Denied):
             await factors.remove(stolen, own.id, proof, "::1")
     with pytest.raises(Unauthenticated):
-        await factors.remove(stolen, own.id, Proof(None, scene.coded(Secret("000000"))), "::1")
+        await factors.remove(stolen, own.id, FactorProof(None, scene.coded(Secret("000000"))), "::1")
     assert len(await factors.own(scene.ann)) == 11
     scene.world.clock.forward(seconds=60)
-    await factors.remove(stolen, own.id, Proof(None, scene.coded()), "::1")
+    await factors.remove(stolen, own.id, FactorProof(None, scene.coded()), "::1")
     assert await factors.own(scene.ann) == []
-    assert isinstance(await scene.password(), Opened)
+    assert isinstance(await scene.password(), OpenedLogin)
 
 
 async def test_a_factor_counts_once_it_is_proved(scene: Scene) -> None:
@@ -401,7 +401,7 @@ async def test_a_factor_counts_once_it_is_proved(scene: Scene) -> None:
     factors = scene.services.second_factors
     enrolment = await factors.enrol(caller, FactorKind.TOTP, "phone", KNOWN, "::1")
     assert await factors.own(scene.ann) == []
-    assert isinstance(await scene.password(), Opened)
+    assert isinstance(await scene.password(), OpenedLogin)
     assert enrolment.key is not None
     scene.key = enrolment.key.reveal()
     for wrong in (Secret("000000"), None):
@@ -422,7 +422,7 @@ async def test_a_factor_counts_once_it_is_proved(scene: Scene) -> None:
 
 async def test_the_first_factor_ends_the_logins_that_had_none(scene: Scene) -> None:
     other = await scene.password()
-    assert isinstance(other, Opened)
+    assert isinstance(other, OpenedLogin)
     await scene.enrol_app()
     assert (await scene.caller()).principal.id == scene.ann.id
     with pytest.raises(Unauthenticated):
@@ -447,11 +447,13 @@ async def test_an_organisation_can_require_a_second_factor(scene: Scene) -> None
     with pytest.raises(Denied, match="requires a second factor"):
         await scene.services.authentication.caller(before, address="::1")
     opened = await scene.password()
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, OpenedLogin)
     caller = await scene.caller(opened.token)
     assert caller.must_enrol
     factors = scene.services.second_factors
-    enrolment = await factors.enrol(caller, FactorKind.TOTP, "phone", Proof(), "::1")  # the password was just given
+    enrolment = await factors.enrol(
+        caller, FactorKind.TOTP, "phone", FactorProof(), "::1"
+    )  # the password was just given
     assert enrolment.key is not None
     scene.key = enrolment.key.reveal()
     await factors.confirm(caller, enrolment.factor.id, scene.code(), None)
@@ -490,7 +492,7 @@ async def test_an_old_login_that_must_enrol_needs_the_password_once_more(scene: 
     scene.world.clock.forward(seconds=JUST_LOGGED_IN.total_seconds())
     caller = await scene.caller()
     with pytest.raises(Denied):
-        await scene.services.second_factors.enrol(caller, FactorKind.TOTP, "phone", Proof(), "::1")
+        await scene.services.second_factors.enrol(caller, FactorKind.TOTP, "phone", FactorProof(), "::1")
     assert await scene.services.second_factors.enrol(caller, FactorKind.TOTP, "phone", KNOWN, "::1")
 
 
@@ -505,7 +507,7 @@ async def test_an_administrator_resets_what_somebody_lost(scene: Scene) -> None:
     await factors.reset(scene.root, "ann@example.com")
     with pytest.raises(Unauthenticated):
         await scene.caller()
-    assert isinstance(await scene.password(), Opened)
+    assert isinstance(await scene.password(), OpenedLogin)
 
 
 async def test_people_of_an_identity_provider_and_programs_have_no_second_factors_here(scene: Scene) -> None:

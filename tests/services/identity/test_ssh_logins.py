@@ -16,11 +16,11 @@ from postern.domain.sessions.session import Verb
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.logins import ClientFacts
-from postern.services.identity.logins.ssh_logins import LIFE, BrowserLogin, Waiting, Wanted
+from postern.services.identity.logins.ssh_logins import LIFE, BrowserLogin, SshClaim, WaitingSshLogin
 from postern.store.ports.common_ports import Topic
 
 HERE = "192.0.2.7"
-WANTED = Wanted("ann", "web-1", "SSH-2.0-OpenSSH_9.2")
+WANTED = SshClaim("ann", "web-1", "SSH-2.0-OpenSSH_9.2")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def browser(services: Services, principal: Principal, provided: Provided |
     return account, (await services.logins.open(account, LoginMethod.OIDC, facts, provided)).login
 
 
-async def let_in(services: Services, principal: Principal, waiting: Waiting) -> None:
+async def let_in(services: Services, principal: Principal, waiting: WaitingSshLogin) -> None:
     account, login = await browser(services, principal)
     await services.ssh_logins.decide(account, login, waiting.code, allow=True, number=waiting.number)
 

@@ -24,7 +24,7 @@ from postern.services.issues.delivering import Delivering
 from postern.store.database import Database
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.issue_ports import SessionIssueStore
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 
@@ -67,7 +67,7 @@ class Office:
         return one.session_id
 
     async def end(self, session_id: UUID) -> None:
-        await self.world.stores.sessions.end(session_id, Ended(self.world.clock(), EndReason.COMPLETED))
+        await self.world.stores.sessions.end(session_id, SessionEnd(self.world.clock(), EndReason.COMPLETED))
 
     async def now(self, session_id: UUID) -> SessionIssue:
         found = await self.world.stores.session_issues.get(session_id)

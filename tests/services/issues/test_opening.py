@@ -34,7 +34,7 @@ from postern.services.issues.delivering import Delivering
 from postern.services.issues.opening import Issues
 from postern.store.database import Database
 from postern.store.ports.common_ports import Topic
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 
 SETTINGS = TrackerSettings(TrackerKind.JIRA_CLOUD, "https://tracker.example.com")
 GO_ON = replace(SETTINGS, when_down=WhenDown.GO_ON)
@@ -308,6 +308,6 @@ async def test_from_a_script_that_is_submitted_to_its_end(office: Office, proces
     told: Mapping[str, Any] = kept.integrations_metadata
     assert told == opened.integrations_metadata
     assert told["tracker_issue_key"] == "OPS-1"
-    await office.world.stores.sessions.end(session.id, Ended(office.world.clock(), EndReason.COMPLETED))
+    await office.world.stores.sessions.end(session.id, SessionEnd(office.world.clock(), EndReason.COMPLETED))
     await office.deliver(process)
     assert office.tracker.status == {"OPS-1": "done"}

@@ -19,7 +19,7 @@ from postern.domain.issue import Issue, IssueState, SessionIssue
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind
 from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.services.bundle import Services
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.session_tables import sessions
 
 
@@ -92,16 +92,18 @@ class Story:
 
     async def fail(self) -> None:
         """The target is away, or the gateway no longer admits the owner."""
-        ended = Ended(self.records.world.clock(), EndReason.FAILED, exit_code=1, detail="the target is away")
+        ended = SessionEnd(self.records.world.clock(), EndReason.FAILED, exit_code=1, detail="the target is away")
         assert await self.records.world.stores.sessions.end(self.session, ended)
 
     async def kill(self) -> None:
-        ended = Ended(self.records.world.clock(), EndReason.KILLED, detail="killed by ann@example.com")
+        ended = SessionEnd(self.records.world.clock(), EndReason.KILLED, detail="killed by ann@example.com")
         assert await self.records.world.stores.sessions.end_if_ready(self.session, ended)
 
     async def crash(self) -> None:
         """A worker that restarts closes what its earlier life left open."""
-        ended = Ended(self.records.world.clock(), EndReason.GATEWAY_CRASHED, metrics={"operations": 3}, event_size=9)
+        ended = SessionEnd(
+            self.records.world.clock(), EndReason.GATEWAY_CRASHED, metrics={"operations": 3}, event_size=9
+        )
         assert await self.records.world.stores.sessions.end(self.session, ended)
 
     async def hold(self) -> None:

@@ -13,7 +13,7 @@ from postern.domain.lists import Page
 from postern.domain.sessions.ledger import Checkpoint
 from postern.errors import Conflict, Denied
 from postern.proof.proof_checkpoints import Trust, is_good, new_key, read_line
-from postern.proof.proof_findings import What
+from postern.proof.proof_findings import FindingKind
 from postern.services.recordings.keeper import LASTS
 from postern.services.upkeep import Task, Upkeep
 
@@ -138,12 +138,12 @@ async def test_a_public_key_that_was_exchanged_in_the_store_is_refused(records: 
     other = new_key(records.world.org_id, records.world.clock())
     await records.sql("update ledger_keys set public = :public, id = :id", public=other.public, id=other.id)
     report = await services.verifier.verify(records.world.org_id)
-    assert What.FORGED in {one.what for one in report.findings}
+    assert FindingKind.FORGED in {one.what for one in report.findings}
     await records.sql("delete from ledger_keys")
     await services.checkpoints.signing(records.world.org_id)
     await records.sql("update ledger_keys set public = :public", public=other.public)
     report = await services.verifier.verify(records.world.org_id)
-    assert any(one.what is What.FORGED and "was changed" in one.message for one in report.findings)
+    assert any(one.what is FindingKind.FORGED and "was changed" in one.message for one in report.findings)
 
 
 async def test_of_many_who_make_the_first_key_one_wins(records: Records) -> None:

@@ -13,7 +13,7 @@ from tests.support.recorded import Records
 
 from postern.errors import Conflict, Invalid
 from postern.proof.export_reading import verify_package
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.services.bundle import Services
 from postern.services.recordings import exports as module
 
@@ -27,7 +27,7 @@ async def exported(
     return path
 
 
-async def proven(records: Records, services: Services, path: Path) -> Report:
+async def proven(records: Records, services: Services, path: Path) -> VerificationReport:
     keys = [key.public for key in await services.checkpoints.keys(records.user)]
     return verify_package(path, keys)
 
@@ -126,7 +126,7 @@ async def test_what_was_changed_in_the_store_is_found_in_the_export(
     report = await proven(records, services, path)
     found = {(one.what, one.session, one.segment) for one in report.findings}
     missing = {(sessions[1], None), (sessions[0], 2), (sessions[2], 1)}
-    assert found == {(What.MISSING, session, segment) for session, segment in missing}
+    assert found == {(FindingKind.MISSING, session, segment) for session, segment in missing}
 
 
 async def test_an_export_holds_the_segments_as_they_were_sealed(records: Records, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import event
 from tests.support.recorded import Records
 from tests.support.world import World
 
-from postern.domain.sessions.ledger import Entry, Kind, Recorded
+from postern.domain.sessions.ledger import EntryKind, LedgerEntry, Recorded
 from postern.domain.sessions.session import SessionStatus
 from postern.errors import Unavailable
 from postern.proof.proof_ledger import first_hash, next_hash
@@ -135,7 +135,7 @@ async def test_writers_at_the_same_moment_tell_everything_once(records: Records)
         for _ in range(40):
             await ledger.write(batch=3, batches=2)
 
-    notes = [writers[0].note(records.world.org_id, Kind.HELD, one, by="nobody") for one in sessions[:5]]
+    notes = [writers[0].note(records.world.org_id, EntryKind.HELD, one, by="nobody") for one in sessions[:5]]
     await asyncio.gather(*map(write, writers), *notes)
     entries = kinds(await told(records.world))
     assert len(entries) == len(set(entries)) == 65
@@ -145,19 +145,19 @@ async def test_an_entry_by_itself_is_numbered_like_all_others(records: Records) 
     ledger = records.services().ledger
     session = await records.recorded()
     await ledger.write()
-    number = await ledger.note(records.world.org_id, Kind.PURGED, session, what="recording", reason="retention")
+    number = await ledger.note(records.world.org_id, EntryKind.PURGED, session, what="recording", reason="retention")
     assert number == 3
     assert (await told(records.world))[2]["what"] == "recording"
 
 
 async def test_who_is_never_first_says_so(records: Records) -> None:
     class Busy(SqlLedger):
-        async def append(self, entries: Sequence[Entry]) -> bool:
+        async def append(self, entries: Sequence[LedgerEntry]) -> bool:
             return False
 
     ledger = Ledger(Busy(records.world.database), records.world.clock)
     with pytest.raises(Unavailable, match="try again"):
-        await ledger.note(records.world.org_id, Kind.HELD, uuid4(), by="x")
+        await ledger.note(records.world.org_id, EntryKind.HELD, uuid4(), by="x")
 
 
 async def test_each_organisation_has_a_ledger_of_its_own(records: Records) -> None:
@@ -207,7 +207,7 @@ async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None
     await ledger.write()
     store = SqlLedger(records.world.database)
     [one, two] = await store.entries(records.world.org_id, 1, 2)
-    again = [Entry(one.org_id, 3, one.at, Kind.CLOSED, first, b"{}", one.hash), two]
+    again = [LedgerEntry(one.org_id, 3, one.at, EntryKind.CLOSED, first, b"{}", one.hash), two]
     assert not await store.append(again)
     assert len(await told(records.world)) == 2
     kept = await store.recorded(one.org_id, None, 5)

@@ -14,12 +14,12 @@ from tests.support.retention import Keeping, purger_of
 from postern.archive.folder import FolderBlobs
 from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.domain.lists import Page
-from postern.domain.sessions.ledger import Kind
-from postern.domain.sessions.retention import What
+from postern.domain.sessions.ledger import EntryKind
+from postern.domain.sessions.retention import PurgeScope
 from postern.errors import Conflict, NotFound, Unavailable
 from postern.proof.export_reading import verify_package
-from postern.proof.proof_findings import Report
-from postern.proof.proof_findings import What as Found
+from postern.proof.proof_findings import FindingKind as Found
+from postern.proof.proof_findings import VerificationReport
 from postern.recording.layout import sealed_folder, spool_folder
 from postern.services.recordings import purger as module
 
@@ -85,7 +85,7 @@ async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping
     old = await keeping.sessions(2)
     await keeping.days(31)
     await keeping.round()
-    assert set(await keeping.entries(Kind.PURGED)) == set(old)
+    assert set(await keeping.entries(EntryKind.PURGED)) == set(old)
     [entry] = [one for one in await keeping.audit() if one.action == "purge"]
     assert entry.actor_subject == "gateway"
     assert entry.after is not None
@@ -138,7 +138,7 @@ async def test_what_runs_is_not_closed_or_not_counted_is_not_purged(keeping: Kee
     await keeping.settle()
     await keeping.round()
     assert await keeping.there([running, lost, uncounted]) == [WHOLE, WHOLE, GONE]
-    assert await keeping.entries(Kind.PURGED) == [uncounted]
+    assert await keeping.entries(EntryKind.PURGED) == [uncounted]
 
 
 async def test_what_lies_on_this_machine_goes_too(keeping: Keeping) -> None:
@@ -225,11 +225,11 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("point", ["delete", "clean", "done"])
-@pytest.mark.parametrize("what", [What.RECORDING, What.SESSION])
+@pytest.mark.parametrize("what", [PurgeScope.RECORDING, PurgeScope.SESSION])
 async def test_a_kill_anywhere_leaves_no_lie(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch, point: str, what: What
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch, point: str, what: PurgeScope
 ) -> None:
-    await keeping.keep(1, 1 if what is What.SESSION else None)
+    await keeping.keep(1, 1 if what is PurgeScope.SESSION else None)
     old = await keeping.sessions(3)
     await keeping.days(3)
     killed = keeping.another()
@@ -250,13 +250,13 @@ async def test_a_kill_anywhere_leaves_no_lie(
         with pytest.raises(Killed):
             await killed.once()
     await killed.stop()  # its lease ends by itself, which takes a minute
-    assert set(await keeping.entries(Kind.PURGED)) == set(old)
+    assert set(await keeping.entries(EntryKind.PURGED)) == set(old)
     report = await keeping.verified()
     assert report.is_good, report.findings
     assert report.purges_undone == 3
     assert await keeping.round() == 3
-    assert await keeping.there(old) == [GONE if what is What.SESSION else WITHOUT_RECORDING] * 3
-    assert len(await keeping.entries(Kind.PURGED)) == 3
+    assert await keeping.there(old) == [GONE if what is PurgeScope.SESSION else WITHOUT_RECORDING] * 3
+    assert len(await keeping.entries(EntryKind.PURGED)) == 3
     report = await keeping.verified()
     assert report.is_good, report.findings
 
@@ -351,7 +351,7 @@ async def test_only_one_process_purges(keeping: Keeping) -> None:
     done = await asyncio.gather(first.once(), second.once())
     assert sorted(done) == [0, 2]
     assert await keeping.there(old) == [GONE] * 2
-    assert len(await keeping.entries(Kind.PURGED)) == 2
+    assert len(await keeping.entries(EntryKind.PURGED)) == 2
 
 
 async def test_a_long_session_gets_somewhere_before_a_kill(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,7 +389,7 @@ async def test_a_held_session_is_never_purged(keeping: Keeping) -> None:
     await holds.release(keeping.admin, held, "case B")
     await keeping.round()
     assert await keeping.there([held]) == [GONE]
-    assert await keeping.entries(Kind.HELD) == [held, held] == await keeping.entries(Kind.RELEASED)
+    assert await keeping.entries(EntryKind.HELD) == [held, held] == await keeping.entries(EntryKind.RELEASED)
     report = await keeping.verified()
     assert report.is_good, report.findings
 
@@ -404,7 +404,7 @@ async def test_a_hold_that_was_deleted_in_the_database_still_holds(keeping: Keep
     await keeping.round()
     assert await keeping.there([held]) == [WHOLE]
     with pytest.raises(Conflict, match="the ledger says that it is held"):
-        await keeping.services.purges.purge(keeping.admin, held, What.SESSION, "it bothers me")
+        await keeping.services.purges.purge(keeping.admin, held, PurgeScope.SESSION, "it bothers me")
 
 
 async def test_the_row_of_a_held_session_cannot_be_deleted_by_hand(keeping: Keeping) -> None:
@@ -420,7 +420,7 @@ async def test_a_purge_of_a_held_session_in_the_ledger_is_found(keeping: Keeping
     await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
     await keeping.services.ledger.note(
         keeping.records.world.org_id,
-        Kind.PURGED,
+        EntryKind.PURGED,
         held,
         what="session",
         reason="written by hand",
@@ -433,13 +433,13 @@ async def test_a_hold_and_a_purge_in_the_same_moment(keeping: Keeping) -> None:
     """Either it is held, or it is purged: never both."""
     for _ in range(10):
         [key] = await keeping.sessions(1)
-        purge = keeping.services.purges.purge(keeping.admin, key, What.SESSION, "asked to")
+        purge = keeping.services.purges.purge(keeping.admin, key, PurgeScope.SESSION, "asked to")
         hold = keeping.records.services().holds.set(keeping.admin, key, "case A", "court order")
         outcomes = await asyncio.gather(purge, hold, return_exceptions=True)
         refused = [one for one in outcomes if isinstance(one, BaseException)]
         assert len(refused) == 1, outcomes
         assert isinstance(refused[0], Conflict), refused
-        held, purged = key in await keeping.entries(Kind.HELD), key in await keeping.entries(Kind.PURGED)
+        held, purged = key in await keeping.entries(EntryKind.HELD), key in await keeping.entries(EntryKind.PURGED)
         assert held != purged
     await keeping.round()
     report = await keeping.verified()
@@ -448,7 +448,7 @@ async def test_a_hold_and_a_purge_in_the_same_moment(keeping: Keeping) -> None:
 
 async def test_a_session_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
     removed, purged = await keeping.sessions(2)
-    await keeping.services.purges.purge(keeping.admin, purged, What.SESSION, "asked to")
+    await keeping.services.purges.purge(keeping.admin, purged, PurgeScope.SESSION, "asked to")
     await keeping.round()
     await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(removed))
     report = await keeping.verified()
@@ -458,7 +458,7 @@ async def test_a_session_that_was_removed_without_an_entry_is_found(keeping: Kee
 
 async def test_a_recording_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
     removed, purged = await keeping.sessions(2)
-    await keeping.services.purges.purge(keeping.admin, purged, What.RECORDING, "asked to")
+    await keeping.services.purges.purge(keeping.admin, purged, PurgeScope.RECORDING, "asked to")
     await keeping.round()
     await keeping.records.sql("delete from segments where session_id = :id", id=keeping.records.key_of(removed))
     report = await keeping.verified()
@@ -468,7 +468,7 @@ async def test_a_recording_that_was_removed_without_an_entry_is_found(keeping: K
 async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keeping) -> None:
     [key] = await keeping.sessions(1)
     await keeping.services.ledger.note(
-        keeping.records.world.org_id, Kind.PURGED, key, what="session", reason="nobody did it"
+        keeping.records.world.org_id, EntryKind.PURGED, key, what="session", reason="nobody did it"
     )
     report = await keeping.verified()
     assert report.is_good, report.findings
@@ -478,13 +478,13 @@ async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keep
 
 async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: Keeping, tmp_path: Path) -> None:
     recording, session, kept, begun, removed = await keeping.sessions(5)
-    for key, what in ((recording, What.RECORDING), (session, What.SESSION)):
+    for key, what in ((recording, PurgeScope.RECORDING), (session, PurgeScope.SESSION)):
         await keeping.services.purges.purge(keeping.admin, key, what, "asked to")
     await keeping.round()
-    await keeping.services.purges.purge(keeping.admin, begun, What.RECORDING, "asked to")
+    await keeping.services.purges.purge(keeping.admin, begun, PurgeScope.RECORDING, "asked to")
     (keeping.records.folder / f"{begun}.000001.rec.zst").unlink()  # half of it, as after a kill
 
-    async def report() -> Report:
+    async def report() -> VerificationReport:
         path = tmp_path / "export.tar"
         pieces = [piece async for piece in await keeping.services.exports.begin(keeping.admin, None, None)]
         path.write_bytes(b"".join(pieces))
@@ -507,7 +507,7 @@ async def test_counts_for_reports_stay(keeping: Keeping) -> None:
         return await keeping.records.sql("update session_counts set sessions = sessions where level = 0")
 
     before = await counted()
-    await keeping.services.purges.purge(keeping.admin, key, What.SESSION, "asked to")
+    await keeping.services.purges.purge(keeping.admin, key, PurgeScope.SESSION, "asked to")
     await keeping.round()
     assert await world.stores.sessions.get(world.org_id, key) is None
     assert await counted() == before > 0

@@ -16,13 +16,13 @@ from tests.support.recorded import Records
 from tests.support.reviews import asked, decided
 
 from postern.domain.reviews.review import KEPT, Choice, Review, ReviewEvent, ReviewKind
-from postern.domain.sessions.ledger import Kind
-from postern.domain.sessions.retention import What as Purged
+from postern.domain.sessions.ledger import EntryKind
+from postern.domain.sessions.retention import PurgeScope as Purged
 from postern.domain.sessions.session import EndReason
-from postern.proof.proof_findings import Report, What
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.services.bundle import Services
 from postern.store.ports.server_ports import AuditEntry
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.recording_tables import ledger_records, record_queue
 from postern.store.schema.server_tables import audit_log
 
@@ -53,7 +53,7 @@ class Evidence:
         entries += [await audited(records, number) for number in range(3, 5)]
         session = await records.open()
         metrics = {"refused": 2, "data_masking": {"total_redact_count": 5, "info_types": {"EMAIL": 5}}, "rate": 0.5}
-        ended = Ended(world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, metrics=metrics, event_size=0)
+        ended = SessionEnd(world.clock(), EndReason.CLIENT_CLOSED, exit_code=0, metrics=metrics, event_size=0)
         assert await world.stores.sessions.end(session, ended)
         await services.checkpoints.make(records.user)
         return cls(records, services, entries, rejected, standing, session)
@@ -65,10 +65,10 @@ class Evidence:
         given = {"id": self.key(of)} if of is not None else {}
         assert await self.records.sql(statement, **given, **values) >= 1
 
-    async def online(self) -> Report:
+    async def online(self) -> VerificationReport:
         return await self.services.verifier.verify(self.records.world.org_id)
 
-    async def offline(self, tmp_path: Path) -> Report:
+    async def offline(self, tmp_path: Path) -> VerificationReport:
         return await proven(self.records, self.services, await exported(self.records, self.services, tmp_path))
 
 
@@ -98,7 +98,7 @@ async def audited(records: Records, number: int) -> UUID:
     return entry.id
 
 
-def kinds(report: Report) -> set[What]:
+def kinds(report: VerificationReport) -> set[FindingKind]:
     return {one.what for one in report.findings}
 
 
@@ -112,40 +112,44 @@ async def test_untouched_records_are_proven(records: Records, tmp_path: Path) ->
 
 # What somebody changes by hand → what is found, and whether an export shows it as well.
 _JSON_OF_AUDIT = "update audit_log set {} where id = :id"
-ATTACKS: dict[str, tuple[str, str, What, bool]] = {
-    "audit entry deleted": ("delete from audit_log where id = :id", "audit", What.MISSING, True),
-    "actor changed": (_JSON_OF_AUDIT.format("actor_email = 'x@example.com'"), "audit", What.CHANGED, True),
-    "action changed": (_JSON_OF_AUDIT.format("action = 'read'"), "audit", What.CHANGED, True),
-    "body changed": (_JSON_OF_AUDIT.format("body = '{}'"), "audit", What.CHANGED, True),
-    "after removed": (_JSON_OF_AUDIT.format("after = null"), "audit", What.CHANGED, True),
-    "status changed": (_JSON_OF_AUDIT.format("status = 403"), "audit", What.CHANGED, True),
-    "review deleted": ("delete from reviews where id = :id", "decided", What.MISSING, True),
-    "decision changed": ("update reviews set status = 'APPROVED' where id = :id", "decided", What.CHANGED, True),
-    "statement changed": ("update reviews set input = 'select 1' where id = :id", "decided", What.CHANGED, True),
-    "statement wiped": ("update reviews set input = '' where id = :id", "decided", What.CHANGED, True),
-    "reason changed": ("update reviews set reason = 'because' where id = :id", "standing", What.CHANGED, True),
-    "requester changed": ("update reviews set owner = '{}' where id = :id", "standing", What.CHANGED, True),
-    "window widened": ("update reviews set revoke_at = null where id = :id", "standing", What.CHANGED, True),
-    "voice deleted": ("delete from review_voices where review_id = :id", "decided", What.CHANGED, True),
+ATTACKS: dict[str, tuple[str, str, FindingKind, bool]] = {
+    "audit entry deleted": ("delete from audit_log where id = :id", "audit", FindingKind.MISSING, True),
+    "actor changed": (_JSON_OF_AUDIT.format("actor_email = 'x@example.com'"), "audit", FindingKind.CHANGED, True),
+    "action changed": (_JSON_OF_AUDIT.format("action = 'read'"), "audit", FindingKind.CHANGED, True),
+    "body changed": (_JSON_OF_AUDIT.format("body = '{}'"), "audit", FindingKind.CHANGED, True),
+    "after removed": (_JSON_OF_AUDIT.format("after = null"), "audit", FindingKind.CHANGED, True),
+    "status changed": (_JSON_OF_AUDIT.format("status = 403"), "audit", FindingKind.CHANGED, True),
+    "review deleted": ("delete from reviews where id = :id", "decided", FindingKind.MISSING, True),
+    "decision changed": ("update reviews set status = 'APPROVED' where id = :id", "decided", FindingKind.CHANGED, True),
+    "statement changed": ("update reviews set input = 'select 1' where id = :id", "decided", FindingKind.CHANGED, True),
+    "statement wiped": ("update reviews set input = '' where id = :id", "decided", FindingKind.CHANGED, True),
+    "reason changed": ("update reviews set reason = 'because' where id = :id", "standing", FindingKind.CHANGED, True),
+    "requester changed": ("update reviews set owner = '{}' where id = :id", "standing", FindingKind.CHANGED, True),
+    "window widened": ("update reviews set revoke_at = null where id = :id", "standing", FindingKind.CHANGED, True),
+    "voice deleted": ("delete from review_voices where review_id = :id", "decided", FindingKind.CHANGED, True),
     "reviewer changed": (
-        "update review_voices set reviewer = '{}' where review_id = :id", "standing", What.CHANGED, True,
+        "update review_voices set reviewer = '{}' where review_id = :id", "standing", FindingKind.CHANGED, True,
     ),
-    "comment changed": ("update review_voices set comment = '' where review_id = :id", "decided", What.CHANGED, True),
-    "masking count changed": ("update sessions set masked = 0 where id = :id", "session", What.CHANGED, True),
-    "refusals changed": ("update sessions set refused = 0 where id = :id", "session", What.CHANGED, True),
-    "metrics changed": ("update sessions set metrics = '{}' where id = :id", "session", What.CHANGED, True),
-    "review of a session changed": ("update sessions set review_id = id where id = :id", "session", What.CHANGED, True),
-    "record deleted": ("delete from ledger_records where number = 2", "", What.MISSING, True),
-    "newest record deleted": ("delete from ledger_records where number = 9", "", What.MISSING, True),
-    "all records deleted": ("delete from ledger_records", "", What.MISSING, True),
-    "record changed": ("update ledger_records set content = :content where number = 2", "", What.CHANGED, True),
+    "comment changed": (
+        "update review_voices set comment = '' where review_id = :id", "decided", FindingKind.CHANGED, True,
+    ),
+    "masking count changed": ("update sessions set masked = 0 where id = :id", "session", FindingKind.CHANGED, True),
+    "refusals changed": ("update sessions set refused = 0 where id = :id", "session", FindingKind.CHANGED, True),
+    "metrics changed": ("update sessions set metrics = '{}' where id = :id", "session", FindingKind.CHANGED, True),
+    "review of a session changed": (
+        "update sessions set review_id = id where id = :id", "session", FindingKind.CHANGED, True,
+    ),
+    "record deleted": ("delete from ledger_records where number = 2", "", FindingKind.MISSING, True),
+    "newest record deleted": ("delete from ledger_records where number = 9", "", FindingKind.MISSING, True),
+    "all records deleted": ("delete from ledger_records", "", FindingKind.MISSING, True),
+    "record changed": ("update ledger_records set content = :content where number = 2", "", FindingKind.CHANGED, True),
     "record pointed elsewhere": (
-        "update ledger_records set subject = :id where number = 2", "session", What.CHANGED, True,
+        "update ledger_records set subject = :id where number = 2", "session", FindingKind.CHANGED, True,
     ),
     "newest ledger entry deleted": (
-        "delete from ledger where number = (select max(number) from ledger)", "", What.TRUNCATED, True,
+        "delete from ledger where number = (select max(number) from ledger)", "", FindingKind.TRUNCATED, True,
     ),
-    "audit log deleted": ("delete from audit_log", "", What.MISSING, True),
+    "audit log deleted": ("delete from audit_log", "", FindingKind.MISSING, True),
 }  # fmt: skip
 
 
@@ -178,7 +182,7 @@ async def test_an_added_audit_entry_is_found(records: Records) -> None:
     async with records.world.database.statement() as connection:
         await connection.execute(insert(audit_log).values(row | {"id": added}))
     report = await evidence.online()
-    assert kinds(report) == {What.FOREIGN}
+    assert kinds(report) == {FindingKind.FOREIGN}
     assert added.hex in report.findings[0].message.replace("-", "")
 
 
@@ -187,7 +191,7 @@ async def test_an_added_record_is_found(records: Records) -> None:
     values = {"org_id": records.world.org_id, "number": 5_000, "subject": uuid4(), "content": b"{}"}
     async with records.world.database.statement() as connection:
         await connection.execute(insert(ledger_records).values(values))
-    assert kinds(await evidence.online()) == {What.FOREIGN}
+    assert kinds(await evidence.online()) == {FindingKind.FOREIGN}
 
 
 async def test_entries_deleted_after_the_last_checkpoint_are_found(records: Records) -> None:
@@ -196,15 +200,15 @@ async def test_entries_deleted_after_the_last_checkpoint_are_found(records: Reco
     newest = await audited(records, 7)
     await evidence.services.ledger.write()
     await evidence.sql("delete from audit_log where id = :id", newest)
-    assert What.MISSING in kinds(await evidence.online())
+    assert FindingKind.MISSING in kinds(await evidence.online())
     number = (await evidence.services.ledger.head(records.world.org_id)).number
     await evidence.sql("delete from ledger where number = :number", number=number)
     await evidence.sql("delete from ledger_records where number = 10")
-    assert What.TRUNCATED in kinds(await evidence.online())
+    assert FindingKind.TRUNCATED in kinds(await evidence.online())
     await audited(records, 8)
     await evidence.services.checkpoints.make(records.user)
     report = await evidence.online()
-    assert What.MISSING in kinds(report)
+    assert FindingKind.MISSING in kinds(report)
     assert number in {one.entry for one in report.findings}
 
 
@@ -214,7 +218,7 @@ async def test_an_audit_entry_deleted_before_it_is_sealed_is_found(records: Reco
     await evidence.sql("delete from audit_log where id = :id", newest)
     await evidence.services.checkpoints.make(records.user)
     [finding] = (await evidence.online()).findings
-    assert finding.what is What.MISSING
+    assert finding.what is FindingKind.MISSING
     assert str(newest) in finding.message
 
 
@@ -229,7 +233,7 @@ async def test_a_decided_review_that_is_sealed_again_is_found(records: Records, 
         await connection.execute(insert(record_queue).values(**values, at=records.world.clock()))
     await evidence.services.checkpoints.make(records.user)
     report = await evidence.online()
-    assert What.CHANGED in kinds(report)
+    assert FindingKind.CHANGED in kinds(report)
     assert str(evidence.decided.id) in report.findings[0].message
 
 
@@ -272,10 +276,12 @@ async def test_reviews_of_a_purged_session_are_no_finding(records: Records, tmp_
     evidence = await Evidence.make(records)
     session = evidence.decided.session_id
     assert session is not None
-    ended = Ended(records.world.clock(), EndReason.CLIENT_CLOSED, exit_code=0)
+    ended = SessionEnd(records.world.clock(), EndReason.CLIENT_CLOSED, exit_code=0)
     assert await records.world.stores.sessions.end(session, ended)
     await evidence.services.ledger.write()
-    await evidence.services.ledger.note(records.world.org_id, Kind.PURGED, session, what=what.value, reason="retention")
+    await evidence.services.ledger.note(
+        records.world.org_id, EntryKind.PURGED, session, what=what.value, reason="retention"
+    )
     if what is Purged.SESSION:
         await evidence.sql("delete from sessions where id = :id", session)
     else:
@@ -314,6 +320,6 @@ async def test_a_burst_of_audit_entries_costs_few_ledger_entries(records: Record
     assert (await services.ledger.head(records.world.org_id)).records == 60
     assert await services.ledger.write() == 0
     report = await services.verifier.verify(records.world.org_id)
-    assert kinds(report) == {What.UNPROVEN}
+    assert kinds(report) == {FindingKind.UNPROVEN}
     await services.checkpoints.make(records.user)
     assert (await services.verifier.verify(records.world.org_id)).records_proven == 60

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from tests.support.recorded import Records
 
-from postern.domain.sessions.ledger import Damaged, Kind, Recorded
-from postern.proof.proof_findings import Report, What
+from postern.domain.sessions.ledger import Damaged, EntryKind, Recorded
+from postern.proof.proof_findings import FindingKind, VerificationReport
 from postern.services.bundle import Services
-from postern.services.recordings.verifier import Verifier
+from postern.services.recordings.verifier import RecordVerifier
 from postern.store.sql.recordings.sql_ledger import SqlLedger
 
 
@@ -28,11 +28,11 @@ async def a_record(records: Records) -> tuple[Services, list[UUID]]:
     return services, sessions
 
 
-async def verified(records: Records, services: Services) -> Report:
+async def verified(records: Records, services: Services) -> VerificationReport:
     return await services.verifier.verify(records.world.org_id)
 
 
-def kinds(report: Report) -> set[What]:
+def kinds(report: VerificationReport) -> set[FindingKind]:
     return {one.what for one in report.findings}
 
 
@@ -83,7 +83,7 @@ async def test_a_fact_of_a_closed_session_that_was_edited_by_hand_is_found(
     statement = f'update sessions set "{name}" = :value where id = :id'
     assert await records.sql(statement, value=value, id=_key(records, second)) == 1
     report = await verified(records, services)
-    assert kinds(report) == {What.CHANGED}
+    assert kinds(report) == {FindingKind.CHANGED}
     assert {one.session for one in report.findings} == {second}
     assert report.sessions_proven == 2
 
@@ -94,14 +94,14 @@ async def test_a_moment_that_was_edited_by_hand_is_found(records: Records, name:
     moved = "datetime({}, '+1 second')" if records.world.database.is_sqlite else "{} + interval '1 second'"
     statement = f"update sessions set {name} = {moved.format(name)} where id = :id"
     assert await records.sql(statement, id=_key(records, first)) == 1
-    assert kinds(await verified(records, services)) == {What.CHANGED}
+    assert kinds(await verified(records, services)) == {FindingKind.CHANGED}
 
 
 async def test_a_session_that_was_deleted_by_hand_is_found(records: Records) -> None:
     services, [_, second, _] = await a_record(records)
     await records.sql("delete from sessions where id = :id", id=_key(records, second))
     report = await verified(records, services)
-    assert [(one.what, one.session) for one in report.findings] == [(What.MISSING, second)]
+    assert [(one.what, one.session) for one in report.findings] == [(FindingKind.MISSING, second)]
 
 
 async def test_a_session_that_was_made_to_look_new_is_found(records: Records) -> None:
@@ -113,7 +113,7 @@ async def test_a_session_that_was_made_to_look_new_is_found(records: Records) ->
     )
     await services.checkpoints.make(records.user)
     report = await verified(records, services)
-    assert {What.DOUBLED, What.CHANGED} <= kinds(report)
+    assert {FindingKind.DOUBLED, FindingKind.CHANGED} <= kinds(report)
     assert second in {one.session for one in report.findings}
 
 
@@ -124,11 +124,13 @@ async def test_a_session_that_was_invented_with_an_entry_of_another_is_found(rec
         "update sessions set opened_entry = 3, closed_entry = 5 where id = :id", id=_key(records, invented)
     )
     report = await verified(records, services)
-    assert [(one.what, one.session) for one in report.findings] == [(What.FOREIGN, invented)]
+    assert [(one.what, one.session) for one in report.findings] == [(FindingKind.FOREIGN, invented)]
 
 
-@pytest.mark.parametrize(("number", "what"), [(1, What.MISSING), (4, What.MISSING), (7, What.TRUNCATED)])
-async def test_an_entry_that_was_deleted_by_hand_is_found(records: Records, number: int, what: What) -> None:
+@pytest.mark.parametrize(
+    ("number", "what"), [(1, FindingKind.MISSING), (4, FindingKind.MISSING), (7, FindingKind.TRUNCATED)]
+)
+async def test_an_entry_that_was_deleted_by_hand_is_found(records: Records, number: int, what: FindingKind) -> None:
     services, _ = await a_record(records)
     await records.sql("delete from ledger where number = :number", number=number)
     report = await verified(records, services)
@@ -142,7 +144,7 @@ async def test_an_entry_that_was_edited_by_hand_is_found(records: Records) -> No
     changed = entry.content.replace(b'"segments":2', b'"segments":1').replace(b"opened", b"closed")
     await records.sql("update ledger set content = :content where number = 3", content=changed)
     report = await verified(records, services)
-    assert What.CHANGED in kinds(report)
+    assert FindingKind.CHANGED in kinds(report)
     assert 3 in {one.entry for one in report.findings}
 
 
@@ -150,7 +152,7 @@ async def test_a_segment_whose_row_was_deleted_is_found(records: Records) -> Non
     services, [_, second, _] = await a_record(records)
     await records.sql("delete from segments where session_id = :id and number = 2", id=_key(records, second))
     report = await verified(records, services)
-    assert [(one.what, one.session, one.segment) for one in report.findings] == [(What.MISSING, second, 2)]
+    assert [(one.what, one.session, one.segment) for one in report.findings] == [(FindingKind.MISSING, second, 2)]
 
 
 async def test_a_segment_whose_row_and_bytes_were_changed_together_is_found(records: Records) -> None:
@@ -158,12 +160,12 @@ async def test_a_segment_whose_row_and_bytes_were_changed_together_is_found(reco
     file = records.folder / f"{first}.000001.rec.zst"
     file.write_bytes(file.read_bytes()[:-1])
     report = await verified(records, services)
-    assert [(one.what, one.session, one.segment) for one in report.findings] == [(What.UNREADABLE, first, 1)]
+    assert [(one.what, one.session, one.segment) for one in report.findings] == [(FindingKind.UNREADABLE, first, 1)]
     file.unlink()
-    assert kinds(await verified(records, services)) == {What.UNREADABLE}
+    assert kinds(await verified(records, services)) == {FindingKind.UNREADABLE}
     statement = "update segments set digest = :digest where session_id = :id and number = 1"
     await records.sql(statement, digest=b"\1" * 32, id=_key(records, first))
-    assert What.CHANGED in kinds(await services.verifier.verify(records.world.org_id, with_segments=False))
+    assert FindingKind.CHANGED in kinds(await services.verifier.verify(records.world.org_id, with_segments=False))
 
 
 async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(records: Records) -> None:
@@ -176,7 +178,7 @@ async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(reco
     await records.services().checkpoints.make(records.user)
     assert (await verified(records, services)).is_good  # of itself it is a history like any other
     report = await services.verifier.verify(records.world.org_id, keys=[kept], anchors=anchors)
-    assert {What.FORGED, What.REWRITTEN} & kinds(report)
+    assert {FindingKind.FORGED, FindingKind.REWRITTEN} & kinds(report)
 
 
 class Moving(SqlLedger):
@@ -204,22 +206,22 @@ async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
         await records.store(going_on, 3, numbers=[2, 3])
         await records.recorded(2)
         for session, what in ((second, "recording"), (third, "session")):
-            await services.ledger.note(org_id, Kind.PURGED, session, what=what, reason="retention")
+            await services.ledger.note(org_id, EntryKind.PURGED, session, what=what, reason="retention")
         await records.sql("delete from segments where session_id = :id", id=_key(records, second))
         await records.sql("delete from sessions where id = :id", id=_key(records, third))
 
     store = Moving(records, happens)
-    report = await Verifier(store, records.world.stores.ledger_keys, records.copies(), records.world.clock).verify(
-        org_id
-    )
+    report = await RecordVerifier(
+        store, records.world.stores.ledger_keys, records.copies(), records.world.clock
+    ).verify(org_id)
     assert report.is_good, report.findings
 
 
 async def test_what_is_purged_is_told_and_is_no_finding(records: Records) -> None:
     services, [_, second, third] = await a_record(records)
     org_id = records.world.org_id
-    await services.ledger.note(org_id, Kind.PURGED, second, what="recording", reason="retention")
-    await services.ledger.note(org_id, Kind.PURGED, third, what="session", reason="retention")
+    await services.ledger.note(org_id, EntryKind.PURGED, second, what="recording", reason="retention")
+    await services.ledger.note(org_id, EntryKind.PURGED, third, what="session", reason="retention")
     await records.sql("delete from segments where session_id = :id", id=_key(records, second))
     await records.sql("delete from sessions where id = :id", id=_key(records, third))
     await services.checkpoints.make(records.user)

@@ -21,7 +21,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Session, Verb
 from postern.domain.targets.connection import Connection
 from postern.services.bundle import Services
-from postern.services.reviews.asking import ReviewRequired, Wish
+from postern.services.reviews.asking import AccessWish, ReviewRequired
 from postern.store.ports.common_ports import Topic
 from postern.store.schema.target_tables import connections
 
@@ -63,7 +63,7 @@ class Desk:
         asking = self.services.access.admit_principal
         return await asking(principal or self.ann, connection, verb=verb, source=source, means=means)
 
-    async def wish(self, principal: Principal | None = None, connection: str = "shop", **how: Any) -> Wish:
+    async def wish(self, principal: Principal | None = None, connection: str = "shop", **how: Any) -> AccessWish:
         with pytest.raises(ReviewRequired) as required:
             await self.connect(principal, connection, **how)
         return required.value.wish

@@ -14,7 +14,7 @@ from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.reviews import review as limits
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewStatus
 from postern.domain.rules.permit import Permit
-from postern.domain.sessions.retention import Purge, What
+from postern.domain.sessions.retention import Purge, PurgeScope
 from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Conflict, Denied, TooMany
 from postern.services.server.trail import follow
@@ -178,7 +178,7 @@ async def test_a_purged_recording_takes_what_quotes_it(desk: Desk) -> None:
     await desk.approve(one, desk.root)
     at = desk.world.clock.now
     assert one.session_id is not None
-    purge = Purge(one.session_id, one.org_id, What.RECORDING, "retention", 1, at, 0, at, "")
+    purge = Purge(one.session_id, one.org_id, PurgeScope.RECORDING, "retention", 1, at, 0, at, "")
     await desk.world.stores.purges.done([purge])
     purged, kept = [await desk.services.reviews.look(each.id) for each in (one, other)]
     assert purged is not None

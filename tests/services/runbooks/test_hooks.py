@@ -21,7 +21,7 @@ from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
 from postern.errors import Denied, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks import hooks as module
-from postern.services.runbooks.hooks import Hooks
+from postern.services.runbooks.hooks import RunbookHooks
 from postern.services.runbooks.repositories import FileFields
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.runbook_ports import RepositoryHooks
@@ -70,7 +70,7 @@ def services(world: World) -> Services:
 
 
 @pytest.fixture
-def hooks(services: Services, asked: Counted) -> Hooks:
+def hooks(services: Services, asked: Counted) -> RunbookHooks:
     return services.hooks
 
 
@@ -85,12 +85,12 @@ async def add(services: Services, admin: Principal, url: str = URL, ttl: int = 6
     return made.name
 
 
-async def texts(hooks: Hooks, world: World, kind: HookKind = HookKind.OPEN) -> list[str]:
+async def texts(hooks: RunbookHooks, world: World, kind: HookKind = HookKind.OPEN) -> list[str]:
     return [one.text for one in await hooks.of(world.org_id, kind)]
 
 
 async def test_each_kind_of_every_repository_that_has_them_switched_on(
-    world: World, services: Services, hooks: Hooks, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, admin: Principal
 ) -> None:
     made = world.fetcher.put({}, hooks={OPEN_HOOK: "first", CLOSE_HOOK: "close"})
     world.fetcher.put({}, OTHER, hooks={OPEN_HOOK: "second"})
@@ -107,7 +107,7 @@ async def test_each_kind_of_every_repository_that_has_them_switched_on(
 
 
 async def test_asking_costs_nothing_for_the_smallest_ttl_and_half_a_minute_at_most(
-    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, asked: Counted, admin: Principal
 ) -> None:
     async def lasts(seconds: float) -> bool:
         await texts(hooks, world)
@@ -130,7 +130,7 @@ async def test_asking_costs_nothing_for_the_smallest_ttl_and_half_a_minute_at_mo
 
 
 async def test_what_changes_holds_at_once(
-    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, asked: Counted, admin: Principal
 ) -> None:
     repositories, fetcher = services.runbook_repositories, world.fetcher
     assert await texts(hooks, world) == []
@@ -160,7 +160,7 @@ async def test_what_changes_holds_at_once(
 
 
 async def test_that_there_is_none_is_known_as_long_as_anything_is(
-    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, asked: Counted, admin: Principal
 ) -> None:
     def known(org_id: UUID = world.org_id) -> list[bool]:
         return [hooks.is_none(org_id, kind) for kind in HookKind]
@@ -182,7 +182,7 @@ async def test_that_there_is_none_is_known_as_long_as_anything_is(
 
 
 async def test_reading_again_what_is_the_same_commit_drops_nothing(
-    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, asked: Counted, admin: Principal
 ) -> None:
     """Repositories are read every few minutes; it must not cost every worker its cache."""
     world.fetcher.put({}, hooks={OPEN_HOOK: "first"})
@@ -196,7 +196,7 @@ async def test_reading_again_what_is_the_same_commit_drops_nothing(
     assert after == (*before[:2], before[2] + 1)
 
 
-async def test_only_signals_about_it_drop_it(world: World, hooks: Hooks, asked: Counted) -> None:
+async def test_only_signals_about_it_drop_it(world: World, hooks: RunbookHooks, asked: Counted) -> None:
     await texts(hooks, world)
     await world.signals.publish(Topic.SETTINGS_CHANGED, name="runbooks", org_id=str(uuid4()))
     await world.signals.publish(Topic.SETTINGS_CHANGED, name="auth", org_id=str(world.org_id))
@@ -211,7 +211,7 @@ async def test_only_signals_about_it_drop_it(world: World, hooks: Hooks, asked: 
 
 
 async def test_many_who_ask_at_once_are_one_statement_and_one_that_leaves_takes_nobody_with_it(
-    world: World, hooks: Hooks, asked: Counted
+    world: World, hooks: RunbookHooks, asked: Counted
 ) -> None:
     asked.held = asyncio.Event()
     tasks = [asyncio.create_task(texts(hooks, world)) for _ in range(50)]
@@ -224,7 +224,7 @@ async def test_many_who_ask_at_once_are_one_statement_and_one_that_leaves_takes_
 
 
 async def test_what_was_asked_before_a_change_is_not_kept(
-    world: World, services: Services, hooks: Hooks, asked: Counted, admin: Principal
+    world: World, services: Services, hooks: RunbookHooks, asked: Counted, admin: Principal
 ) -> None:
     world.fetcher.put({}, hooks={OPEN_HOOK: "first"})
     key = await add(services, admin, ttl=86_400)
@@ -240,7 +240,7 @@ async def test_what_was_asked_before_a_change_is_not_kept(
     assert await texts(hooks, world) == []
 
 
-async def test_a_store_that_is_away_is_said_and_asked_again(world: World, hooks: Hooks, asked: Counted) -> None:
+async def test_a_store_that_is_away_is_said_and_asked_again(world: World, hooks: RunbookHooks, asked: Counted) -> None:
     asked.away = True
     with pytest.raises(Unavailable):
         await texts(hooks, world)
@@ -249,7 +249,7 @@ async def test_a_store_that_is_away_is_said_and_asked_again(world: World, hooks:
 
 
 async def test_memory_is_bounded(
-    world: World, services: Services, hooks: Hooks, admin: Principal, monkeypatch: pytest.MonkeyPatch
+    world: World, services: Services, hooks: RunbookHooks, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_KEPT", 10)
     world.fetcher.put({}, hooks={OPEN_HOOK: "1234567"})
@@ -270,7 +270,7 @@ def run_of(session_id: UUID, world: World, outcome: HookOutcome) -> HookRun:
 
 
 async def test_what_became_of_them_is_for_administrators_and_auditors(
-    world: World, hooks: Hooks, admin: Principal
+    world: World, hooks: RunbookHooks, admin: Principal
 ) -> None:
     ann, auditor = await world.add_user("ann"), await world.add_user("audrey", "auditor")
     session = await add_session(world, ann)
@@ -291,7 +291,7 @@ async def test_what_became_of_them_is_for_administrators_and_auditors(
         await hooks.find(elsewhere, session.id)
 
 
-async def test_what_is_kept_of_one_is_bounded_and_readable(world: World, hooks: Hooks, admin: Principal) -> None:
+async def test_what_is_kept_of_one_is_bounded_and_readable(world: World, hooks: RunbookHooks, admin: Principal) -> None:
     session = await add_session(world, admin)
     await hooks.ran(
         run_of(session.id, world, HookOutcome(None, "\ud800" + "\u4e2d" * 5_000, "no\x1b[2J\n" + "x" * 5_000))
@@ -304,7 +304,7 @@ async def test_what_is_kept_of_one_is_bounded_and_readable(world: World, hooks: 
 
 
 async def test_what_they_printed_is_not_shown_once_the_recording_is_being_purged(
-    world: World, hooks: Hooks, admin: Principal
+    world: World, hooks: RunbookHooks, admin: Principal
 ) -> None:
     session = await add_session(world, admin)
     run = run_of(session.id, world, HookOutcome(0, "printed"))

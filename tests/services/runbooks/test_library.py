@@ -26,9 +26,9 @@ from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
-from postern.services.runbooks.library import Library, Shelf
-from postern.services.runbooks.repository_reading import Reading
-from postern.services.runbooks.runbook_listing import ListedShelf, Part
+from postern.services.runbooks.library import RunbookLibrary, Shelf
+from postern.services.runbooks.repository_reading import RepositoryReading
+from postern.services.runbooks.runbook_listing import ListedShelf, RunbookPart
 from postern.services.runbooks.turns import Slices
 
 OTHER = "https://git.example.com/other"
@@ -50,11 +50,11 @@ class Shelves:
     def __init__(self, world: World) -> None:
         self.world = world
         self.reading = self.new_reading()
-        self.library = Library(world.stores.runbook_snapshots, self.reading, world.clock)
+        self.library = RunbookLibrary(world.stores.runbook_snapshots, self.reading, world.clock)
 
-    def new_reading(self) -> Reading:
+    def new_reading(self) -> RepositoryReading:
         stores = self.world.stores
-        return Reading(
+        return RepositoryReading(
             stores.runbook_repositories,
             stores.runbook_snapshots,
             stores.leases,
@@ -401,7 +401,9 @@ async def test_a_list_is_written_in_pieces(shelves: Shelves) -> None:
     parts = []
     for shelf in await shelves.library.shelves(shelves.world.org_id):
         runbooks = list(shelf.books.runbooks.values()) if shelf.books else []
-        both = [Part(runbooks[:301], ("a" * 500,)), Part(runbooks[301:], ("b",) * 200)] if runbooks else []
+        both = (
+            [RunbookPart(runbooks[:301], ("a" * 500,)), RunbookPart(runbooks[301:], ("b",) * 200)] if runbooks else []
+        )
         parts.append(ListedShelf(shelf, both))
     pieces = list(list_as_json(parts, with_connections=True))
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 8

@@ -18,7 +18,7 @@ from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthFields, OidcFields
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.trail import follow
 
 ISSUER = "https://login.example.com"
@@ -49,7 +49,7 @@ def fields(given: OidcFields | None = None, **more: object) -> AuthFields:
 async def set_up(world: World) -> tuple[Services, Provider, Principal]:
     provider = Provider()
     admin = await world.add_user("root", "admin", password_hash="x")
-    return world.services(Machine(provider=provider)), provider, admin
+    return world.services(MachineFacts(provider=provider)), provider, admin
 
 
 async def test_a_provider_is_asked_and_its_secret_is_kept(world: World) -> None:

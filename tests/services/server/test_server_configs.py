@@ -9,7 +9,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_configs import ListenerFields, ServerFields
 from postern.store.ports.common_ports import Topic
 
@@ -32,7 +32,9 @@ def taken(endpoint: Endpoint, field: str) -> None:
 
 @pytest.fixture
 def services(world: World) -> Services:
-    machine = Machine(config=OWN, probe=taken, reserved={7480: "the API"}, certified=lambda name: name == "db.example")
+    machine = MachineFacts(
+        config=OWN, probe=taken, reserved={7480: "the API"}, certified=lambda name: name == "db.example"
+    )
     return world.services(machine)
 
 
@@ -50,7 +52,7 @@ async def test_what_the_environment_says_holds_until_somebody_chooses(
     changed = await configs.put(admin, wanted)
     assert changed == ServerConfig(_own(Endpoint("0.0.0.0", 7000)), "db.example", OWN.api_url)
     assert world.signals.of(Topic.SETTINGS_CHANGED) == [{"name": "server"}]
-    elsewhere = world.services(Machine(config=ServerConfig(OWN.listeners, "", "https://other.example")))
+    elsewhere = world.services(MachineFacts(config=ServerConfig(OWN.listeners, "", "https://other.example")))
     assert (await elsewhere.server_configs.current()).listeners["postgres"].endpoint == Endpoint("0.0.0.0", 7000)
     assert (await elsewhere.server_configs.current()).api_url == "https://other.example"  # was not chosen
     back = await configs.put(admin, _listening(listen_address="", public_host=""))

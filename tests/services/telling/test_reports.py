@@ -15,7 +15,7 @@ from tests.support.world import World
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.report import SLOT, Counts, GroupBy, Interval, Masked, ReportFilter
+from postern.domain.report import SLOT, Counts, GroupBy, Interval, MaskedCount, ReportFilter
 from postern.domain.sessions.session import EndReason
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, Invalid
@@ -62,28 +62,28 @@ async def test_masked_values_are_counted_by_information_type(office: Office) -> 
     assert await office.follow() == 4
     assert await office.follow() == 0
 
-    async def lines(group: GroupBy, wanted: ReportFilter = ALL) -> list[Masked]:
+    async def lines(group: GroupBy, wanted: ReportFilter = ALL) -> list[MaskedCount]:
         found = await office.services.reports.masking(office.auditor, wanted, DAY, group, PAGE)
         assert found.redact_count == sum(one.redact_total for one in found.lines.items)
         assert found.lines.total == len(found.lines.items)
         return list(found.lines.items)
 
     assert await lines(GroupBy.CONNECTION) == [
-        Masked("staging", "EMAIL", 10),
-        Masked("shop", "EMAIL", 7),
-        Masked("shop", "PHONE", 1),
+        MaskedCount("staging", "EMAIL", 10),
+        MaskedCount("shop", "EMAIL", 7),
+        MaskedCount("shop", "PHONE", 1),
     ]
     assert await lines(GroupBy.USER, ReportFilter(connection="shop")) == [
-        Masked("bob@example.com", "EMAIL", 4),
-        Masked("ann@example.com", "EMAIL", 3),
-        Masked("ann@example.com", "PHONE", 1),
+        MaskedCount("bob@example.com", "EMAIL", 4),
+        MaskedCount("ann@example.com", "EMAIL", 3),
+        MaskedCount("ann@example.com", "PHONE", 1),
     ]
     assert await lines(GroupBy.ID, ReportFilter(connection="shop", user="bob@example.com")) == [
-        Masked(str(second), "EMAIL", 4)
+        MaskedCount(str(second), "EMAIL", 4)
     ]
     assert await lines(GroupBy.ID, ReportFilter(first)) == [
-        Masked(str(first), "EMAIL", 3),
-        Masked(str(first), "PHONE", 1),
+        MaskedCount(str(first), "EMAIL", 3),
+        MaskedCount(str(first), "PHONE", 1),
     ]
     with pytest.raises(Invalid):
         await lines(GroupBy.USER, ReportFilter(first))

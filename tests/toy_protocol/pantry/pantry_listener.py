@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.clients.fronts import Client, Fronts, told
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.fronts import ClientSession, Fronts, told
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.protocols.pantry.pantry_lines import OK, error_line
 from postern.protocols.pantry.pantry_login import PantryLogin, authenticate, greet
@@ -56,7 +56,7 @@ class PantryGate:
         self._fronts.engine.turned_away(error)
         stream.write(error_line(*told(stream, error, level=logging.DEBUG)))
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """Log a client behind the tunnel in, of whom any password is good."""
         try:
             said = await greet(stream, require_tls=False)
@@ -70,8 +70,10 @@ class PantryGate:
         stream.write(error_line(*told(stream, error)))
 
 
-class _Client(Client):
-    def __init__(self, stream: StreamHandshake, said: PantryLogin, since: int, wanted: Wanted | None = None) -> None:
+class _Client(ClientSession):
+    def __init__(
+        self, stream: StreamHandshake, said: PantryLogin, since: int, wanted: TunnelRequest | None = None
+    ) -> None:
         metadata = {"client_address": stream.peer, "client_tls": "yes" if said.is_encrypted else "no"}
         super().__init__(stream, since, metadata, wanted)
 

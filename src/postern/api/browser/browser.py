@@ -15,13 +15,13 @@ from postern.api.browser.cookies import csrf_token_of, login_cookie, require_own
 from postern.api.browser.saml_cookie import set_saml_cookie
 from postern.api.browser.state_cookie import set_state_cookie
 from postern.api.browser.web_login_pages import LOGIN
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.domain.identity.login import Login
 from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.logins.oidc_login import Wish
+from postern.services.identity.logins.oidc_login import ProviderLoginRequest
 from postern.services.identity.logins.saml_login import SamlWish
 
 MAX_FORM = 16_384  # bytes
@@ -30,7 +30,7 @@ SHOWN: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def browser(request: Request, services: Services, info: Told) -> tuple[Account, Login, Secret]:
+async def browser(request: Request, services: Services, info: ServerAddresses) -> tuple[Account, Login, Secret]:
     """By its cookie alone. Raises Unauthenticated, Denied, Unavailable."""
     held = login_cookie(request, info)
     if held is None:
@@ -42,7 +42,7 @@ async def browser(request: Request, services: Services, info: Told) -> tuple[Acc
 
 
 async def to_login(
-    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+    request: Request, services: Services, info: ServerAddresses, back: str, organization: str | None = None
 ) -> Response:
     """Where somebody logs in; then they come `back`, a path of ours."""
     provider = await to_provider(request, services, info, back, organization)
@@ -53,7 +53,7 @@ async def to_login(
 
 
 async def to_provider(
-    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+    request: Request, services: Services, info: ServerAddresses, back: str, organization: str | None = None
 ) -> Response | None:
     """Return the way to the identity provider, from which people come `back`; None where they log in here.
 
@@ -61,7 +61,7 @@ async def to_provider(
     """
     address = address_of(request)
     with suppress(Malformed):  # that is not how they log in
-        wish = Wish(back, organization=organization)
+        wish = ProviderLoginRequest(back, organization=organization)
         started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
         response = RedirectResponse(started.login_url, status_code=303)
         set_state_cookie(response, started, info)
@@ -87,7 +87,7 @@ async def form_of(request: Request) -> dict[str, str]:
         raise Malformed("the body cannot be read as a form") from None
 
 
-def require_own_submit(request: Request, info: Told) -> None:
+def require_own_submit(request: Request, info: ServerAddresses) -> None:
     """Check that a form was sent by a page of ours, also one that somebody sends who is not logged in yet.
 
     Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that it
@@ -97,7 +97,7 @@ def require_own_submit(request: Request, info: Told) -> None:
         require_own_origin(request, info)
 
 
-def require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
+def require_own_form(request: Request, form: dict[str, str], held: Secret, info: ServerAddresses) -> None:
     """A form cannot send a header, so the token comes in a field. Raises Denied."""
     require_own_submit(request, info)
     if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 
 from postern.api.browser.browser import browser, form_of, require_own_form, to_login
 from postern.api.browser.cookies import csrf_token_of
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.domain.identity.login import Login
 from postern.domain.identity.principal import Account
 from postern.errors import Malformed, NotFound, TooMany, Unauthenticated
@@ -20,7 +20,7 @@ from postern.services.bundle import Services
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CodeForm:
     """What the form says, and who has sent it. `form` has what else a page asks for."""
 
     account: Account
@@ -45,7 +45,7 @@ def form_schema(*more: str) -> dict[str, Any]:
 async def code_page(
     request: Request,
     services: Services,
-    info: Told,
+    info: ServerAddresses,
     page: str,
     code: str,
     organization: str | None,
@@ -68,7 +68,7 @@ async def code_page(
         return enter(problem.message)
 
 
-async def answered(request: Request, services: Services, info: Told) -> Answer:
+async def answered(request: Request, services: Services, info: ServerAddresses) -> CodeForm:
     """Raises Unauthenticated, Denied for another page's form, Malformed."""
     account, login, held = await browser(request, services, info)
     request.state.principal = account.principal
@@ -76,4 +76,4 @@ async def answered(request: Request, services: Services, info: Told) -> Answer:
     require_own_form(request, form, held, info)
     if form.get("answer") not in ("allow", "deny"):
         raise Malformed("answer: must be allow or deny")
-    return Answer(account, login, form.get("user_code", ""), form["answer"] == "allow", form)
+    return CodeForm(account, login, form.get("user_code", ""), form["answer"] == "allow", form)

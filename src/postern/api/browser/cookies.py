@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from fastapi import Request, Response
 
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.domain.secret import Secret
 from postern.errors import Denied
-from postern.services.identity.logins.logins import Opened
+from postern.services.identity.logins.logins import OpenedLogin
 
 CSRF_HEADER = "X-CSRF-Token"
 SECURE_NAME = "__Host-postern"  # browsers take this prefix only with Secure, Path=/ and no Domain (RFC 6265bis)
@@ -25,11 +25,11 @@ PLAIN_NAME = "postern"  # on loopback, where there is no TLS
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def cookie_name(info: Told) -> str:
+def cookie_name(info: ServerAddresses) -> str:
     return SECURE_NAME if _is_https(info) else PLAIN_NAME
 
 
-def set_login_cookie(response: Response, opened: Opened, info: Told) -> None:
+def set_login_cookie(response: Response, opened: OpenedLogin, info: ServerAddresses) -> None:
     """Kept for as long as the login can last; the token in it may have to be refreshed before."""
     response.set_cookie(
         cookie_name(info),
@@ -42,11 +42,11 @@ def set_login_cookie(response: Response, opened: Opened, info: Told) -> None:
     )
 
 
-def clear_login_cookie(response: Response, info: Told) -> None:
+def clear_login_cookie(response: Response, info: ServerAddresses) -> None:
     response.delete_cookie(cookie_name(info), path="/", secure=_is_https(info), httponly=True, samesite="lax")
 
 
-def login_cookie(request: Request, info: Told) -> Secret | None:
+def login_cookie(request: Request, info: ServerAddresses) -> Secret | None:
     value = request.cookies.get(cookie_name(info))
     return Secret(value) if value else None
 
@@ -56,7 +56,7 @@ def csrf_token_of(token: Secret) -> str:
     return hmac.new(token.reveal().encode(), b"postern csrf", hashlib.sha256).hexdigest()
 
 
-def require_own_page(request: Request, token: Secret, info: Told) -> None:
+def require_own_page(request: Request, token: Secret, info: ServerAddresses) -> None:
     """For a write by cookie. Raises Denied."""
     require_own_origin(request, info)
     given = request.headers.get(CSRF_HEADER, "").encode()
@@ -67,7 +67,7 @@ def require_own_page(request: Request, token: Secret, info: Told) -> None:
         )
 
 
-def require_own_origin(request: Request, info: Told) -> None:
+def require_own_origin(request: Request, info: ServerAddresses) -> None:
     """Raises Denied unless the browser says that our own page sent this (Fetch Metadata, RFC 6454)."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     own = _origin_of(info.api_url)
@@ -87,5 +87,5 @@ def _origin_of(url: str) -> tuple[str, str | None, int | None] | None:
     return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
-def _is_https(info: Told) -> bool:
+def _is_https(info: ServerAddresses) -> bool:
     return urlsplit(info.api_url).scheme == "https"

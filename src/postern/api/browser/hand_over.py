@@ -10,9 +10,9 @@ from fastapi import Depends, Query, Request, Response
 
 from postern.api.authentication_of_requests import EnrollingCaller, session_token_of
 from postern.api.browser.cookies import csrf_token_of, require_own_origin, set_login_cookie
-from postern.api.info import Told, info_of
+from postern.api.info import ServerAddresses, info_of
 from postern.domain.identity.login import ClientKind
-from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 
 
 class SessionKind(StrEnum):
@@ -23,14 +23,14 @@ class SessionKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class HandOver:
     kind: SessionKind
-    info: Told
+    info: ServerAddresses
     response: Response
 
     def client(self, facts: ClientFacts) -> ClientFacts:
         """As the login remembers it."""
         return replace(facts, kind=ClientKind.WEB) if self.kind is SessionKind.COOKIE else facts
 
-    def __call__(self, opened: Opened) -> str | None:
+    def __call__(self, opened: OpenedLogin) -> str | None:
         """The CSRF token of a browser's session."""
         if self.kind is SessionKind.COOKIE:
             set_login_cookie(self.response, opened, self.info)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
-from postern.services.identity.logins.device_login import Asking
+from postern.services.identity.logins.device_login import DeviceLoginRequest
 
 # Besides the policy of every answer, under which nothing is loaded and nobody may frame the page.
 _HEADERS = {
@@ -39,7 +39,7 @@ def enter_code(problem: str = "") -> HTMLResponse:
     return page("Log a command line in", _ENTER.format(problem=told))
 
 
-def confirm(asking: Asking, email: str, csrf_token: str) -> HTMLResponse:
+def confirm(asking: DeviceLoginRequest, email: str, csrf_token: str) -> HTMLResponse:
     content = _CONFIRM.format(
         email=email,
         code=asking.user_code,

@@ -25,7 +25,7 @@ _WORDS = {"approve": "Approve", "force": "Force approval", "reject": "Reject", "
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReviewPage:
     """Who looks at the page, and what they may answer. `problem`: why the last answer did not go through."""
 
     email: str
@@ -48,7 +48,7 @@ def answers(review: Review, principal: Principal) -> tuple[str, ...]:
     return tuple(found)
 
 
-def review(card: Card, wanted: Wanted, status: int = 200) -> HTMLResponse:
+def review(card: Card, wanted: ReviewPage, status: int = 200) -> HTMLResponse:
     facts = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
     given = Markup("<p>What is to run:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
     button = Markup('<button name="answer" value="{}">{}</button>')

@@ -8,12 +8,12 @@ import hashlib
 
 from fastapi import Request, Response
 
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.domain.secret import Secret
 from postern.services.identity.logins.saml_login import REQUEST_LIFE, SamlStarted
 
 
-def set_saml_cookie(response: Response, started: SamlStarted, info: Told) -> None:
+def set_saml_cookie(response: Response, started: SamlStarted, info: ServerAddresses) -> None:
     """Nothing for a command line, which is bound by its code verifier."""
     if started.binding is not None:
         response.set_cookie(
@@ -27,16 +27,16 @@ def set_saml_cookie(response: Response, started: SamlStarted, info: Told) -> Non
         )
 
 
-def saml_cookie(request: Request, relay_state: str, info: Told) -> Secret | None:
+def saml_cookie(request: Request, relay_state: str, info: ServerAddresses) -> Secret | None:
     value = request.cookies.get(_name(relay_state, info))
     return Secret(value) if value else None
 
 
-def clear_saml_cookie(response: Response, relay_state: str, info: Told) -> None:
+def clear_saml_cookie(response: Response, relay_state: str, info: ServerAddresses) -> None:
     response.delete_cookie(_name(relay_state, info), path="/", secure=True, httponly=True, samesite="none")
 
 
-def _name(relay_state: str, info: Told) -> str:
+def _name(relay_state: str, info: ServerAddresses) -> str:
     """One cookie for each login: several may be under way in one browser. Says nothing of the relay state."""
     digest = hashlib.sha256(relay_state.encode(errors="replace")).hexdigest()[:16]
     return f"{'__Host-' if info.api_url.startswith('https:') else ''}postern-saml-{digest}"

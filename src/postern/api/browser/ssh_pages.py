@@ -6,7 +6,7 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from postern.api.browser import pages
-from postern.services.identity.logins.ssh_logins import Asking
+from postern.services.identity.logins.ssh_logins import SshLoginRequest
 
 _ENTER = Markup(
     '{problem}<form method="get"><p><label>Code that is in the address: '
@@ -34,7 +34,7 @@ def enter_code(problem: str = "") -> HTMLResponse:
     return pages.page("Let an SSH client in", _ENTER.format(problem=said))
 
 
-def confirm(asking: Asking, email: str, address: str, csrf_token: str) -> HTMLResponse:
+def confirm(asking: SshLoginRequest, email: str, address: str, csrf_token: str) -> HTMLResponse:
     """`address` is the browser's."""
     content = _CONFIRM.format(
         email=email,

@@ -8,12 +8,12 @@ import hashlib
 
 from fastapi import Request, Response
 
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.domain.secret import Secret
 from postern.services.identity.logins.oidc_login import STATE_LIFE, Started
 
 
-def set_state_cookie(response: Response, started: Started, info: Told) -> None:
+def set_state_cookie(response: Response, started: Started, info: ServerAddresses) -> None:
     """Nothing for a command line, which is bound by its code verifier."""
     if started.binding is not None:
         response.set_cookie(
@@ -27,20 +27,20 @@ def set_state_cookie(response: Response, started: Started, info: Told) -> None:
         )
 
 
-def state_cookie(request: Request, state: Secret, info: Told) -> Secret | None:
+def state_cookie(request: Request, state: Secret, info: ServerAddresses) -> Secret | None:
     value = request.cookies.get(_name(state, info))
     return Secret(value) if value else None
 
 
-def clear_state_cookie(response: Response, state: Secret, info: Told) -> None:
+def clear_state_cookie(response: Response, state: Secret, info: ServerAddresses) -> None:
     response.delete_cookie(_name(state, info), path="/", secure=_is_https(info), httponly=True, samesite="lax")
 
 
-def _name(state: Secret, info: Told) -> str:
+def _name(state: Secret, info: ServerAddresses) -> str:
     """Says nothing of the state."""
     digest = hashlib.sha256(state.reveal().encode(errors="replace")).hexdigest()[:16]
     return f"{'__Host-' if _is_https(info) else ''}postern-login-{digest}"
 
 
-def _is_https(info: Told) -> bool:
+def _is_https(info: ServerAddresses) -> bool:
     return info.api_url.startswith("https:")

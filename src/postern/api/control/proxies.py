@@ -15,7 +15,7 @@ from postern.domain.targets.control import HEARTBEAT, SILENCE
 from postern.domain.text import one_line
 from postern.errors import Denied, Malformed, PosternError, Unauthenticated
 from postern.services.identity.logins.authentication import Authentication
-from postern.services.targets.proxy_managers import Attached, ProxyAnswer, ProxyManagers, ProxyOrder
+from postern.services.targets.proxy_managers import Attached, ProxyManagers, ProxyOrder, ProxyOutcome
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ProxyManagerServicer
 
@@ -119,7 +119,7 @@ class ProxyManager(ProxyManagerServicer):
         except ValueError:
             return
         failure = one_line(answer.failure[:_MAX_FAILURE])
-        self._proxies.answered(attached, order_id, ProxyAnswer(failure, min(answer.port, 65_535)))
+        self._proxies.answered(attached, order_id, ProxyOutcome(failure, min(answer.port, 65_535)))
 
 
 class _Heard:

@@ -79,7 +79,7 @@ class AttributeAnswer(Answer):
         return cls.model_validate(resource)
 
 
-class ResourceAnswer(AttributeAnswer):
+class NamedResourceAnswer(AttributeAnswer):
     """Of a response about a named resource."""
 
     id: UUID

@@ -28,7 +28,7 @@ _MAX_START = 1_000_000  # a provider reads a whole directory, and SCIM 2.0 knows
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScimQuery:
     """The parameters of RFC 7644 section 3.4.2; `start` counts from 1."""
 
     filter: str | None
@@ -48,9 +48,9 @@ async def asked(
     count: Annotated[int, Query(description=f"At most {MAX_LIMIT}")] = MAX_LIMIT,
     attributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,
     excludedAttributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,  # noqa: N803
-) -> Asked:
+) -> ScimQuery:
     """Numbers beyond the limits mean the limits (RFC 7644 section 3.4.2.4)."""
-    return Asked(filter, max(1, startIndex), min(max(0, count), MAX_LIMIT), attributes, excludedAttributes)
+    return ScimQuery(filter, max(1, startIndex), min(max(0, count), MAX_LIMIT), attributes, excludedAttributes)
 
 
 def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dict[str, str]:
@@ -70,14 +70,14 @@ def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dic
     return {name: parsed.value}
 
 
-def shown(resource: Resource[Any], context: Context, given: Asked | None = None, status: int = 200) -> ScimResponse:
+def shown(resource: Resource[Any], context: Context, given: ScimQuery | None = None, status: int = 200) -> ScimResponse:
     """One resource, with its address."""
     body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), given))
     location = body.get("meta", {}).get("location")
     return ScimResponse(body, status_code=status, headers={"Location": location} if location else None)
 
 
-def listed(model: type[Model], found: list[Any], total: int, given: Asked) -> ScimResponse:
+def listed(model: type[Model], found: list[Any], total: int, given: ScimQuery) -> ScimResponse:
     made = of_model(ListResponse, model)(
         total_results=total, start_index=given.start, items_per_page=len(found), resources=found
     )
@@ -99,7 +99,7 @@ def identifier(text: str) -> UUID:
         raise NotFound(f"there is no resource {text!r}") from None
 
 
-def _selection(model: type[Any], given: Asked | None) -> ResponseParameters[Any] | None:
+def _selection(model: type[Any], given: ScimQuery | None) -> ResponseParameters[Any] | None:
     if given is None or not (given.attributes or given.excluded):
         return None
     wanted = {"attributes": given.attributes, "excluded_attributes": given.excluded}

@@ -11,7 +11,7 @@ from scim2_models import Context, ResourceType, Schema
 from postern.api.authentication_of_requests import Caller
 from postern.api.info import Info
 from postern.api.scim import scim_resources
-from postern.api.scim.queries import Asked, asked, equal_to, identifier, listed, shown
+from postern.api.scim.queries import ScimQuery, asked, equal_to, identifier, listed, shown
 from postern.api.scim.scim_kept import Groups, Users
 from postern.api.scim.scim_resources import Group, User
 from postern.api.scim.shaped import ScimResponse, ScimRoute, scim_errors
@@ -20,7 +20,7 @@ from postern.services.identity.provisioning import PrincipalFilter
 
 router = APIRouter(prefix="/scim/v2", tags=["SCIM"], route_class=ScimRoute, default_response_class=ScimResponse)
 
-Wanted = Annotated[Asked, Depends(asked)]
+Wanted = Annotated[ScimQuery, Depends(asked)]
 Payload = Annotated[dict[str, Any], Body(media_type="application/scim+json")]
 _USER = {"username": "user_name", "externalid": "external_id", "displayname": "name", "id": "id"} | {
     "emails": "email",

@@ -9,24 +9,24 @@ from fastapi import Depends, Response
 from scim2_models import Context, PatchOp
 
 from postern.api.authentication_of_requests import Caller, Use
-from postern.api.info import Info, Told
+from postern.api.info import Info, ServerAddresses
 from postern.api.schemas.common import storable
-from postern.api.scim.queries import Asked, Model, identifier, of_model, shown
+from postern.api.scim.queries import Model, ScimQuery, identifier, of_model, shown
 from postern.api.scim.scim_resources import POLICY, Group, User, completed, group_of, member_ids, provisioned, user_of
 from postern.domain.identity.principal import Account, Principal
 from postern.errors import Malformed, NotFound
 from postern.services.identity.provisioning import ProvisionedGroup, Provisioning
 
 
-class Kept(ABC, Generic[Model]):
+class ScimStore(ABC, Generic[Model]):
     """Resources of one type, for one caller. `payload` is always the body as it was sent."""
 
-    def __init__(self, provisioning: Provisioning, principal: Principal, told: Told) -> None:
+    def __init__(self, provisioning: Provisioning, principal: Principal, told: ServerAddresses) -> None:
         self.provisioning = provisioning
         self.principal = principal
         self._base = told.api_url
 
-    async def show(self, key: str, given: Asked) -> Response:
+    async def show(self, key: str, given: ScimQuery) -> Response:
         return shown(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, given)
 
     async def matching(self, key: str) -> list[Model]:
@@ -71,7 +71,7 @@ class Kept(ABC, Generic[Model]):
     async def _save(self, key: str, before: Model, wanted: Model, payload: dict[str, Any]) -> Model: ...
 
 
-class KeptUsers(Kept[User]):
+class KeptUsers(ScimStore[User]):
     def shape(self, account: Account) -> User:
         return user_of(account, self._base)
 
@@ -89,7 +89,7 @@ class KeptUsers(Kept[User]):
         return self.shape(await self.provisioning.replace_user(self.principal, identifier(key), given))
 
 
-class KeptGroups(Kept[Group]):
+class KeptGroups(ScimStore[Group]):
     def shape(self, found: ProvisionedGroup) -> Group:
         return group_of(found, self._base)
 

@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from postern import __version__
 from postern.api.sessions import recording_files
-from postern.api.sessions.recording_files import Wanted
+from postern.api.sessions.recording_files import RecordingFileRequest
 from postern.domain.sessions.recorded import UNREADABLE
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.services.bundle import Services
@@ -34,7 +34,7 @@ _lengths: OrderedDict[str, int] = OrderedDict()  # of files that were made, by t
 async def answer(
     services: Services,
     session: Session,
-    wanted: Wanted,
+    wanted: RecordingFileRequest,
     *,
     asked: str | None = None,
     condition: str | None = None,
@@ -59,7 +59,7 @@ async def answer(
     return StreamingResponse(_all(content, tag), media_type=wanted.media_type, headers=headers)
 
 
-def tag_of(session: Session, wanted: Wanted) -> str:
+def tag_of(session: Session, wanted: RecordingFileRequest) -> str:
     """Names these bytes and no others: another release may write the same form differently."""
     parts = (session.id, session.end_date, session.event_size, __version__, sorted(wanted.texts().items()))
     return f'"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"'
@@ -68,7 +68,7 @@ def tag_of(session: Session, wanted: Wanted) -> str:
 async def _part(
     services: Services,
     session: Session,
-    wanted: Wanted,
+    wanted: RecordingFileRequest,
     content: Iterator[bytes],
     bounds: tuple[int | None, int | None],
     headers: dict[str, str],

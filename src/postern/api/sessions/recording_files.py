@@ -28,14 +28,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _PIECE = 64 * 1024  # bytes
 
 
-class Form(StrEnum):
+class RecordingForm(StrEnum):
     FILE = "file"
     ASCIICAST = "asciicast"
     ASCIICAST_3 = "asciicast-v3"
     TIMELINE = "timeline"
 
 
-_EXTENSIONS = {Form.ASCIICAST: "cast", Form.ASCIICAST_3: "cast", Form.TIMELINE: "jsonl"}
+_EXTENSIONS = {RecordingForm.ASCIICAST: "cast", RecordingForm.ASCIICAST_3: "cast", RecordingForm.TIMELINE: "jsonl"}
 _MEDIA = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
@@ -45,10 +45,10 @@ _MEDIA = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordingFileRequest:
     """Times in microseconds since the session's start. Without `kinds`: output and errors."""
 
-    form: Form = Form.FILE
+    form: RecordingForm = RecordingForm.FILE
     extension: str = ""
     kinds: str = "oe"
     event_time: bool = False
@@ -57,7 +57,7 @@ class Wanted:
     end: int = LONGEST
 
     def __post_init__(self) -> None:
-        if self.form is Form.FILE and (not _EXTENSION.fullmatch(self.extension) or ".." in self.extension):
+        if self.form is RecordingForm.FILE and (not _EXTENSION.fullmatch(self.extension) or ".." in self.extension):
             raise Invalid("extension: must be 1 to 32 letters, digits, dots and dashes", field="extension")
 
     def texts(self) -> dict[str, str]:
@@ -65,10 +65,10 @@ class Wanted:
         return {name: str(int(value) if isinstance(value, bool) else value) for name, value in asdict(self).items()}
 
     @classmethod
-    def read(cls, texts: Mapping[str, str]) -> Wanted:
+    def read(cls, texts: Mapping[str, str]) -> RecordingFileRequest:
         """What `texts` gave. Raises KeyError, ValueError, Invalid."""
         return cls(
-            form=Form(texts["form"]),
+            form=RecordingForm(texts["form"]),
             extension=texts["extension"],
             kinds=texts["kinds"],
             event_time=texts["event_time"] == "1",
@@ -79,7 +79,7 @@ class Wanted:
 
     @property
     def media_type(self) -> str:
-        extension = self.extension if self.form is Form.FILE else _EXTENSIONS[self.form]
+        extension = self.extension if self.form is RecordingForm.FILE else _EXTENSIONS[self.form]
         if extension == "json" and self.new_line:
             extension = "jsonl"
         elif extension not in _own(self.form):
@@ -88,7 +88,7 @@ class Wanted:
 
     def name(self, session: Session) -> str:
         """Of the file: letters, digits, dots and dashes, whatever the connection is called."""
-        extension = self.extension if self.form is Form.FILE else _EXTENSIONS[self.form]
+        extension = self.extension if self.form is RecordingForm.FILE else _EXTENSIONS[self.form]
         connection = _UNSAFE.sub("-", session.connection).strip(".-")[:100] or "session"
         return f"{connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
 
@@ -96,26 +96,26 @@ class Wanted:
 _PLAIN = "application/octet-stream"
 
 
-def _own(form: Form) -> tuple[str, ...]:
-    return ("csv", "json") if form is Form.FILE else ("cast", "jsonl")
+def _own(form: RecordingForm) -> tuple[str, ...]:
+    return ("csv", "json") if form is RecordingForm.FILE else ("cast", "jsonl")
 
 
-def content(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[bytes]:
+def content(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
     """The file. Its beginning is read before this returns: raises NotFound where there is no recording, and Invalid for
     a form that the session does not have."""
     pieces = _joined(_pieces(sessions, session, wanted))
     return chain([next(pieces, b"")], pieces)
 
 
-def _pieces(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[bytes]:
+def _pieces(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
     recordings = sessions.recordings
-    if wanted.form is Form.TIMELINE:
+    if wanted.form is RecordingForm.TIMELINE:
         return timelines.lines(recordings.exchanges(session, wanted.start, timelines.OUTPUT), wanted.start, wanted.end)
     moments = _between(recordings.moments(session, wanted.start), wanted.start, wanted.end)
-    if wanted.form is not Form.FILE:
+    if wanted.form is not RecordingForm.FILE:
         if recordings.protocol(session) not in TEXTUAL:
             raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
-        return casts.lines(moments, session, version=2 if wanted.form is Form.ASCIICAST else 3)
+        return casts.lines(moments, session, version=2 if wanted.form is RecordingForm.ASCIICAST else 3)
     kinds = wanted.kinds.replace(SIZE, "")
     chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
     if wanted.extension == "csv":

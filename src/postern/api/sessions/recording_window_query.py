@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from fastapi import Query
 
-from postern.domain.sessions.recorded import Place
+from postern.domain.sessions.recorded import RecordedPosition
 from postern.errors import Invalid
-from postern.services.recordings.recording_pages import LONGEST, Window
+from postern.services.recordings.recording_pages import LONGEST, RecordingWindow
 
 NEXT = "Next-Cursor"
 PAGE = 1_000  # items, where a cursor and no limit is given
@@ -31,12 +31,14 @@ NewLine = Annotated[
 Limit = Annotated[int | None, Query(ge=1, le=_MOST, description="Items of a page; it may end earlier")]
 
 
-def window(start: float = 0.0, end: float | None = None, cursor: str | None = None, limit: int | None = None) -> Window:
+def window(
+    start: float = 0.0, end: float | None = None, cursor: str | None = None, limit: int | None = None
+) -> RecordingWindow:
     """Raises Invalid."""
-    after = Place() if cursor is None else Place.read(cursor, "cursor")
+    after = RecordedPosition() if cursor is None else RecordedPosition.read(cursor, "cursor")
     if cursor is not None and limit is None:
         limit = PAGE
-    return Window(_micros("from", start), LONGEST if end is None else _micros("to", end), after, limit)
+    return RecordingWindow(_micros("from", start), LONGEST if end is None else _micros("to", end), after, limit)
 
 
 def words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:

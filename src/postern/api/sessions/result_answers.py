@@ -14,7 +14,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
-from postern.domain.sessions.results import CUT, Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import CUT, Finished, Problem, Result, ResultColumns, Row
 
 _NOTICES = 100  # that are kept of one statement
 _PIECE = 64 * 1024  # characters
@@ -34,7 +34,7 @@ MEDIA = {
 }
 
 
-class Writer:
+class ResultWriter:
     """Writes results once. `limit` is in bytes, and what is written never more than a row beyond it; `truncated` says
     whether something is left out, once all is written. `error` is the error among the results, if there is one."""
 
@@ -79,7 +79,7 @@ class Writer:
             if not answer.is_open:
                 if self.truncated:
                     break
-                names = result.names if isinstance(result, Columns) else ()
+                names = result.names if isinstance(result, ResultColumns) else ()
                 text = answer.begin(names)
                 self._fits(text)
                 yield text
@@ -89,7 +89,7 @@ class Writer:
                     yield text
                 else:
                     answer.truncated = True
-            elif not isinstance(result, Columns):
+            elif not isinstance(result, ResultColumns):
                 text = answer.end(result)
                 self._fits(text)
                 yield text
@@ -100,7 +100,7 @@ class Writer:
     def _csv(self) -> Iterator[str]:
         between = ""
         for result in self._results:
-            if isinstance(result, Columns):
+            if isinstance(result, ResultColumns):
                 text = between + _csv_line(result.names)
                 between = "\r\n"
             elif isinstance(result, Row):

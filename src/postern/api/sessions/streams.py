@@ -11,11 +11,18 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from postern.api.schemas.sessions.session_schemas import StreamFormat, Triple
-from postern.domain.sessions.recorded import INPUT, SIZE, Missing, Moment, Place
+from postern.domain.sessions.recorded import INPUT, SIZE, Missing, Moment, RecordedPosition
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import TEXTUAL
 from postern.errors import Invalid
-from postern.services.recordings.recording_pages import MOST_BYTES, MOST_ITEMS, Part, Window, part, too_much
+from postern.services.recordings.recording_pages import (
+    MOST_BYTES,
+    MOST_ITEMS,
+    RecordingPart,
+    RecordingWindow,
+    part,
+    too_much,
+)
 from postern.services.sessions import Sessions
 
 KINDS = ("i", "o", "e")
@@ -24,32 +31,32 @@ Events = Iterable[tuple[float, str, bytes]]
 StreamName = Literal["stdout", "stderr"]
 
 
-class Stream(NamedTuple):
+class EventStream(NamedTuple):
     """`size` in bytes; None where nothing was parsed, so that the stored one stands. `next`: behind which place the
     next page begins."""
 
     events: list[Triple] | list[str]
     size: int | None
-    next: Place | None
+    next: RecordedPosition | None
 
 
 def event_stream(
-    sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str], window: Window
-) -> Stream:
+    sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str], window: RecordingWindow
+) -> EventStream:
     """Raises NotFound without a recording, Invalid when there is too much for one answer."""
     if window.is_whole and _is_too_much(session, form, kinds):
         raise too_much()
     if form is None:
         found = _moments(sessions, session, kinds, window)
-        return Stream([_triple(moment) for moment in found.items], None, found.next)
+        return EventStream([_triple(moment) for moment in found.items], None, found.next)
     if form is StreamFormat.RAW_QUERIES:
         found = _queries(sessions, session, window)
         size = sum(len(moment.content) for moment in found.items)
-        return Stream([_triple(moment) for moment in found.items], size, found.next)
+        return EventStream([_triple(moment) for moment in found.items], size, found.next)
     found = _moments(sessions, session, kinds - {INPUT, SIZE}, window)
     joined = b"".join(moment.content for moment in found.items)
     text = joined.decode(errors="replace") if form is StreamFormat.UTF8 else base64.b64encode(joined).decode()
-    return Stream([text], len(text.encode()), found.next)
+    return EventStream([text], len(text.encode()), found.next)
 
 
 def _is_too_much(session: Session, form: StreamFormat | None, kinds: frozenset[str]) -> bool:
@@ -68,7 +75,7 @@ def never_recorded(session: Session) -> bool:
 
 
 @dataclass(slots=True)
-class Text:
+class LimitedText:
     """The first `limit` bytes of what is added."""
 
     limit: int
@@ -90,16 +97,16 @@ class Text:
 
 
 @dataclass(slots=True)
-class Output:
+class ScriptOutput:
     """The output of a script: everything in order, and each stream by itself.
 
     `runs` has the stream and the bytes of each part of `both`; it is complete unless `both` is truncated.
     `is_recorded`: there is at least one event, of whatever kind.
     """
 
-    both: Text
-    stdout: Text
-    stderr: Text
+    both: LimitedText
+    stdout: LimitedText
+    stderr: LimitedText
     runs: list[tuple[StreamName, bytearray]] = field(default_factory=list)
     is_recorded: bool = False
 
@@ -116,9 +123,9 @@ class Output:
         return self.both.truncated and self.stdout.truncated and self.stderr.truncated
 
 
-def output(events: Events, limit: int) -> Output:
+def output(events: Events, limit: int) -> ScriptOutput:
     """Each text of at most `limit` bytes."""
-    found = Output(Text(limit), Text(limit), Text(limit))
+    found = ScriptOutput(LimitedText(limit), LimitedText(limit), LimitedText(limit))
     for _, kind, content in events:
         found.is_recorded = True
         if kind == INPUT:
@@ -129,16 +136,18 @@ def output(events: Events, limit: int) -> Output:
     return found
 
 
-def _moments(sessions: Sessions, session: Session, kinds: frozenset[str], window: Window) -> Part[Moment]:
+def _moments(
+    sessions: Sessions, session: Session, kinds: frozenset[str], window: RecordingWindow
+) -> RecordingPart[Moment]:
     if never_recorded(session):
-        return Part([], None)
+        return RecordingPart([], None)
     moments = sessions.recordings.moments(session, window.since)
     return part(moments, window, _size, lambda moment: moment.kind in kinds or isinstance(moment, Missing))
 
 
-def _queries(sessions: Sessions, session: Session, window: Window) -> Part[Moment]:
+def _queries(sessions: Sessions, session: Session, window: RecordingWindow) -> RecordingPart[Moment]:
     if never_recorded(session):
-        return Part([], None)
+        return RecordingPart([], None)
     if sessions.recordings.protocol(session) in TEXTUAL:
         raise Invalid(
             "event_stream: raw-queries is for sessions of databases; this one has its input as `i` events",

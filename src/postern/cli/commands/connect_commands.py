@@ -22,7 +22,7 @@ from postern.cli.scripts import script_options
 from postern.cli.scripts.reviewed import ReviewNotices
 from postern.cli.status import Status, report, report_note
 from postern.cli.terminal import native_client, terminal
-from postern.cli.terminal.forward import LOOPBACK, Forward, Reached
+from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
 from postern.cli.timestamps import seconds
 from postern.client.client_shapes import Connection, IssuedCredential, ServerInfo
 from postern.client.native_clients import CLIENTS, FORMS, credential_in_form, require_form
@@ -200,7 +200,7 @@ def _start(program: str, info: ServerInfo, connection: Connection, said: _Said, 
 
 async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     notices = ReviewNotices(connection["name"])
     forward.joined = notices.look_soon
     try:
@@ -249,7 +249,9 @@ def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
     )
 
 
-async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:
+async def keep_fresh(
+    forward: PortForward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY
+) -> None:
     """A forward may outlive a token: its next connection goes by the one that is good then. Never by that of another
     login, whatever the profile is changed to meanwhile."""
     while True:

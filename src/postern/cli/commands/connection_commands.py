@@ -23,7 +23,7 @@ from postern.cli.json_files import one_object
 from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
 from postern.cli.printing import emit, fields, json_option, local_time, span
 from postern.cli.printing import table as show_table
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, given, pairs, tag_option, told, yes_option
 from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
@@ -52,7 +52,7 @@ def _address(one: Row) -> str | None:
 
 
 connections = resource_group(
-    Resource(
+    ResourceCommands(
         noun=CONNECTION,
         help=f"""List and manage connections.
 

@@ -10,15 +10,15 @@ import click
 
 from postern import settings
 from postern.cli.doctor import of_client
-from postern.cli.doctor.finding import Finding, State, run
+from postern.cli.doctor.finding import DoctorFinding, FindingState, run
 from postern.cli.lazy import FAILED
 from postern.cli.login import profile
 from postern.cli.printing import json_option
 from postern.cli.status import with_program_name
 from postern.domain.text import one_line
 
-_MARKS = {State.OK: "ok   ", State.WARNING: "warn ", State.WRONG: "WRONG"}
-_TAGS = {State.OK: "[ok]   ", State.WARNING: "[warn] ", State.WRONG: "[error]"}  # at a terminal
+_MARKS = {FindingState.OK: "ok   ", FindingState.WARNING: "warn ", FindingState.WRONG: "WRONG"}
+_TAGS = {FindingState.OK: "[ok]   ", FindingState.WARNING: "[warn] ", FindingState.WRONG: "[error]"}  # at a terminal
 
 
 @click.command()
@@ -55,19 +55,19 @@ def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | Non
         checks = of_client.checks(profile.environ(), port)
     found = run(checks)
     _show(found, as_json)
-    if any(one.state is State.WRONG for one in found):
+    if any(one.state is FindingState.WRONG for one in found):
         ctx.exit(FAILED)
 
 
-def _show(found: Sequence[Finding], as_json: bool) -> None:
+def _show(found: Sequence[DoctorFinding], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
         return
     width = max(len(one.check) for one in found)
     marks = _TAGS if sys.stdout.isatty() else _MARKS
-    indent = " " * (len(marks[State.OK]) + 2 + width)
+    indent = " " * (len(marks[FindingState.OK]) + 2 + width)
     for one in found:
         click.echo(f"{marks[one.state]}  {one.check.ljust(width)}  {one_line(one.what)}")
-        if one.state is not State.OK:
+        if one.state is not FindingState.OK:
             click.echo(f"{indent}  why: {one_line(one.why)}")
             click.echo(f"{indent}  do:  {with_program_name(one_line(one.do))}")

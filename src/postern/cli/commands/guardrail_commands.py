@@ -7,7 +7,7 @@ import click
 from postern.cli.commands.guardrail_trial_commands import list_presets, simulate, test
 from postern.cli.nouns import GUARDRAIL
 from postern.cli.printing import fields
-from postern.cli.resource_group import DESCRIPTION, Resource, new_name, resource_group
+from postern.cli.resource_group import DESCRIPTION, ResourceCommands, new_name, resource_group
 from postern.cli.rule_presets import CONNECTIONS, PRESET, resolved
 from postern.cli.status import Status, report
 from postern.client.client import Client
@@ -52,7 +52,7 @@ def _question(one: Row) -> str:
 
 
 guardrails = resource_group(
-    Resource(
+    ResourceCommands(
         noun=GUARDRAIL,
         help="""List and manage guardrails: what is refused on its way in or out.
 

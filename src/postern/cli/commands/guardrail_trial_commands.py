@@ -13,7 +13,7 @@ from postern.cli.api import client
 from postern.cli.json_files import one_object
 from postern.cli.nouns import GUARDRAIL
 from postern.cli.printing import emit, fields, json_option, table
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.resource_group import looking_up
 from postern.cli.rule_presets import presets
 from postern.cli.timestamps import typed
@@ -112,7 +112,7 @@ def simulate(
     with (
         client() as api,
         looking_up(api, GUARDRAIL, rule or "") as items,
-        Progress("reading sessions", quiet=as_json, unit="statements") as progress,
+        ProgressLine("reading sessions", quiet=as_json, unit="statements") as progress,
     ):
         below = [] if rule is None else [str(items.get(rule)["id"])]
         counted = 0

@@ -10,7 +10,7 @@ from postern.cli.api import client
 from postern.cli.json_files import one_object
 from postern.cli.nouns import MASKING_RULE
 from postern.cli.printing import emit, fields, json_option, table
-from postern.cli.resource_group import DESCRIPTION, Field, Resource, looking_up, new_name, resource_group
+from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, looking_up, new_name, resource_group
 from postern.cli.rule_presets import CONNECTIONS, PRESET, presets, resolved
 from postern.cli.status import Status, report
 from postern.client.client import Client
@@ -69,7 +69,7 @@ def _question(rule: Row) -> str:
 
 
 masking = resource_group(
-    Resource(
+    ResourceCommands(
         noun=MASKING_RULE,
         help="""List, manage and try masking rules: what is hidden in answers, and what takes its place.
 

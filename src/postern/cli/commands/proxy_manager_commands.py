@@ -16,7 +16,7 @@ from postern.cli.api import client, in_force
 from postern.cli.commands.connect_commands import keep_fresh
 from postern.cli.login import profile
 from postern.cli.status import Status, report, report_note
-from postern.cli.terminal.forward import LOOPBACK, Forward, Reached
+from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
 from postern.client.client_control import Service
 from postern.client.client_shapes import ServerInfo
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
@@ -41,7 +41,7 @@ async def _manage(info: ServerInfo, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     assert used.token is not None
     reached = Reached(info["tunnel_url"], used.token, "", info["ca_certificate"] or "")
-    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     manager = _Manager(forward, as_json)
     place = urlsplit(info["grpc_url"])
     authority = ssl.PEM_cert_to_DER_cert(info["ca_certificate"]) if info["ca_certificate"] else None
@@ -69,7 +69,7 @@ def _protocol_of(connection: str) -> str:
 class _Manager:
     """`forward` has the token that is good now, also while it listens nowhere."""
 
-    def __init__(self, forward: Forward, as_json: bool) -> None:
+    def __init__(self, forward: PortForward, as_json: bool) -> None:
         self.forward = forward
         self._as_json = as_json
         self._ending: asyncio.Task[None] | None = None

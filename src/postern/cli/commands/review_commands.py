@@ -20,7 +20,7 @@ from postern.cli.session_ids import session_option
 from postern.cli.status import Status, report_done
 from postern.cli.timestamps import seconds
 from postern.client.client import Client
-from postern.client.client_shapes import Review, Row, RowPage
+from postern.client.client_shapes import ReviewShape, Row, RowPage
 from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
@@ -120,7 +120,7 @@ def show(review_id: str, as_json: bool) -> None:
         emit(api.reviews.get(review_id), as_json, _show)
 
 
-def _show(one: Review) -> None:
+def _show(one: ReviewShape) -> None:
     fields(
         [
             ("review", one["id"]),
@@ -208,7 +208,7 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     sys.exit(reviewed.access_code(review))
 
 
-def _tell_access(review: Review) -> None:
+def _tell_access(review: ReviewShape) -> None:
     if review["status"] == ReviewStatus.PENDING:
         reviewed.say(*reviewed.access_lines(review))
     elif _is_approved(review):
@@ -275,7 +275,7 @@ def _decide(review_id: str, choice: Choice, as_json: bool, **how: Any) -> None:
     told(review, as_json, _became(review))
 
 
-def _became(review: Review) -> str:
+def _became(review: ReviewShape) -> str:
     what = f"{review['type']} of {person(review['owner'])} on {review['connection']}"
     if review["status"] == ReviewStatus.PENDING:
         missing = [entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"]
@@ -284,7 +284,7 @@ def _became(review: Review) -> str:
     return one_line(f"{review['status'].capitalize()}: {what}{until}.")
 
 
-def _is_approved(review: Review) -> bool:
+def _is_approved(review: ReviewShape) -> bool:
     return review["status"] == ReviewStatus.APPROVED
 
 
@@ -316,7 +316,7 @@ def watch(every: bool, as_json: bool) -> None:
             click.echo(as_text(review) if as_json else _line(review))
 
 
-def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[Review]:
+def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[ReviewShape]:
     """What waits, once for each; and each again when it waits no more. A request every two seconds."""
     known: set[str] = set()
     filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
@@ -330,7 +330,7 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
         sleep(PAUSE)
 
 
-def _line(one: Review) -> str:
+def _line(one: ReviewShape) -> str:
     what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
     why = f": {one['reason']}" if one["reason"] else ""
     return one_line(f"{what} by {person(one['owner'])}{why}")

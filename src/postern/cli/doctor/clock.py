@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 
-from postern.cli.doctor.finding import Finding, ok, warning, wrong
+from postern.cli.doctor.finding import DoctorFinding, ok, warning, wrong
 
 SKEW = 30.0  # seconds
 
 
-def compared(date: str | None, before: float, after: float) -> list[Finding]:
+def compared(date: str | None, before: float, after: float) -> list[DoctorFinding]:
     """`before` and `after` are this machine's times around the answer. `date` has whole seconds."""
     try:
         theirs = parsedate_to_datetime(date or "").timestamp()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from postern.cli.doctor.finding import Finding, warning
+from postern.cli.doctor.finding import DoctorFinding, warning
 from postern.domain.targets.agent import AgentMode
 
 _MOST_SHOWN = 5  # connections
@@ -15,7 +15,7 @@ _DO = {
 }
 
 
-def offline(name: str, mode: str, connections: Sequence[str]) -> list[Finding]:
+def offline(name: str, mode: str, connections: Sequence[str]) -> list[DoctorFinding]:
     """Report one agent that is offline. `connections` are the names of those that it serves."""
     shown = ", ".join(connections[:_MOST_SHOWN])
     more = f" and {len(connections) - _MOST_SHOWN} more" if len(connections) > _MOST_SHOWN else ""

@@ -17,44 +17,44 @@ PATIENCE = 5.0  # seconds for one socket
 RESTART = "a restart ends running sessions, so choose a quiet time"
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     OK = "ok"
     WARNING = "warning"
     WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """`what` was found; where it is not OK, `why` that matters and what to type or `do`."""
 
     check: str
-    state: State
+    state: FindingState
     what: str
     why: str = ""
     do: str = ""
 
 
-Check = Callable[[], list[Finding]]
+Check = Callable[[], list[DoctorFinding]]
 
 
-def ok(check: str, what: str) -> list[Finding]:
-    return [Finding(check, State.OK, what)]
+def ok(check: str, what: str) -> list[DoctorFinding]:
+    return [DoctorFinding(check, FindingState.OK, what)]
 
 
-def warning(check: str, what: str, why: str, do: str) -> list[Finding]:
-    return [Finding(check, State.WARNING, what, why, do)]
+def warning(check: str, what: str, why: str, do: str) -> list[DoctorFinding]:
+    return [DoctorFinding(check, FindingState.WARNING, what, why, do)]
 
 
-def wrong(check: str, what: str, why: str, do: str) -> list[Finding]:
-    return [Finding(check, State.WRONG, what, why, do)]
+def wrong(check: str, what: str, why: str, do: str) -> list[DoctorFinding]:
+    return [DoctorFinding(check, FindingState.WRONG, what, why, do)]
 
 
-def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[Finding]:
+def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[DoctorFinding]:
     """All side by side; their findings in the order of the checks. One that fails or is late is a finding, too."""
     end = time.monotonic() + deadline
     pool = ThreadPoolExecutor(max(1, len(checks)), thread_name_prefix="check")
     asked = {name: pool.submit(check) for name, check in checks.items()}
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     for name, answer in asked.items():
         try:
             found += answer.result(max(0.0, end - time.monotonic()))

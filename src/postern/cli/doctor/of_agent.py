@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 
 from postern.cli.doctor import clock, open_files, sockets
-from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
-from postern.cli.doctor.sockets import Place
+from postern.cli.doctor.finding import PATIENCE, Check, DoctorFinding, ok, wrong
+from postern.cli.doctor.sockets import ProbeAddress
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey, AgentMode
 from postern.errors import Malformed, PosternError, Unavailable
@@ -33,7 +33,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         what = error.message if text else "POSTERN_KEY is not set"
         return {"key": lambda: wrong("key", what, "it is all that the agent knows of its gateway", _NEW), **found}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
-    place = Place(key.host, key.port, True, authority, _TRUST)
+    place = ProbeAddress(key.host, key.port, True, authority, _TRUST)
     return {
         "key": lambda: ok("key", f"agent {key.name!r} of {place}, started by `{_started_by(key)}`"),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
@@ -47,7 +47,7 @@ def _started_by(key: AgentKey) -> str:
     return "postern run" if key.mode is AgentMode.EMBEDDED else "postern agent"
 
 
-def _accepted(key: AgentKey, authority: str) -> list[Finding]:
+def _accepted(key: AgentKey, authority: str) -> list[DoctorFinding]:
     """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to. One that would have to
     declare its connection first is told no more: to look must change nothing."""
     try:
@@ -62,12 +62,12 @@ def _accepted(key: AgentKey, authority: str) -> list[Finding]:
     except PosternError as error:
         return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
     before = time.time()
-    found, date = sockets.upgraded("tunnel port", Place.of(url, authority, _TRUST), key.secret)
+    found, date = sockets.upgraded("tunnel port", ProbeAddress.of(url, authority, _TRUST), key.secret)
     told = clock.compared(date, before, time.time()) if date is not None else []
     return [*ok("accepted", "the gateway takes the key"), *found, *told]
 
 
-def _policy(file: str) -> list[Finding]:
+def _policy(file: str) -> list[DoctorFinding]:
     if not file:
         return ok("policy", "none: this agent serves whatever its gateway asks")
     try:

@@ -10,8 +10,8 @@ from typing import cast
 
 from postern import __version__
 from postern.cli.doctor import clock, doctor_agents, sockets
-from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
-from postern.cli.doctor.sockets import Place
+from postern.cli.doctor.finding import PATIENCE, Check, DoctorFinding, ok, warning, wrong
+from postern.cli.doctor.sockets import ProbeAddress
 from postern.cli.login import profile
 from postern.cli.login.profile import Profile
 from postern.cli.login.sign_in_methods import is_in_clear
@@ -38,7 +38,7 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
         return found
     at = used
     found["gateway"] = lambda: _gateway(at)
-    found["certificate"] = lambda: sockets.certificate("certificate", Place.of(at.api_url, at.authority))
+    found["certificate"] = lambda: sockets.certificate("certificate", ProbeAddress.of(at.api_url, at.authority))
     if at.token is not None:
         token = at.token
         found["token"] = lambda: _token(at)
@@ -47,7 +47,7 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
     return found
 
 
-def _profile(environ: Mapping[str, str]) -> list[Finding]:
+def _profile(environ: Mapping[str, str]) -> list[DoctorFinding]:
     file = profile.path(environ)
     why, do = "every command needs to know its gateway, and who you are", "postern login https://GATEWAY:7480"
     try:
@@ -65,7 +65,7 @@ def _profile(environ: Mapping[str, str]) -> list[Finding]:
     return found
 
 
-def _gateway(used: Profile) -> list[Finding]:
+def _gateway(used: Profile) -> list[DoctorFinding]:
     try:
         with Http(used.api_url, authority=used.authority or None, timeout=PATIENCE) as http:
             before = time.time()
@@ -82,7 +82,7 @@ def _gateway(used: Profile) -> list[Finding]:
     return [*found, *clock.compared(answer.headers.get("Date"), before, time.time())]
 
 
-def _token(used: Profile) -> list[Finding]:
+def _token(used: Profile) -> list[DoctorFinding]:
     try:
         with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
             who = cast(Row, http.call("GET", "/userinfo"))
@@ -94,7 +94,7 @@ def _token(used: Profile) -> list[Finding]:
     return ok("token", f"good, as {who['email']}" + (f", until {end}" if end else ""))
 
 
-def _ports(used: Profile, token: Secret) -> list[Finding]:
+def _ports(used: Profile, token: Secret) -> list[DoctorFinding]:
     try:
         with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
             info = cast(ServerInfo, http.call("GET", "/serverinfo"))
@@ -103,12 +103,12 @@ def _ports(used: Profile, token: Secret) -> list[Finding]:
     found = _version(info["version"])
     # As `postern connect` does: what the gateway shows as its CA is trusted only where the answer itself came safely.
     authority = used.authority or info["ca_certificate"] or ""
-    tunnel, control = Place.of(info["tunnel_url"], authority), Place.of(info["grpc_url"], authority)
+    tunnel, control = ProbeAddress.of(info["tunnel_url"], authority), ProbeAddress.of(info["grpc_url"], authority)
     found += sockets.upgraded("tunnel port", tunnel, token)[0]
     return [*found, *sockets.reachable("control port", control, ["h2"])]
 
 
-def _agents(used: Profile, token: Secret) -> list[Finding]:
+def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
     """Agents that are offline, with the connections that this user sees and cannot use meanwhile."""
     try:
         with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
@@ -127,7 +127,7 @@ def _agents(used: Profile, token: Secret) -> list[Finding]:
     return found or ok("agents", "all are connected" if known else "none; nothing can reach a target")
 
 
-def _version(theirs: str) -> list[Finding]:
+def _version(theirs: str) -> list[DoctorFinding]:
     if theirs == __version__:
         return ok("version", f"{__version__}, as the gateway")
     what = f"this is {__version__}, and the gateway {theirs}"
@@ -136,7 +136,7 @@ def _version(theirs: str) -> list[Finding]:
     )
 
 
-def _proxies(environ: Mapping[str, str]) -> list[Finding]:
+def _proxies(environ: Mapping[str, str]) -> list[DoctorFinding]:
     given = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
     if not given:
         return ok("proxies", "none in the environment")
@@ -145,7 +145,7 @@ def _proxies(environ: Mapping[str, str]) -> list[Finding]:
     return warning("proxies", what, why, "set NO_PROXY to the gateway's host name, or unset it")
 
 
-def _local_port(port: int) -> list[Finding]:
+def _local_port(port: int) -> list[DoctorFinding]:
     try:
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from postern.cli.doctor import doctor_agents, open_files, sockets
-from postern.cli.doctor.finding import RESTART, Check, Finding, State, ok, warning, wrong
-from postern.cli.doctor.sockets import Place
+from postern.cli.doctor.finding import RESTART, Check, DoctorFinding, FindingState, ok, warning, wrong
+from postern.cli.doctor.sockets import ProbeAddress
 from postern.errors import PosternError
 from postern.settings import PORTS, Settings
 from postern.wiring import recordings_wiring
@@ -56,7 +56,7 @@ def checks(settings: Settings) -> dict[str, Check]:
     }
 
 
-def _modes(home: Path) -> list[Finding]:
+def _modes(home: Path) -> list[DoctorFinding]:
     open_ = [path for path in (home, *(home / name for name in _PRIVATE)) if path.exists() and _is_open(path)]
     why = "keys and recordings are in it: whoever reads them reads every secret"
     found = [
@@ -80,7 +80,7 @@ def _is_open(path: Path) -> bool:
     return bool(stat.S_IMODE(path.stat().st_mode) & (0o077 if path.is_dir() or path.suffix == ".key" else 0o007))
 
 
-def _disk(settings: Settings) -> list[Finding]:
+def _disk(settings: Settings) -> list[DoctorFinding]:
     home = settings.home
     free = shutil.disk_usage(home).free
     what = f"{free / (1 << 30):.1f} GiB are free below {home}"
@@ -91,7 +91,7 @@ def _disk(settings: Settings) -> list[Finding]:
     return warning("disk", what, why, do) if free < FEW else ok("disk", what)
 
 
-def _store(settings: Settings) -> list[Finding]:
+def _store(settings: Settings) -> list[DoctorFinding]:
     try:
         current = wiring.is_migrated(settings)
     except PosternError as error:
@@ -102,7 +102,7 @@ def _store(settings: Settings) -> list[Finding]:
     return ok("store", "it answers, and is of this version")
 
 
-def _master(settings: Settings) -> list[Finding]:
+def _master(settings: Settings) -> list[DoctorFinding]:
     try:
         return ok("master key", wiring.check_master(settings))
     except (PosternError, OSError) as error:
@@ -111,7 +111,7 @@ def _master(settings: Settings) -> list[Finding]:
         return wrong("master key", said, why, "put it back from your backup; see docs/how-to/encryption-keys.md")
 
 
-def _certificate(settings: Settings) -> list[Finding]:
+def _certificate(settings: Settings) -> list[DoctorFinding]:
     do = f"renew the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY, and restart the gateway; {RESTART}"
     try:
         end = wiring.certificate_end(settings)
@@ -128,8 +128,8 @@ def _certificate(settings: Settings) -> list[Finding]:
     return ok("certificate", what)
 
 
-def _ports(settings: Settings, running: bool) -> list[Finding]:
-    found: list[Finding] = []
+def _ports(settings: Settings, running: bool) -> list[DoctorFinding]:
+    found: list[DoctorFinding] = []
     for name in PORTS:
         port = getattr(settings, name)
         if not port:  # picked at each start
@@ -140,16 +140,16 @@ def _ports(settings: Settings, running: bool) -> list[Finding]:
     return found or ok("ports", "picked at each start")
 
 
-def _answers(host: str, port: int, name: str) -> list[Finding]:
+def _answers(host: str, port: int, name: str) -> list[DoctorFinding]:
     nearby = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    [found] = sockets.reachable("ports", Place(nearby, port, False))
-    if found.state is State.OK:
+    [found] = sockets.reachable("ports", ProbeAddress(nearby, port, False))
+    if found.state is FindingState.OK:
         return [found]
     what = f"a gateway runs, and nothing answers at its {name} {port}"
     return wrong("ports", what, "who comes there is not served", f"look at its log; POSTERN_{name.upper()} says where")
 
 
-def _is_free(host: str, port: int, name: str) -> list[Finding]:
+def _is_free(host: str, port: int, name: str) -> list[DoctorFinding]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as trial:
@@ -161,14 +161,14 @@ def _is_free(host: str, port: int, name: str) -> list[Finding]:
     return ok("ports", f"{name} {port} is free")
 
 
-def _agents(settings: Settings, running: bool) -> list[Finding]:
+def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
         return ok("agents", "none can be connected while the gateway does not run")
     found = wiring.offline_agents(settings)
     return [one for agent in found for one in doctor_agents.offline(*agent)] or ok("agents", "all are connected")
 
 
-def _open_files(settings: Settings, running: bool) -> list[Finding]:
+def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
         return open_files.check_hard_limit("the gateway is started")
     found = wiring.open_files(settings)
@@ -181,7 +181,7 @@ def _open_files(settings: Settings, running: bool) -> list[Finding]:
     return ok("open files", what)
 
 
-def _spool(home: Path, running: bool) -> list[Finding]:
+def _spool(home: Path, running: bool) -> list[DoctorFinding]:
     left = sorted((home / "spool").glob("*/*.rec"))
     if running or not left:
         return ok("spool", f"{len(left)} recordings are being written" if left else "nothing is left over")
@@ -191,7 +191,7 @@ def _spool(home: Path, running: bool) -> list[Finding]:
     return warning("spool", what, "they are of sessions that a crash cut off", f"{_START}: its start seals them")
 
 
-def _archivist(settings: Settings, running: bool) -> list[Finding]:
+def _archivist(settings: Settings, running: bool) -> list[DoctorFinding]:
     waiting = recordings_wiring.waiting_for_archivist(settings.home)
     count = waiting.segments
     if running and recordings_wiring.archivist_silence(settings.home) > recordings_wiring.ARCHIVIST_LATE:
@@ -207,7 +207,7 @@ def _archivist(settings: Settings, running: bool) -> list[Finding]:
     return ok("archivist", f"{count} sealed segments wait for it" if count else "everything sealed is stored")
 
 
-def _blob_store(settings: Settings) -> list[Finding]:
+def _blob_store(settings: Settings) -> list[DoctorFinding]:
     try:
         return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_encrypted(settings)}")
     except PosternError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from postern.cli.doctor.finding import RESTART, Finding, ok, warning
+from postern.cli.doctor.finding import RESTART, DoctorFinding, ok, warning
 
 FEW = 4096
 MANY = 0.6  # of the limit: above, there is little left until clients are rejected
@@ -15,7 +15,7 @@ DO = (
 )
 
 
-def check_hard_limit(when: str) -> list[Finding]:
+def check_hard_limit(when: str) -> list[DoctorFinding]:
     """Of whoever asks: what is started from the same place inherits it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and hard < FEW:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from postern.cli.doctor.finding import PATIENCE, RESTART, Finding, ok, warning, wrong
+from postern.cli.doctor.finding import PATIENCE, RESTART, DoctorFinding, ok, warning, wrong
 from postern.domain.identity.validity import SET_CLOCK, refused_for_its_dates
 from postern.domain.secret import Secret
 
@@ -25,7 +25,7 @@ _OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbeAddress:
     """`authority` is what to trust besides the system's CAs: PEM text; empty for nothing. `trust` is what to do where
     that is not the right one."""
 
@@ -36,7 +36,7 @@ class Place:
     trust: str = TRUST
 
     @classmethod
-    def of(cls, url: str, authority: str = "", trust: str = TRUST) -> Place:
+    def of(cls, url: str, authority: str = "", trust: str = TRUST) -> ProbeAddress:
         """Raises ValueError."""
         parts = urlsplit(url)
         if not parts.hostname or parts.scheme not in _DEFAULT:
@@ -48,7 +48,7 @@ class Place:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def opened(place: Place, protocols: list[str] | None = None) -> socket.socket:
+def opened(place: ProbeAddress, protocols: list[str] | None = None) -> socket.socket:
     """Raises OSError; ssl.SSLError is one."""
     raw = socket.create_connection((place.host, place.port), timeout=PATIENCE)
     if not place.is_tls:
@@ -65,7 +65,7 @@ def opened(place: Place, protocols: list[str] | None = None) -> socket.socket:
         raise
 
 
-def certificate(check: str, place: Place) -> list[Finding]:
+def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
     """Its trust and its end. Nothing for a port without TLS."""
     if not place.is_tls:
         return []
@@ -87,7 +87,7 @@ def certificate(check: str, place: Place) -> list[Finding]:
     return ok(check, told)
 
 
-def reachable(check: str, place: Place, protocols: list[str] | None = None) -> list[Finding]:
+def reachable(check: str, place: ProbeAddress, protocols: list[str] | None = None) -> list[DoctorFinding]:
     try:
         opened(place, protocols).close()
     except OSError as error:
@@ -95,7 +95,7 @@ def reachable(check: str, place: Place, protocols: list[str] | None = None) -> l
     return ok(check, f"{place} answers")
 
 
-def upgraded(check: str, place: Place, token: Secret) -> tuple[list[Finding], str | None]:
+def upgraded(check: str, place: ProbeAddress, token: Secret) -> tuple[list[DoctorFinding], str | None]:
     """Whether a WebSocket (RFC 6455 section 4.1) is let through to the tunnel; and the `Date` of the answer, None where
     there is none."""
     key = base64.b64encode(os.urandom(16)).decode()
@@ -127,7 +127,7 @@ def upgraded(check: str, place: Place, token: Secret) -> tuple[list[Finding], st
     return found, None
 
 
-def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
+def unreached(check: str, place: ProbeAddress, error: OSError) -> list[DoctorFinding]:
     if isinstance(error, ssl.SSLCertVerificationError):
         if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
             return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
@@ -148,7 +148,7 @@ def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     return wrong(check, f"{place} cannot be reached: {said}", "nothing goes through it", do)
 
 
-def _untrusted(error: ssl.SSLCertVerificationError, place: Place) -> str:
+def _untrusted(error: ssl.SSLCertVerificationError, place: ProbeAddress) -> str:
     """By OpenSSL's X509_V_ERR codes."""
     if error.verify_code in _OTHER_NAME:
         return f"take a name that it has; or restart the gateway with POSTERN_PUBLIC_HOST={place.host}; {RESTART}"

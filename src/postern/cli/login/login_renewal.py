@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from postern.cli.login import config_file, profile
 from postern.cli.login.config_file import Profile
-from postern.client.client_authentication import Authentication, LoginState
+from postern.client.client_authentication import ClientAuthentication, LoginState
 from postern.client.client_http import Http
 from postern.errors import PosternError
 
@@ -45,7 +45,7 @@ def fresh(environ: Mapping[str, str], used: Profile) -> Profile:
 def _refreshed(kept: Profile) -> Profile:
     try:
         with Http(kept.api_url, kept.token, authority=kept.authority or None, timeout=DEADLINE) as http:
-            token, state = Authentication(http).refresh()
+            token, state = ClientAuthentication(http).refresh()
     except PosternError:
         return replace(kept, refresh_at=time.time() + _SOONEST)
     return replace(kept, token=token, refresh_at=refresh_at(state))

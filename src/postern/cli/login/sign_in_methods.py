@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import click
 
 from postern.cli.login.loopback import DEADLINE, Loopback
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.status import with_program_name
-from postern.client.client_authentication import Authentication, Ticket
+from postern.client.client_authentication import ClientAuthentication, SecondFactorTicket
 from postern.client.client_http import Http
 from postern.client.client_shapes import Device
 from postern.domain.secret import Secret
@@ -76,9 +76,9 @@ def by_password(
 ) -> Secret:
     """The token. `ask_code` is given what to ask for. Raises Unauthenticated, Denied."""
     with gateway.http() as http:
-        door = Authentication(http)
+        door = ClientAuthentication(http)
         step = door.password(email, password, gateway.organization)
-        if not isinstance(step, Ticket):
+        if not isinstance(step, SecondFactorTicket):
             return step
         if step.kinds == {"webauthn"}:
             told = "Recovery code (a security key works in a browser only: --no-browser)"
@@ -88,7 +88,7 @@ def by_password(
 
 
 def _second_factor(
-    door: Authentication, ticket: Ticket, told: str, ask_code: Callable[[str], Secret], tries: int
+    door: ClientAuthentication, ticket: SecondFactorTicket, told: str, ask_code: Callable[[str], Secret], tries: int
 ) -> Secret:
     while True:
         tries -= 1
@@ -110,14 +110,14 @@ def by_browser(
     """The token. Raises Unauthenticated when the login in the browser failed, or nobody went there in time."""
     verifier = Secret(secrets.token_urlsafe(64))
     with gateway.http() as http, Loopback() as loopback:
-        door = Authentication(http)
+        door = ClientAuthentication(http)
         url = door.begin_browser(method, loopback.redirect, challenge_of(verifier), gateway.organization)
         _require_web(url)
         say(f"Log in in the browser. If it does not open by itself, open this address on this machine:\n\n  {url}\n")
         if not _opened(open_browser, url):
             say("No browser could be opened from here.")
         say("Waiting for the browser (Ctrl-C gives up; --no-browser logs in by a browser of another machine).")
-        with Progress(f"waiting for the browser, {deadline:g} s at most", after=0):
+        with ProgressLine(f"waiting for the browser, {deadline:g} s at most", after=0):
             code = loopback.wait(deadline)
         return door.exchange(code, verifier)
 
@@ -126,17 +126,17 @@ def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> 
     """The token, once somebody has confirmed the code that is shown. Raises Unauthenticated when nobody did in time,
     Denied when somebody refused."""
     with gateway.http() as http:
-        door = Authentication(http)
+        door = ClientAuthentication(http)
         device = door.begin_device(gateway.organization)
         say(
             f"Open this address in any browser:\n\n  {device['verification_url']}\n\n"
             f"and type this code there:  {device['user_code']}\n\nWaiting (Ctrl-C gives up)."
         )
-        with Progress(f"waiting for {device['user_code']} to be confirmed", after=0):
+        with ProgressLine(f"waiting for {device['user_code']} to be confirmed", after=0):
             return _confirmed(door, device, sleep)
 
 
-def _confirmed(door: Authentication, device: Device, sleep: Callable[[float], None]) -> Secret:
+def _confirmed(door: ClientAuthentication, device: Device, sleep: Callable[[float], None]) -> Secret:
     interval = min(max(float(device["interval"]), 1.0), 60.0)
     left = float(device["expires_in"])
     while left > 0:

@@ -14,12 +14,12 @@ import click
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.printing import emit
-from postern.cli.progress import Progress, counted
+from postern.cli.progress import ProgressLine, counted
 from postern.cli.scripts import reviewed, script_waiting
 from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.client_shapes import ExecResult, Session
+from postern.client.client_shapes import ExecResult, SessionShape
 from postern.domain.targets.connection import OF_TABLES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
@@ -61,7 +61,7 @@ def carry_out(
     """Waits for the end, prints what came of it, and ends the program with the exit code. `subtype`: of the connection,
     asked for only where it matters."""
     _require_values(form, subtype)
-    with Progress("starting", quiet=as_json) as progress:
+    with ProgressLine("starting", quiet=as_json) as progress:
         result = script_waiting.wait(api, begin, progress, waits)
     code = reviewed.exit_code(result)
     if as_json:
@@ -109,7 +109,7 @@ def _split(output: str, streams: Iterable[tuple[str, int]]) -> Iterator[_Part]:
         start += length
 
 
-def _recorded_parts(api: Client, session: Session) -> Iterator[_Part]:
+def _recorded_parts(api: Client, session: SessionShape) -> Iterator[_Part]:
     """Read the parts of the output from the session's recording. A script that never began has the gateway's reason
     instead."""
     decoders = {kind: codecs.getincrementaldecoder("utf-8")("replace") for kind in _STREAMS}

@@ -15,10 +15,10 @@ import click
 from postern.cli.api import client
 from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
 from postern.cli.printing import local_time
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.status import Status, report
 from postern.client.client import Client
-from postern.client.client_shapes import ExecResult, Review, Row
+from postern.client.client_shapes import ExecResult, ReviewShape, Row
 from postern.domain.reviews.review import ReviewStatus
 from postern.domain.text import one_line
 from postern.errors import Conflict, PosternError, Unavailable
@@ -51,7 +51,7 @@ class Patience:
 
 
 def run_when_approved(
-    api: Client, result: ExecResult, progress: Progress, patience: Patience, begin_wait: int
+    api: Client, result: ExecResult, progress: ProgressLine, patience: Patience, begin_wait: int
 ) -> ExecResult:
     """Waits for the decision on a script that waits for one, and runs it when it is approved: `begin_wait` seconds are
     waited for its end then. Still `waiting` when patience has ended; otherwise as the script, or its review, ended."""
@@ -62,7 +62,7 @@ def run_when_approved(
         if not patience.quiet:
             progress.end()
             ask(review, session_id)
-        with Progress(f"waiting for {wanted(review)}", quiet=patience.quiet, after=0):
+        with ProgressLine(f"waiting for {wanted(review)}", quiet=patience.quiet, after=0):
             review = _decided(api, review, patience.seconds)
     if review["status"] == ReviewStatus.PENDING:
         return {**result, "review": review}
@@ -93,7 +93,7 @@ def exit_code(result: ExecResult) -> int | None:
     return _CODES.get(ReviewStatus(review["status"]))
 
 
-def ask(review: Review, session_id: str) -> None:
+def ask(review: ReviewShape, session_id: str) -> None:
     """Who has to agree, and where; for people."""
     say(
         f"this needs a review: {wanted(review)}",
@@ -118,13 +118,13 @@ def tell(result: ExecResult) -> None:
     say(outcome_line(review), status=Status.ERROR)
 
 
-def status_of(review: Review | Row) -> str:
+def status_of(review: ReviewShape | Row) -> str:
     """Return the status for people: of what has expired, whether access ended, nobody ran it, or nobody decided."""
     outcome = review.get("outcome")  # gateways of earlier versions do not have it
     return str(outcome).upper() if outcome and review["status"] == ReviewStatus.EXPIRED else str(review["status"])
 
 
-def outcome_line(review: Review) -> str:
+def outcome_line(review: ReviewShape) -> str:
     """Return how a review that does not wait ended, with who refused it and why."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
@@ -134,7 +134,7 @@ def outcome_line(review: Review) -> str:
     return f"review {review['id']} {what}{by}{why}"
 
 
-def access_lines(review: Review) -> list[str]:
+def access_lines(review: ReviewShape) -> list[str]:
     """Return who has to agree on a review of access, and where they decide."""
     return [
         f"access to {review['connection']} needs a review: {wanted(review)}",
@@ -143,14 +143,14 @@ def access_lines(review: Review) -> list[str]:
     ]
 
 
-def wait_for_access(api: Client, review: Review, *, quiet: bool = False) -> Review:
+def wait_for_access(api: Client, review: ReviewShape, *, quiet: bool = False) -> ReviewShape:
     """Wait until a review of access is decided; say who has to agree, unless `quiet`. Ctrl-C leaves it waiting."""
     if review["status"] != ReviewStatus.PENDING:
         return review
     if not quiet:
         say(*access_lines(review))
     try:
-        with Progress(f"waiting for {wanted(review)}", quiet=quiet, after=0):
+        with ProgressLine(f"waiting for {wanted(review)}", quiet=quiet, after=0):
             return _decided(api, review, None)
     except KeyboardInterrupt:
         if not quiet:
@@ -158,7 +158,7 @@ def wait_for_access(api: Client, review: Review, *, quiet: bool = False) -> Revi
         sys.exit(INTERRUPTED)
 
 
-def access_code(review: Review | None) -> int:
+def access_code(review: ReviewShape | None) -> int:
     """Return the exit code for a review of access; None where no approval is required."""
     if review is None or review["status"] == ReviewStatus.APPROVED:
         return 0
@@ -171,7 +171,7 @@ def say(*lines: str, status: Status = Status.INFO) -> None:
         report(status, one_line(line))
 
 
-def wanted(review: Review) -> str:
+def wanted(review: ReviewShape) -> str:
     """Who has to agree yet, such as `2 of dba, security; each of audit, legal`."""
     return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "nobody any more"
 
@@ -189,7 +189,7 @@ def _wanted(demand: dict[str, Any]) -> str:
     return f"{missing} of {', '.join(groups)}"
 
 
-def _decided(api: Client, review: Review, seconds: float | None) -> Review:
+def _decided(api: Client, review: ReviewShape, seconds: float | None) -> ReviewShape:
     """Also a gateway that is away for a while is worth asking again: the review waits in its store."""
     end = None if seconds is None else time.monotonic() + seconds
     while review["status"] == ReviewStatus.PENDING:
@@ -231,6 +231,6 @@ class ReviewNotices:
                         self._known.add(review["id"])
                         say(*access_lines(review))
 
-    def _waiting(self) -> list[Review]:
+    def _waiting(self) -> list[ReviewShape]:
         with client() as api:
             return api.reviews.all(owner="self", status="PENDING", type="jit", connection=self._connection)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.scripts import reviewed
 from postern.cli.scripts.reviewed import Patience
 from postern.cli.status import Status, report, status_line
@@ -27,7 +27,7 @@ _PAUSE = 1.0
 
 
 def wait(
-    api: Client, begin: Callable[[int], ExecResult], progress: Progress, patience: Patience | None = None
+    api: Client, begin: Callable[[int], ExecResult], progress: ProgressLine, patience: Patience | None = None
 ) -> ExecResult:
     """The answer, once the script has ended, or while it waits for a review for longer than `patience` has. `begin`
     puts it up, and waits so many seconds at most. Ctrl-C kills the session and ends this program; one that waits for
@@ -43,7 +43,7 @@ def wait(
         result = _reviewed(api, result, progress, patience or Patience(), is_wanted())
         if result["output_status"] != "running":
             return result
-        with Progress("running; Ctrl-C kills it", quiet=patience is not None and patience.quiet) as again:
+        with ProgressLine("running; Ctrl-C kills it", quiet=patience is not None and patience.quiet) as again:
             return _followed(api, result, again, is_wanted=False)
     progress.say(
         "running; Ctrl-C kills it",
@@ -56,7 +56,7 @@ def wait(
     return _followed(api, result, progress, is_wanted=is_wanted())
 
 
-def _followed(api: Client, result: ExecResult, progress: Progress, *, is_wanted: bool) -> ExecResult:
+def _followed(api: Client, result: ExecResult, progress: ProgressLine, *, is_wanted: bool) -> ExecResult:
     """To its end. `is_wanted`: somebody has pressed Ctrl-C already."""
     session_id = result["session_id"]
     try:
@@ -71,7 +71,9 @@ def _followed(api: Client, result: ExecResult, progress: Progress, *, is_wanted:
     return result
 
 
-def _reviewed(api: Client, result: ExecResult, progress: Progress, patience: Patience, is_wanted: bool) -> ExecResult:
+def _reviewed(
+    api: Client, result: ExecResult, progress: ProgressLine, patience: Patience, is_wanted: bool
+) -> ExecResult:
     session_id = result["session_id"]
     try:
         if is_wanted:

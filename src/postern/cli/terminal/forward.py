@@ -14,7 +14,7 @@ from postern.errors import PosternError
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.transport import websocket
 from postern.transport.mux import Incoming, Mux
-from postern.transport.pipe import End, Pipe
+from postern.transport.pipe import Pipe, PipeEnd
 from postern.transport.stream import Stream
 
 LOOPBACK = "127.0.0.1"
@@ -49,7 +49,7 @@ class Reached:
         return wanted
 
 
-class Forward:
+class PortForward:
     """Listens on loopback only: whoever reaches the port is let through as the one who is logged in.
 
     `failed` is called with the reason when a connection could not be carried. `reached` may be replaced: the next
@@ -112,10 +112,10 @@ class Forward:
             return self._tunnel
 
 
-class _Local(End):
+class _Local(PipeEnd):
     """The end of the native client. It is read from only when the tunnel is there to take it."""
 
-    def __init__(self, forward: Forward) -> None:
+    def __init__(self, forward: PortForward) -> None:
         super().__init__()
         self._forward = forward
 
@@ -125,7 +125,7 @@ class _Local(End):
         self._forward.keep(self._join())
 
     async def _join(self) -> None:
-        far = End()
+        far = PipeEnd()
         assert self.transport is not None
         try:
             stream = await self._forward.open(far)

@@ -16,11 +16,11 @@ from typing import Any
 
 from postern.cli.scripts.reviewed import ReviewNotices
 from postern.cli.status import Status, report
-from postern.cli.terminal.forward import Forward, Reached
+from postern.cli.terminal.forward import PortForward, Reached
 from postern.domain.text import one_line
 from postern.protocols.clients import NativeClient
 
-Renewal = Callable[[Forward], Coroutine[Any, Any, None]]
+Renewal = Callable[[PortForward], Coroutine[Any, Any, None]]
 
 
 def run(client: NativeClient, command: Sequence[str], reached: Reached, database: str, renew: Renewal) -> int:
@@ -36,7 +36,7 @@ async def _run(
     client: NativeClient, command: Sequence[str], reached: Reached, folder: Path, database: str, renew: Renewal
 ) -> int:
     notices = None if client.shows_waiting else ReviewNotices(reached.connection)
-    forward = Forward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
     forward.joined = notices.look_soon if notices else forward.joined
     assert client.socket_arguments is not None  # a database's client, as `connect` has checked
     await forward.start_socket(folder / client.socket)

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import postern.protocols.terminal.terminal_frames as m
 from postern.cli.status import Status, status_line
-from postern.cli.terminal.forward import Forward, Reached
+from postern.cli.terminal.forward import PortForward, Reached
 
 _READ = 64 * 1024  # bytes
 _MOST_UNWRITTEN = 1 << 20  # bytes
@@ -47,7 +47,7 @@ def raw(fd: int) -> Iterator[None]:
 
 
 async def _run(reached: Reached, arguments: Sequence[str], *, at_terminal: bool) -> int:
-    forward = Forward(reached, lambda reason: None)
+    forward = PortForward(reached, lambda reason: None)
     ends = Ends(at_terminal=at_terminal)
     wanted: dict[str, Any] = {"terminal": ends.terminal(), "arguments": list(arguments)}
     try:
@@ -63,7 +63,7 @@ class Ends(asyncio.Protocol):
     def __init__(self, *, at_terminal: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._at_terminal = at_terminal
-        self._reader = m.FrameReader()
+        self._reader = m.TerminalFrameReader()
         self._stream: asyncio.Transport | None = None
         self._room = threading.Event()  # the stream takes more input
         self._room.set()

@@ -91,7 +91,7 @@ class GroupSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UserGroup:
     id: UUID
     org_id: UUID
     name: str

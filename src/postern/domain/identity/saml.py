@@ -17,7 +17,7 @@ class ServiceProvider:
 
 
 @dataclass(frozen=True, slots=True)
-class SamlRequest:
+class SamlLoginRequest:
     """`id` is what the answer must name. `relay_state` comes back beside the answer, untouched (at most 80 bytes)."""
 
     id: str

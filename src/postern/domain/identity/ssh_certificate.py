@@ -20,7 +20,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_netw
 from uuid import UUID
 
 from postern.domain.identity.ssh_key import ALGORITHMS, RSA_SIGNATURES, PublicKey, certified_key, key_of_wire
-from postern.domain.identity.ssh_wire import Reader, strings
+from postern.domain.identity.ssh_wire import SshReader, strings
 from postern.domain.targets.connection import Extra
 from postern.errors import Invalid
 
@@ -118,7 +118,7 @@ def fault(
 
 def _read(data: bytes) -> SshCertificate:
     """Raises ValueError, Invalid."""
-    reader = Reader(data)
+    reader = SshReader(data)
     plain = _PLAIN.get(reader.string().decode())
     if plain is None:
         raise Invalid("certificate: is of no kind that is taken here")
@@ -135,7 +135,7 @@ def _read(data: bytes) -> SshCertificate:
         extensions=_options(reader.string()),
         authority=_authority(reader),
     )
-    signature = Reader(reader.string())
+    signature = SshReader(reader.string())
     if not reader.is_done:
         raise ValueError("more behind it")
     algorithm = certificate.authority.algorithm
@@ -148,11 +148,11 @@ def _read(data: bytes) -> SshCertificate:
     return certificate
 
 
-def _authority(reader: Reader) -> PublicKey:
+def _authority(reader: SshReader) -> PublicKey:
     """Raises ValueError, and Invalid also for a certificate in the place of a key."""
     reader.string()  # reserved
     blob = reader.string()
-    algorithm = Reader(blob).string().decode()
+    algorithm = SshReader(blob).string().decode()
     if algorithm not in ALGORITHMS:
         raise Invalid("certificate: who signed it is no plain key of a kind that is taken here")
     return key_of_wire(algorithm, blob, "certificate: its authority")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.identity.ssh_wire import Reader, string
+from postern.domain.identity.ssh_wire import SshReader, string
 from postern.domain.text import one_line
 from postern.errors import Invalid
 
@@ -91,7 +91,7 @@ def key_of_wire(algorithm: str, blob: bytes, field: str) -> PublicKey:
     return PublicKey(algorithm, f"{algorithm} {base64.b64encode(blob).decode()}", fingerprint_of(blob))
 
 
-def certified_key(reader: Reader, algorithm: str, data: bytes) -> PublicKey:
+def certified_key(reader: SshReader, algorithm: str, data: bytes) -> PublicKey:
     """The key in a certificate, of which `reader` has read up to its fields; `data` is the whole of it. Raises
     ValueError, Invalid."""
     read, start = _SHAPES[algorithm], reader.at
@@ -112,8 +112,8 @@ def check_key_name(name: str) -> str:
     return stripped
 
 
-def _fault(blob: bytes, algorithm: str, read: Callable[[Reader, str], str | None]) -> str | None:
-    reader = Reader(blob)
+def _fault(blob: bytes, algorithm: str, read: Callable[[SshReader, str], str | None]) -> str | None:
+    reader = SshReader(blob)
     try:
         if not blob:
             raise ValueError("no base64, or not its only spelling")
@@ -127,7 +127,7 @@ def _fault(blob: bytes, algorithm: str, read: Callable[[Reader, str], str | None
     return fault
 
 
-def _rsa(reader: Reader, _algorithm: str) -> str | None:
+def _rsa(reader: SshReader, _algorithm: str) -> str | None:
     exponent, modulus = reader.number(), reader.number()
     if not MIN_RSA <= modulus.bit_length() <= MAX_RSA:
         return (
@@ -139,13 +139,13 @@ def _rsa(reader: Reader, _algorithm: str) -> str | None:
     return None
 
 
-def _ed25519(reader: Reader, algorithm: str) -> str | None:
+def _ed25519(reader: SshReader, algorithm: str) -> str | None:
     if len(reader.string()) != 32:
         raise ValueError("length")
     return _application(reader) if algorithm.startswith("sk-") else None
 
 
-def _ecdsa(reader: Reader, algorithm: str) -> str | None:
+def _ecdsa(reader: SshReader, algorithm: str) -> str | None:
     curve = algorithm.removesuffix(_SK_SUFFIX).rpartition("-")[2]
     named, point = reader.string(), reader.string()
     if named != curve.encode() or len(point) != 1 + 2 * _CURVES[curve] or point[0] != 4:  # uncompressed
@@ -153,7 +153,7 @@ def _ecdsa(reader: Reader, algorithm: str) -> str | None:
     return _application(reader) if algorithm.startswith("sk-") else None
 
 
-def _application(reader: Reader) -> str | None:
+def _application(reader: SshReader) -> str | None:
     """What a security key signs for; others than SSH's would let what was signed elsewhere count here."""
     if not reader.string().startswith(b"ssh:"):
         return "this security key was enrolled for something else than SSH; make another one: ssh-keygen -t ed25519-sk"
@@ -161,7 +161,7 @@ def _application(reader: Reader) -> str | None:
 
 
 # How each is read: what it answers is what is wrong with the key, if it can be read at all.
-_SHAPES: Mapping[str, Callable[[Reader, str], str | None]] = {
+_SHAPES: Mapping[str, Callable[[SshReader, str], str | None]] = {
     "ssh-ed25519": _ed25519,
     "sk-ssh-ed25519@openssh.com": _ed25519,
     **{f"ecdsa-sha2-{curve}": _ecdsa for curve in _CURVES},

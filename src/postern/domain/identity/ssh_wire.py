@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Reader:
+class SshReader:
     """Each step raises ValueError where there is less than is said, or where it is not the only spelling."""
 
     def __init__(self, data: bytes) -> None:
@@ -47,7 +47,7 @@ class Reader:
 
 def strings(data: bytes) -> list[bytes]:
     """One behind the other, to the end. Raises ValueError."""
-    reader, found = Reader(data), []
+    reader, found = SshReader(data), []
     while not reader.is_done:
         found.append(reader.string())
     return found

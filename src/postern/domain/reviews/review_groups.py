@@ -35,7 +35,7 @@ class GroupEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DemandProgress:
     """How far a demand is. `approvals` counts people, as they spoke; who has left since counts no more when the next
     one decides."""
 
@@ -70,11 +70,13 @@ def entries(review: Review) -> tuple[GroupEntry, ...]:
     return tuple(_entry(review, group, said.get(group)) for group in named)
 
 
-def progress(review: Review) -> tuple[Progress, ...]:
+def progress(review: Review) -> tuple[DemandProgress, ...]:
     """Of each demand, in their order."""
     voices = _approvals(review)
     return tuple(
-        Progress(demand, sum(not voice.groups.isdisjoint(demand.groups) for voice in voices), is_met(demand, voices))
+        DemandProgress(
+            demand, sum(not voice.groups.isdisjoint(demand.groups) for voice in voices), is_met(demand, voices)
+        )
         for demand in review.demands
     )
 

@@ -38,7 +38,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedStatement:
     """One statement as it was recorded. `values` are its bind values, None for NULL; `truncated`: some were too large
     to be kept whole. `at`: milliseconds since the session's start."""
 
@@ -62,14 +62,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostPart:
     """A part of a recording of which nothing can be said."""
 
     at: float
     reason: str
 
 
-Step = Asked | Answered | Lost
+Step = RecordedStatement | Answered | LostPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Simulation:
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
-    def hit(self, session_id: UUID, at: float, asked: Asked | None, found: Hit, direction: str) -> None:
+    def hit(self, session_id: UUID, at: float, asked: RecordedStatement | None, found: Hit, direction: str) -> None:
         self.actions[found.action] = self.actions.get(found.action, 0) + 1
         self.rules[found.rule] = self.rules.get(found.rule, 0) + 1
         self.unknown += found.unknown

@@ -15,7 +15,7 @@ from postern.domain.sessions.segment import Segment
 Fact = str | int | None
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry says of its session."""
 
     OPENED = "opened"
@@ -35,20 +35,20 @@ class RecordKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """`content` is canonical JSON; `hash` binds it and all before it."""
 
     org_id: UUID
     number: int  # from 1
     at: datetime
-    kind: Kind
+    kind: EntryKind
     session_id: UUID | None
     content: bytes
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LedgerHead:
     """The newest entry of a ledger; number 0 and `at` None where it has none yet. `records` is the number of the newest
     record that it seals."""
 
@@ -100,7 +100,7 @@ class AnchorState:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class SessionFacts:
     """What of a session the ledger binds: `opening` when it was opened, `closing` how it ended, None before. Moments
     are texts. `opened_entry` and `closed_entry` are where the store says they are in the ledger. `metadata` goes along
     in an export and is not bound: it may change afterwards."""
@@ -131,7 +131,7 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SealedRecord:
     """A sealed record: canonical JSON with digests, in which no name stands. Numbers are dense within an organisation.
 
     `facts` is what its subject is now, None where that is gone. `has_later`: the subject has changed since, so a later
@@ -158,13 +158,13 @@ class Damaged:
 class Recorded:
     """A session with the segments that are stored of it, by number. `is_recorded`: there have to be some."""
 
-    facts: Facts
+    facts: SessionFacts
     segments: tuple[Segment, ...]
     is_recorded: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LedgerProgress:
     """How far a ledger and its checkpoints have come; 0 and None where there are none."""
 
     org_id: UUID

@@ -60,7 +60,7 @@ class Exchange:
     output_truncated: bool = False
 
 
-class Place(NamedTuple):
+class RecordedPosition(NamedTuple):
     """Behind which item of a recording: the `nth`, from 1, of those at the moment `micros`; 0 is before them."""
 
     micros: int = 0
@@ -70,7 +70,7 @@ class Place(NamedTuple):
         return f"{self.micros}-{self.nth}"
 
     @classmethod
-    def read(cls, text: str, name: str) -> Place:
+    def read(cls, text: str, name: str) -> RecordedPosition:
         """Raises Invalid; `name` is what the caller calls it."""
         micros, _, nth = text.partition("-")
         digits = micros.isascii() and micros.isdigit() and nth.isascii() and nth.isdigit()
@@ -82,14 +82,14 @@ class Place(NamedTuple):
 ItemT = TypeVar("ItemT", Moment, Exchange)
 
 
-def placed(items: Iterable[ItemT], after: Place) -> Iterator[tuple[Place, ItemT]]:
+def placed(items: Iterable[ItemT], after: RecordedPosition) -> Iterator[tuple[RecordedPosition, ItemT]]:
     """Each item behind `after`, with its place. The items at that moment must be among them."""
     micros, count = -1, 0
     for item in items:
         count = count + 1 if item.micros == micros else 1
         micros = item.micros
         if (micros, count) > after:
-            yield Place(micros, count), item
+            yield RecordedPosition(micros, count), item
 
 
 class Tail(Protocol):

@@ -8,7 +8,7 @@ CUT = "TRUNCATED"  # the severity of a problem: what follows is not in the recor
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ResultColumns:
     """A result begins; the names of its columns."""
 
     names: tuple[str, ...]
@@ -41,4 +41,4 @@ class Problem:
     fails: bool = True
 
 
-Result = Columns | Row | Finished | Problem
+Result = ResultColumns | Row | Finished | Problem

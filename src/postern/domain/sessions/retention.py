@@ -20,7 +20,7 @@ MAX_REASON = 1_000  # characters
 WHOLE_ORGANISATION = UUID(int=0)  # in the place of a connection
 
 
-class What(StrEnum):
+class PurgeScope(StrEnum):
     """What is purged: what was shown, or all that is known of a session. The words are those of the ledger."""
 
     RECORDING = "recording"
@@ -111,7 +111,7 @@ def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedSession:
     """A session that is closed in the ledger, as far as purging asks. `since` is when its time began to count."""
 
     session_id: UUID
@@ -122,18 +122,18 @@ class Kept:
     has_recording: bool
 
 
-def due(kept: Kept, retention: Retention, at: datetime) -> What | None:
+def due(kept: RetainedSession, retention: Retention, at: datetime) -> PurgeScope | None:
     """What of it is to be purged by then."""
     age = at - kept.since
     if retention.session_days is not None and age > timedelta(days=retention.session_days):
-        return What.SESSION
+        return PurgeScope.SESSION
     if kept.has_recording and retention.recording_days is not None and age > timedelta(days=retention.recording_days):
-        return What.RECORDING
+        return PurgeScope.RECORDING
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class LegalHold:
     """Keeps a session from being purged until it is released. `by` is the id of who set it, `by_email` for people."""
 
     id: UUID
@@ -153,7 +153,7 @@ class Purge:
 
     session_id: UUID
     org_id: UUID
-    what: What
+    what: PurgeScope
     reason: str
     entry: int
     begun_at: datetime

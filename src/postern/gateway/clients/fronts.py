@@ -5,7 +5,7 @@ who? a credential's password, or what a tunnel was opened with
       ─▶ the agent dials the target and logs in
       ─▶ session row, recording ─▶ the client is welcomed ─▶ link
 
-A protocol's own gate reads what its clients say first, proves who they are, and says what they hear: a `Client`.
+A protocol's own gate reads what its clients say first, proves who they are, and says what they hear: a `ClientSession`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, Extra
 from postern.errors import PosternError, Unauthenticated
-from postern.gateway.clients.held_logins import Asked, HeldLogins
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.held_logins import HeldLogins, LoginReviewRequest
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.engine import Engine
 from postern.gateway.session_traces import decided, session_span
 from postern.protocols.gateway_queries import TargetRefused
@@ -33,7 +33,7 @@ from postern.services.reviews.asking import ReviewRequired
 log = logging.getLogger(__name__)
 
 
-class Client:
+class ClientSession:
     """One client, in its own protocol; a `gateway.held_logins.HeldClient` too. `wanted` is what its owner told the
     tunnel. `since` is `LiveLinks.changes` from before it was known who it is. `modes` are the access modes that
     it needs."""
@@ -41,7 +41,7 @@ class Client:
     modes: tuple[Verb, ...] = (Verb.CONNECT,)
 
     def __init__(
-        self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], wanted: Wanted | None = None
+        self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], wanted: TunnelRequest | None = None
     ) -> None:
         self.stream = stream
         self.since = since
@@ -100,18 +100,18 @@ class Fronts:
         """The credential of that name; None when there is none. One statement."""
         return await self._access.find_grant(username)
 
-    async def by_credential(self, client: Client, grant: Grant | None) -> Awaitable[None] | None:
+    async def by_credential(self, client: ClientSession, grant: Grant | None) -> Awaitable[None] | None:
         """A client that has proved to have the password of `grant`; without one it cannot have."""
         if grant is None:
             self.turned_away(client, Unauthenticated(REFUSED_LOGIN))
             return None
         return await self.let_in(client, self.permit_of(client, grant))
 
-    async def by_tunnel(self, client: Client, wanted: Wanted) -> Awaitable[None] | None:
+    async def by_tunnel(self, client: ClientSession, wanted: TunnelRequest) -> Awaitable[None] | None:
         """A client whose principal is known: no password is asked for."""
         return await self.let_in(client, self.permit_for(client, wanted))
 
-    async def permit_of(self, client: Client, grant: Grant) -> Permit:
+    async def permit_of(self, client: ClientSession, grant: Grant) -> Permit:
         """For who has proved to have its password; at once, or once colleagues agreed. Raises what admission does."""
 
         def admit(by: Grant) -> Awaitable[Permit]:
@@ -126,7 +126,7 @@ class Fronts:
 
         return await self._permitted(client, admit(grant), again)
 
-    async def permit_for(self, client: Client, wanted: Wanted) -> Permit:
+    async def permit_for(self, client: ClientSession, wanted: TunnelRequest) -> Permit:
         """The same for a principal who is known."""
 
         def admit(who: Principal) -> Awaitable[Permit]:
@@ -149,11 +149,11 @@ class Fronts:
         """Return the permit for one SSH channel. Raises Denied where its access mode or extra is disabled."""
         return self._access.narrow(permit, modes, extra)
 
-    def turned_away(self, client: Client, error: PosternError) -> None:
+    def turned_away(self, client: ClientSession, error: PosternError) -> None:
         self.engine.turned_away(error)
         client.turn_away(error)
 
-    async def let_in(self, client: Client, permitted: Awaitable[Permit]) -> Awaitable[None] | None:
+    async def let_in(self, client: ClientSession, permitted: Awaitable[Permit]) -> Awaitable[None] | None:
         try:
             with session_span(self.engine.tracer, Verb.CONNECT):
                 permit = await permitted
@@ -173,11 +173,11 @@ class Fronts:
             return None
 
     async def _permitted(
-        self, client: Client, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
+        self, client: ClientSession, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
     ) -> Permit:
         try:
             return await decided(admission)
         except ReviewRequired as required:
             await self.engine.check_issue(required.wish.connection, client.tracker_fields)
-            asked = Asked(client.metadata, client.reason, client.duration)
+            asked = LoginReviewRequest(client.metadata, client.reason, client.duration)
             return await self._held.wait(required, client, asked, again, client.fits)

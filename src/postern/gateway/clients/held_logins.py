@@ -25,7 +25,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.gateway.rules.review_looks import Looks
 from postern.relay.relay_handshake import StreamHandshake
-from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.asking import AccessWish, ReviewRequests, ReviewRequired
 from postern.services.reviews.review_words import in_words, over
 from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
@@ -53,7 +53,7 @@ class HeldClient(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LoginReviewRequest:
     """What a review of this client says. `metadata` is that of the session that waits; `duration` in seconds."""
 
     metadata: Mapping[str, str]
@@ -78,7 +78,7 @@ class _Watch:
 class _Waiter:
     """One client. `ask_again`: something changed that may let it in, or keep it out, whatever its review says."""
 
-    wish: Wish
+    wish: AccessWish
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     ask_again: bool = False
 
@@ -89,7 +89,7 @@ class HeldLogins:
 
     def __init__(
         self,
-        asking: Asking,
+        asking: ReviewRequests,
         reviews: Reviews,
         sessions: Sessions,
         signals: Signals,
@@ -123,7 +123,7 @@ class HeldLogins:
         self,
         required: ReviewRequired,
         client: HeldClient,
-        asked: Asked,
+        asked: LoginReviewRequest,
         again: Callable[[], Awaitable[Permit]],
         fits: Callable[[Connection], None],
     ) -> Permit:
@@ -150,14 +150,14 @@ class HeldLogins:
                     # Not by this review: what it was asked for has changed, or only something else has.
                     required = still
 
-    async def _review(self, required: ReviewRequired, asked: Asked) -> Review:
+    async def _review(self, required: ReviewRequired, asked: LoginReviewRequest) -> Review:
         wish = required.wish
         if wish.waiting is not None:
             return wish.waiting
         session = self._sessions.to_wait(wish, metadata=asked.metadata)
         return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(self, review: Review, wish: Wish, client: HeldClient, deadline: float) -> bool:
+    async def _decided(self, review: Review, wish: AccessWish, client: HeldClient, deadline: float) -> bool:
         """Until it makes sense to ask for admission again; whether it was approved. `deadline` on the loop's clock.
         Raises as `wait`."""
         loop, waiter = asyncio.get_running_loop(), _Waiter(wish)
@@ -262,7 +262,7 @@ class HeldLogins:
         """Of one connection, of all of an organisation, or of all."""
         connection, org = payload.get("connection_id"), payload.get("org_id")
 
-        def concerned(wish: Wish) -> bool:
+        def concerned(wish: AccessWish) -> bool:
             if connection:
                 return str(wish.connection.id) == connection
             return not org or str(wish.connection.org_id) == org
@@ -275,7 +275,7 @@ class HeldLogins:
     def _on_credential(self, payload: Mapping[str, str]) -> None:
         self._ask_again(lambda wish: str(wish.credential_id) == payload.get("credential_id"))
 
-    def _ask_again(self, concerned: Callable[[Wish], bool]) -> None:
+    def _ask_again(self, concerned: Callable[[AccessWish], bool]) -> None:
         for watch in self._watches.values():
             for waiter in watch.waiters:
                 if concerned(waiter.wish):

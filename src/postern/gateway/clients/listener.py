@@ -59,7 +59,7 @@ _TOO_SLOW = _Reason(
 )
 
 
-class Places:
+class ConnectionLimiter:
     """How many may be somewhere at a time, over all and for each address; of IPv6 for each /64, which one subscriber
     has all of."""
 
@@ -98,7 +98,7 @@ class _Login:
     reject: Reject
 
 
-class Logins:
+class HandshakeRunner:
     """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
     before by `stream.on_known`, since a client must not pay for a target that is slow.
 
@@ -123,7 +123,7 @@ class Logins:
         self._unwarned = 0
         self._warned_at = float("-inf")
         self._timeout = timeout
-        self._places = Places(most=most, most_per_address=most_per_address)
+        self._places = ConnectionLimiter(most=most, most_per_address=most_per_address)
         self._turns: LoginTurns[_Login] = turns or LoginTurns()
         self._tasks: set[asyncio.Task[None]] = set()
         self._logged_in: set[asyncio.Task[None]] = set()

@@ -24,10 +24,10 @@ from postern.descriptors import no_room
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import SECRET_PREFIX, Agent
 from postern.errors import PosternError, ProtocolViolation, TooMany
-from postern.gateway.clients.listener import Logins
-from postern.gateway.clients.wanted import Wanted, asked_for, fields_of, start_of
-from postern.gateway.gateway_protocols import Carrier, Runner
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.clients.listener import HandshakeRunner
+from postern.gateway.clients.wanted import TunnelRequest, asked_for, fields_of, start_of
+from postern.gateway.gateway_protocols import Runner, TunnelGate
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.live import LiveLinks
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.relay.relay_handshake import StreamHandshake
@@ -42,7 +42,7 @@ MOST_STREAMS = 1_000  # of one command line
 MOST_TUNNELS = 100  # of one person, at this worker
 
 
-class Enrolment(Protocol):
+class TunnelEnroller(Protocol):
     async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
         """Raises Unauthenticated."""
 
@@ -55,12 +55,12 @@ class TunnelDoor:
         *,
         worker: str,
         authentication: Authentication,
-        agents: Enrolment,
-        tunnels: Tunnels,
-        carriers: Mapping[str, Carrier],
+        agents: TunnelEnroller,
+        tunnels: GatewayTunnels,
+        carriers: Mapping[str, TunnelGate],
         commands: Runner,
         links: LiveLinks,
-        logins: Logins,
+        logins: HandshakeRunner,
     ) -> None:
         self._hello = {"worker": worker}
         self._authentication = authentication
@@ -143,7 +143,7 @@ class TunnelDoor:
         if rest:
             mux.data_received(rest)
 
-    def _carrier(self, request: Message) -> Carrier:
+    def _carrier(self, request: Message) -> TunnelGate:
         protocol = request.get("protocol", DEFAULT_PROTOCOL)
         carrier = self._carriers.get(protocol) if isinstance(protocol, str) else None
         if carrier is None:
@@ -162,7 +162,7 @@ class TunnelDoor:
             raise no_room()
         caller = await self._authentication.caller(bearer, address=address)
         standing = partial(self._authentication.standing, caller, address=address)
-        wanted = Wanted(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
+        wanted = TunnelRequest(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
         client = StreamHandshake()
         incoming.accept({}, client)
 

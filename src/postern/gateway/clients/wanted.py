@@ -19,7 +19,7 @@ MAX_TERMINAL_SIZE = 10_000  # columns, and rows
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TunnelRequest:
     """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
     the principal was known. `standing` asks who they are now, for who has waited: it raises Unauthenticated once what
     they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree;

@@ -17,16 +17,16 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.rules.parse_slots import Busy, ParseSlots, loop_slot, process_slots
 from postern.gateway.rules.review_looks import Looks
-from postern.gateway.rules.row_counts import HeldStatement, RowCounts
+from postern.gateway.rules.row_counts import HeldStatement, RowCounter
 from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
 from postern.protocols.refusal_texts import text_of
-from postern.protocols.wire_base import Standing
+from postern.protocols.wire_base import TransactionState
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
 from postern.relay.relay_target import Start
-from postern.services.reviews.asking import Asking
+from postern.services.reviews.asking import ReviewRequests
 from postern.services.reviews.reviews import Reviews
 from postern.store.ports.common_ports import Signals
 
@@ -55,12 +55,12 @@ class HeldRequests:
 
     def __init__(
         self,
-        asking: Asking,
+        asking: ReviewRequests,
         reviews: Reviews,
         signals: Signals,
         address: Callable[[UUID], Awaitable[str]],
         *,
-        row_counts: Mapping[str, RowCounts] | None = None,
+        row_counts: Mapping[str, RowCounter] | None = None,
         processes: ParseSlots | None = None,
     ) -> None:
         """`address` is where people decide on a review. `row_counts` count, by protocol, the rows that a statement
@@ -174,12 +174,12 @@ class HeldRequests:
 
     async def _count(
         self,
-        counts: RowCounts,
+        counts: RowCounter,
         review: Review,
         permit: Permit,
         start: Start,
         parked: Parked,
-        standing: Standing,
+        standing: TransactionState,
     ) -> None:
         asked = [
             HeldStatement(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)

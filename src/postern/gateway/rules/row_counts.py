@@ -8,7 +8,7 @@ from typing import Protocol
 
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.row_count import RowCount
-from postern.protocols.wire_base import Standing
+from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Start
 
 
@@ -25,10 +25,14 @@ class HeldStatement:
     exchange: int = field(default=0, compare=False)
 
 
-class RowCounts(Protocol):
+class RowCounter(Protocol):
     """Counts the rows that held statements would touch."""
 
     async def of(
-        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
+        self,
+        permit: Permit,
+        start: Start,
+        statements: Sequence[HeldStatement],
+        standing: TransactionState | None = None,
     ) -> RowCount | None:
         """Return the count, None where no statement changes rows. Never raises, except when cancelled."""

@@ -16,7 +16,7 @@ _ANY: Final = b""  # of several cursors in one text
 _Key = int | bytes
 
 
-class RowCounts:
+class SessionRowCounts:
     """Of one session. A cursor counts from its DECLARE on, a portal from its first Execute."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GuardRailFinding:
     """`reason` says what was found, where more can be said than that the rule hit. `unknown`: it cannot be told
     whether it did."""
 
@@ -57,13 +57,13 @@ class StatementCache:
     may lose an entry, never find a wrong one."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, tuple[Finding | None]] = OrderedDict()
+        self._found: OrderedDict[str, tuple[GuardRailFinding | None]] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, text: str) -> tuple[Finding | None] | None:
+    def get(self, text: str) -> tuple[GuardRailFinding | None] | None:
         """What was found, or None where that is not known."""
         found = self._found.get(text)
         if found is not None:
@@ -71,7 +71,7 @@ class StatementCache:
                 self._found.move_to_end(text)
         return found
 
-    def put(self, text: str, finding: Finding | None) -> None:
+    def put(self, text: str, finding: GuardRailFinding | None) -> None:
         if len(text) > CACHED_STATEMENT_BYTES:
             return
         if text not in self._found:

@@ -10,9 +10,9 @@ from typing import Final
 
 from postern.domain.rules.guardrail import Action, GuardRail
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.counting import RowCounts
-from postern.inspection.guardrails.guardrail_findings import Culprit, Finding
-from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, load, with_values
+from postern.inspection.guardrails.counting import SessionRowCounts
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding
+from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, load, with_values
 from postern.inspection.guardrails.guardrail_tasks import JudgeText, read_answer
 from postern.inspection.guardrails.guardrail_texts import Masker
 from postern.inspection.guardrails.statements import worse
@@ -42,7 +42,7 @@ def _nothing() -> TargetSchema | None:
     return None
 
 
-class GuardRails:
+class GuardRailInterceptor:
     """Sessions under the same rules share what is compiled and what was judged.
 
     `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
@@ -80,7 +80,7 @@ class GuardRails:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = _batch_need(rules)
-        self._counts = RowCounts()
+        self._counts = SessionRowCounts()
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
@@ -106,7 +106,7 @@ class GuardRails:
 
     # What goes in
 
-    def _current(self) -> Rules:
+    def _current(self) -> CompiledRules:
         """With what is known of the target by now."""
         if self._rules.statements is not None:
             target = self._target()
@@ -117,17 +117,17 @@ class GuardRails:
 
     def _see_operation(
         self,
-        rules: Rules,
+        rules: CompiledRules,
         event: Operation,
         session: SessionView,
-        known: tuple[Finding | None] | None,
+        known: tuple[GuardRailFinding | None] | None,
         *,
         by_name: bool,
     ) -> Verdict:
         """`known` is what was found for the text before; `by_name`: the text means something else in every session."""
         if event.truncated:
             assert rules.first is not None
-            large = Finding(rules.first, Action.DENY)
+            large = GuardRailFinding(rules.first, Action.DENY)
             return _refuse(large, self._help(session), "this is too large to be judged by")
         if known is not None:
             found = with_values(rules, known[0], event.values)
@@ -146,15 +146,25 @@ class GuardRails:
         conclude = partial(self._judged, rules, event, session, by_name=by_name)
         return Hold(_ticket(), "this statement is being parsed", work=Work(task, conclude))
 
-    def _judge(self, rules: Rules, event: Operation, session: SessionView, _: object, *, by_name: bool) -> Verdict:
+    def _judge(
+        self, rules: CompiledRules, event: Operation, session: SessionView, _: object, *, by_name: bool
+    ) -> Verdict:
         finding = judge_text(rules, event.text, self._session_parser if by_name else None)
         return self._conclude(rules, event, session, finding, by_name=by_name)
 
-    def _judged(self, rules: Rules, event: Operation, session: SessionView, found: object, *, by_name: bool) -> Verdict:
+    def _judged(
+        self, rules: CompiledRules, event: Operation, session: SessionView, found: object, *, by_name: bool
+    ) -> Verdict:
         return self._conclude(rules, event, session, read_answer(rules, found), by_name=by_name)
 
     def _conclude(
-        self, rules: Rules, event: Operation, session: SessionView, finding: Finding | None, *, by_name: bool
+        self,
+        rules: CompiledRules,
+        event: Operation,
+        session: SessionView,
+        finding: GuardRailFinding | None,
+        *,
+        by_name: bool,
     ) -> Verdict:
         if not by_name:
             rules.judged.put(event.text, finding)
@@ -182,7 +192,7 @@ class GuardRails:
         if not texts:
             return FORWARD
         seen = texts if isinstance(event, Rows) else [*texts, *event.rendered()]
-        worst: Finding | None = None
+        worst: GuardRailFinding | None = None
         for one in rules.output:
             worst = worse(worst, one.judge(seen))
         if worst is not None and worst.action is Action.DENY:
@@ -206,12 +216,12 @@ class GuardRails:
         self._told_masks.add(untold[0])
         return Warn(
             rule=untold[0].title,
-            message=Finding(untold[0], Action.MASK).said("masked by"),
+            message=GuardRailFinding(untold[0], Action.MASK).said("masked by"),
             hint=f"{self._help(session)} This is said once.",
             is_violation=False,
         )
 
-    def _over(self, event: Rows | Output) -> Finding | None:
+    def _over(self, event: Rows | Output) -> GuardRailFinding | None:
         most = self._rules.most
         if most is None:
             return None
@@ -220,10 +230,10 @@ class GuardRails:
             return None
         if self._counts.add(event, rows) <= most[0]:
             return None
-        return Finding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
+        return GuardRailFinding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
 
 
-def _answer(finding: Finding, event: Operation, access_help: str) -> Verdict:
+def _answer(finding: GuardRailFinding, event: Operation, access_help: str) -> Verdict:
     """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
     if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
@@ -238,7 +248,7 @@ def _ticket() -> str:
     return str(next(_tickets))
 
 
-def _warn(finding: Finding, access_help: str) -> Warn:
+def _warn(finding: GuardRailFinding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
         message=finding.said("warning of"),
@@ -246,5 +256,5 @@ def _warn(finding: Finding, access_help: str) -> Warn:
     )
 
 
-def _refuse(finding: Finding, access_help: str, beginning: str = "blocked by") -> Refuse:
+def _refuse(finding: GuardRailFinding, access_help: str, beginning: str = "blocked by") -> Refuse:
     return Refuse(rule=finding.culprit.title, message=finding.said(beginning), hint=access_help)

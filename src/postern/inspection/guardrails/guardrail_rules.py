@@ -6,14 +6,14 @@ from functools import lru_cache
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, StatementCache, named
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache, named
 from postern.inspection.guardrails.guardrail_texts import Masker, by_severity, of_text
 from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.inspection.sql_comments import readings
 
 
-class Rules:
+class CompiledRules:
     """The rules of one direction each, compiled; shared by the sessions that they hold for."""
 
     def __init__(self, rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> None:
@@ -39,12 +39,12 @@ def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
 
 
 @lru_cache(maxsize=64)
-def load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> Rules:
-    return Rules(rails, parser, target)
+def load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> CompiledRules:
+    return CompiledRules(rails, parser, target)
 
 
-def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
-    worst: Finding | None = None
+def judge_text(rules: CompiledRules, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
+    worst: GuardRailFinding | None = None
     if rules.input:
         spellings = readings(text.encode("utf-8", "replace"))
         for one in rules.input:
@@ -54,7 +54,9 @@ def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> 
     return worse(worst, rules.statements.judge(text, parser))
 
 
-def with_values(rules: Rules, finding: Finding | None, given: tuple[bytes | None, ...]) -> Finding | None:
+def with_values(
+    rules: CompiledRules, finding: GuardRailFinding | None, given: tuple[bytes | None, ...]
+) -> GuardRailFinding | None:
     """What the bind values add; each of them is judged on its own."""
     if not given or not rules.input:
         return finding

@@ -9,8 +9,8 @@ from typing import cast
 
 from postern.domain.rules.guardrail import Action, GuardRail
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.guardrails.guardrail_findings import Finding
-from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, load
+from postern.inspection.guardrails.guardrail_findings import GuardRailFinding
+from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, load
 from postern.inspection.schema_ref import ref_of
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 
@@ -43,9 +43,9 @@ class JudgeText:
         return rules.culprits.index(finding.culprit), finding.action.value, finding.reason, finding.unknown
 
 
-def read_answer(rules: Rules, answer: object) -> Finding | None:
+def read_answer(rules: CompiledRules, answer: object) -> GuardRailFinding | None:
     """Return what was found, by the rules of this process."""
     if answer is None:
         return None
     place, action, reason, unknown = cast("_Answer", answer)
-    return Finding(rules.culprits[place], Action(action), reason, unknown)
+    return GuardRailFinding(rules.culprits[place], Action(action), reason, unknown)

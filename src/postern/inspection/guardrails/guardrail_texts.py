@@ -8,9 +8,9 @@ from typing import Final
 
 from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.text import one_line
-from postern.inspection.guardrails.guardrail_findings import Culprit, Finding
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding
 from postern.inspection.patterns import Lookup, readable, word_pattern
-from postern.interception.events import Channel, Kind, Output, Rows
+from postern.interception.events import Channel, Output, Rows, TextKind
 
 # Of several rules that hit, the one whose action is most severe counts, and of those the first.
 SEVERITY: Final = (Action.DENY, Action.REVIEW, Action.WARN)
@@ -37,14 +37,14 @@ class RuleSet:
     def first(self) -> Culprit:
         return self._each[0][0]
 
-    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> Finding | None:
+    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> GuardRailFinding | None:
         """The first rule that hits the first text that is hit, or None. What was hit is quoted only to who sent it."""
         index = self._all.first_hit(texts)
         if index is None:
             return None
         whole = readable(texts[index])
         culprit = self.culprit(whole)
-        return Finding(culprit, self._action, self._quoted(culprit, whole) if quotes else "")
+        return GuardRailFinding(culprit, self._action, self._quoted(culprit, whole) if quotes else "")
 
     def _quoted(self, culprit: Culprit, text: bytes) -> str:
         spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
@@ -104,7 +104,7 @@ class Masker:
         found = self._rules.judge(texts)
         return None if found is None else found.culprit
 
-    def mask_rows(self, rows: Rows) -> Finding | None:
+    def mask_rows(self, rows: Rows) -> GuardRailFinding | None:
         self._begin()
         masked: list[tuple[int, list[bytes]]] = []
         for index, column in enumerate(rows.columns):
@@ -112,7 +112,7 @@ class Masker:
             if not texts or self._rules.judge(texts) is None:
                 continue
             new = self._replaced(texts, column.kind, is_line=False)
-            if isinstance(new, Finding):
+            if isinstance(new, GuardRailFinding):
                 return new
             masked.append((index, new))
         for index, new in masked:
@@ -123,24 +123,24 @@ class Masker:
         self.size = 0
         self.culprits = []
 
-    def mask_output(self, output: Output, texts: list[bytes]) -> Finding | None:
+    def mask_output(self, output: Output, texts: list[bytes]) -> GuardRailFinding | None:
         self._begin()
-        kind = Kind.OPAQUE if output.channel is Channel.FUNCTION else Kind.TEXT
+        kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else TextKind.TEXT
         shown = output.rendered()
         if shown and self._rules.judge(shown) is not None:
             new = self._replaced(shown, kind, is_line=False)
-            if isinstance(new, Finding):
+            if isinstance(new, GuardRailFinding):
                 return new
             output.replace_rendered(new)
             texts = output.texts()
         if texts and self._rules.judge(texts) is not None:
             new = self._replaced(texts, kind, is_line=output.channel is Channel.COPY)
-            if isinstance(new, Finding):
+            if isinstance(new, GuardRailFinding):
                 return new
             output.replace(new)
         return None
 
-    def _replaced(self, texts: list[bytes], kind: Kind, *, is_line: bool) -> list[bytes] | Finding:
+    def _replaced(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardRailFinding:
         new: list[bytes] = []
         for text in texts:
             whole = readable(text)
@@ -152,21 +152,23 @@ class Masker:
             mark = f"[masked:{_NOT_IN_NAMES.sub('-', culprit.rule)}]".encode()
             made = self._masked(text, whole, spans, kind, mark, is_line=is_line)
             if made is None:
-                return Finding(culprit, Action.MASK, "what it hits cannot be masked here without breaking the answer")
+                return GuardRailFinding(
+                    culprit, Action.MASK, "what it hits cannot be masked here without breaking the answer"
+                )
             new.append(made)
             if culprit not in self.culprits:
                 self.culprits.append(culprit)
         return new
 
     def _masked(
-        self, text: bytes, whole: bytes, spans: list[tuple[int, int]], kind: Kind, mark: bytes, *, is_line: bool
+        self, text: bytes, whole: bytes, spans: list[tuple[int, int]], kind: TextKind, mark: bytes, *, is_line: bool
     ) -> bytes | None:
-        if kind is Kind.JSON:
+        if kind is TextKind.JSON:
             found = _strings_around(whole, spans)
             if found is None or text is not whole:
                 return None
             spans, mark = found, b'"' + mark + b'"'
-        elif kind is not Kind.TEXT:
+        elif kind is not TextKind.TEXT:
             return None
         elif text is not whole:  # an encoding that nobody knows here: all of it goes, and what is left is ASCII
             if is_line:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from postern.domain.rules.guardrail import TEXT_TYPES, Action, GuardRail, Rule
 from postern.domain.rules.statement import Statement
-from postern.domain.rules.trial import Answered, Asked, Hit, Trial
-from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, named
+from postern.domain.rules.trial import Answered, Hit, RecordedStatement, Trial
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, named
 from postern.inspection.guardrails.guardrail_interceptor import BY_NAME
-from postern.inspection.guardrails.guardrail_rules import Rules, judge_text, with_values
+from postern.inspection.guardrails.guardrail_rules import CompiledRules, judge_text, with_values
 from postern.inspection.guardrails.guardrail_texts import patterns_of
 from postern.inspection.guardrails.statements import UNASKED, StatementRule, StatementRules, worse
 from postern.inspection.patterns import Lookup
@@ -17,7 +17,7 @@ from postern.inspection.sql_comments import readings
 
 def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
     """Raises Invalid when a rule judges statements and there is no parser."""
-    found: list[tuple[Finding, tuple[tuple[int, int], ...]]] = []
+    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     spellings = readings(text.encode("utf-8", "replace"))
     rules = named(rail, rail.input)
     about_statements = [one for one in rules if one[1].judges_statements]
@@ -26,7 +26,7 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if any(lookup.hits(spelling) for spelling in spellings):
-                found.append((Finding(culprit, rule.action), _spans(lookup, text)))
+                found.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
         elif reader is not None:
             finding = _of_statements(reader, culprit, rule, text)
             if finding is not None:
@@ -37,18 +37,18 @@ def try_input(rail: GuardRail, text: str, parser: Parser | None) -> Trial:
 
 def try_output(rail: GuardRail, text: str) -> Trial:
     """Rules about text only: rows are counted where there are some."""
-    found: list[tuple[Finding, tuple[tuple[int, int], ...]]] = []
+    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]] = []
     for culprit, rule in named(rail, rail.output):
         if rule.type in TEXT_TYPES:
             lookup = Lookup(patterns_of(rule))
             if lookup.hits(text.encode("utf-8", "replace")):
-                found.append((Finding(culprit, rule.action), _spans(lookup, text)))
+                found.append((GuardRailFinding(culprit, rule.action), _spans(lookup, text)))
     return _trial(found, ())
 
 
-def _of_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> Finding | None:
+def _of_statements(reader: StatementRules, culprit: Culprit, rule: Rule, text: str) -> GuardRailFinding | None:
     one = StatementRule(culprit, rule)
-    worst: Finding | None = None
+    worst: GuardRailFinding | None = None
     for statement in reader.parse(text, one.harmless):
         worst = worse(worst, one.judge(statement, UNASKED))
     return worst
@@ -62,8 +62,10 @@ def _spans(lookup: Lookup, text: str) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _trial(found: list[tuple[Finding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]) -> Trial:
-    worst: Finding | None = None
+def _trial(
+    found: list[tuple[GuardRailFinding, tuple[tuple[int, int], ...]]], statements: tuple[Statement, ...]
+) -> Trial:
+    worst: GuardRailFinding | None = None
     for finding, _ in found:
         worst = worse(worst, finding)
     hits = tuple(Hit(one.culprit.rule, one.action, one.reason, spans, one.unknown) for one, spans in found)
@@ -85,7 +87,7 @@ class Trier:
     `try_input`."""
 
     def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
-        self._rules = Rules((rail,), parser, UNASKED)
+        self._rules = CompiledRules((rail,), parser, UNASKED)
 
     def session(self, names: SessionParser | None) -> SessionTrier:
         """`names` follows what the session prepares."""
@@ -95,13 +97,13 @@ class Trier:
 class SessionTrier:
     """The steps of one session, in their order."""
 
-    def __init__(self, rules: Rules, names: SessionParser | None) -> None:
+    def __init__(self, rules: CompiledRules, names: SessionParser | None) -> None:
         self._rules = rules
         self._names = names if rules.statements is not None else None
         self._refused: set[str] = set()  # texts of which preparing would have been refused: they would never run
         self._rows = 0
 
-    def asked(self, step: Asked) -> Hit | None:
+    def asked(self, step: RecordedStatement) -> Hit | None:
         """The rule that would decide."""
         self._rows = 0
         if self._rules.first is None:
@@ -116,11 +118,11 @@ class SessionTrier:
             return None
         return _hit(finding)
 
-    def _judged(self, step: Asked) -> Finding | None:
+    def _judged(self, step: RecordedStatement) -> GuardRailFinding | None:
         rules = self._rules
         if step.truncated:
             assert rules.first is not None
-            return Finding(rules.first, Action.DENY, "it is too large to be judged")
+            return GuardRailFinding(rules.first, Action.DENY, "it is too large to be judged")
         by_name = self._names if BY_NAME.search(step.text) else None
         known = None if by_name is not None else rules.judged.get(step.text)
         if known is not None:
@@ -138,18 +140,18 @@ class SessionTrier:
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
         if rules.most is not None and before <= rules.most[0] < before + step.rows:
-            return _hit(Finding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
-        worst: Finding | None = None
+            return _hit(GuardRailFinding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
+        worst: GuardRailFinding | None = None
         for one in rules.output:
             worst = worse(worst, one.judge(step.texts))
         if rules.masker is not None and (worst is None or worst.action is not Action.DENY):
             culprit = rules.masker.hit_by(step.texts)
-            worst = worse(worst, None if culprit is None else Finding(culprit, Action.MASK))
+            worst = worse(worst, None if culprit is None else GuardRailFinding(culprit, Action.MASK))
         return None if worst is None else _hit(worst)
 
 
 _REFUSED = 1_000
 
 
-def _hit(finding: Finding) -> Hit:
+def _hit(finding: GuardRailFinding) -> Hit:
     return Hit(finding.culprit.rule, finding.action, finding.reason, unknown=finding.unknown)

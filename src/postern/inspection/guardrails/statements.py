@@ -11,7 +11,7 @@ from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.guardrail_findings import Culprit, Finding, StatementCache
+from postern.inspection.guardrails.guardrail_findings import Culprit, GuardRailFinding, StatementCache
 from postern.inspection.sql.sql_parser import Parser, SessionParser, unknown
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
@@ -29,15 +29,15 @@ class StatementRule:
         self._guarded = [guarded(spelled, "objects") for spelled in rule.objects]
         self.harmless = tuple(sorted({_function(spelled) for spelled in rule.allow_functions}))
 
-    def judge(self, statement: Statement, target: TargetSchema | None) -> Finding | None:
+    def judge(self, statement: Statement, target: TargetSchema | None) -> GuardRailFinding | None:
         reason = self._hit(statement, target)
         if reason:
-            return Finding(self.culprit, self._rule.action, reason)
+            return GuardRailFinding(self.culprit, self._rule.action, reason)
         why = self._unknown(statement, target)
         if not why or self._rule.unknown is Unknown.ALLOW:
             return None
         action = self._rule.action if self._rule.unknown is None else Action(str(self._rule.unknown))
-        return Finding(self.culprit, action, why, unknown=True)
+        return GuardRailFinding(self.culprit, action, why, unknown=True)
 
     def _hit(self, statement: Statement, target: TargetSchema | None) -> str:
         """What it does that the rule is about; empty: nothing, as far as can be told."""
@@ -116,7 +116,7 @@ class StatementRules:
             if made.harmless not in self._schemas:
                 self._schemas[made.harmless] = _with_harmless(target, made.harmless)
 
-    def judge(self, text: str, parser: SessionParser | None = None) -> Finding | None:
+    def judge(self, text: str, parser: SessionParser | None = None) -> GuardRailFinding | None:
         """The most severe finding, and of those the first by the order of rules and statements. `parser`: that of the
         session, for texts that only mean something in it."""
         shape = self._shapes.of(text) if self._shapes is not None and parser is None else None
@@ -127,8 +127,8 @@ class StatementRules:
             self._harmless.put(shape, None)
         return worst
 
-    def _judge(self, text: str, parser: SessionParser | None) -> Finding | None:
-        worst: Finding | None = None
+    def _judge(self, text: str, parser: SessionParser | None) -> GuardRailFinding | None:
+        worst: GuardRailFinding | None = None
         for harmless, rules in self._by_harmless.items():
             statements = self.parse(text, harmless, parser)
             for rule in rules:
@@ -145,7 +145,7 @@ class StatementRules:
         return self._parser.parse(text, schema) if parser is None else parser.parse(text, schema)
 
 
-def worse(one: Finding | None, other: Finding | None) -> Finding | None:
+def worse(one: GuardRailFinding | None, other: GuardRailFinding | None) -> GuardRailFinding | None:
     """The more severe of both; the first where they are alike."""
     if one is None or other is None:
         return other if one is None else one

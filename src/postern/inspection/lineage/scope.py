@@ -28,7 +28,7 @@ class TooMuch(Exception):
     """The text takes more work than is spent on any."""
 
 
-class Work:
+class WorkBudget:
     def __init__(self, left: int = MOST_WORK) -> None:
         self._left = left
 
@@ -124,7 +124,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FromPart:
     """What an element of a FROM adds: the names that it can be spoken of by, and the columns of its own."""
 
     items: tuple[Item, ...]
@@ -148,11 +148,11 @@ class Scope:
             self.parent.asked = True
         return self.parent
 
-    def add(self, part: Part) -> None:
+    def add(self, part: FromPart) -> None:
         self.items += part.items
         self.outs += part.outs
 
-    def with_parts(self, parts: Iterable[Part]) -> Scope:
+    def with_parts(self, parts: Iterable[FromPart]) -> Scope:
         """The same, and beside it what stands further left in the same FROM."""
         found = replace(self, items=list(self.items), outs=list(self.outs))
         for part in parts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadText:
     """`size` is in characters. `read` reads it here. `task` does so in another process, and `keep` takes its answer."""
 
     size: int

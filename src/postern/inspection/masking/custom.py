@@ -9,7 +9,7 @@ import re2
 
 from postern.domain.rules.masking import CustomType
 from postern.errors import Invalid
-from postern.inspection.masking.detector import Form, Found, Span, found_form
+from postern.inspection.masking.detector import Found, Span, ValueForm, found_form
 from postern.inspection.patterns import PATTERN_MEMORY, SEPARATOR, bound_to_edges, word_pattern
 
 __all__ = ["Found", "check_custom", "custom_form"]
@@ -38,7 +38,7 @@ def check_custom(custom: CustomType) -> None:
     custom_form(custom)
 
 
-def custom_form(custom: CustomType) -> Form:
+def custom_form(custom: CustomType) -> ValueForm:
     """Raises Invalid."""
     expressions = [custom.pattern_regex] if custom.pattern_regex else [word_pattern(word) for word in custom.words]
     if not expressions:

@@ -31,7 +31,7 @@ def starts_with(first: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedText:
     """A text after one detector: `hits` values were replaced, `size` bytes of them."""
 
     text: bytes
@@ -39,7 +39,7 @@ class Masked:
     size: int = 0
 
 
-Mask = Callable[[bytes], Masked]
+Mask = Callable[[bytes], MaskedText]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ Find = Callable[[bytes], list[Span]]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ValueForm:
     """One way to write a value.
 
     `candidate` is an RE2 expression without look-around that matches in every text in which `mask` would find
@@ -99,7 +99,7 @@ class Detector:
     """
 
     type: InfoType
-    forms: tuple[Form, ...]
+    forms: tuple[ValueForm, ...]
     whole: Whole | None = None
     words: str = ""
 
@@ -166,8 +166,8 @@ def narrowed(expression: bytes, mask: Mask) -> Mask:
     quick look, and spares the close search what is glued to letters, such as the digits of a hash."""
     search = compile_linear(expression).search
 
-    def apply(text: bytes) -> Masked:
-        return mask(text) if search(text) else Masked(text)
+    def apply(text: bytes) -> MaskedText:
+        return mask(text) if search(text) else MaskedText(text)
 
     return apply
 
@@ -180,9 +180,9 @@ def replaced_by(mask: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
 def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
     """For kinds that the pattern alone decides and one text replaces. `mask` must hold no backslash."""
 
-    def apply(text: bytes) -> Masked:
+    def apply(text: bytes) -> MaskedText:
         changed, hits = pattern.subn(mask, text)
-        return Masked(changed, hits, len(text) - len(changed) + hits * len(mask))
+        return MaskedText(changed, hits, len(text) - len(changed) + hits * len(mask))
 
     return apply
 
@@ -194,7 +194,7 @@ def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[
     then the search goes on inside the candidate, for a value may begin later in it.
     """
 
-    def apply(text: bytes) -> Masked:
+    def apply(text: bytes) -> MaskedText:
         parts: list[bytes] = []
         kept = at = hits = size = 0
         while found := pattern.search(text, at):
@@ -209,9 +209,9 @@ def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[
             hits += 1
             size += length
         if not hits:
-            return Masked(text)
+            return MaskedText(text)
         parts.append(text[kept:])
-        return Masked(b"".join(parts), hits, size)
+        return MaskedText(b"".join(parts), hits, size)
 
     return apply
 
@@ -248,12 +248,12 @@ def narrowed_find(expression: bytes, find: Find) -> Find:
 
 def pattern_form(
     candidate: bytes, pattern: re.Pattern[bytes], mask: bytes, score: float, *, like: bytes | None = None
-) -> Form:
+) -> ValueForm:
     """Of a kind that the pattern alone decides and one text replaces."""
     substitute, find = substitute_all(pattern, mask), spans_all(pattern)
     if like is not None:
         substitute, find = narrowed(like, substitute), narrowed_find(like, find)
-    return Form(candidate, substitute, find, score)
+    return ValueForm(candidate, substitute, find, score)
 
 
 Judge = Callable[[bytes], tuple[int, bytes] | None]
@@ -261,18 +261,18 @@ Judge = Callable[[bytes], tuple[int, bytes] | None]
 
 def judged_form(
     candidate: bytes, pattern: re.Pattern[bytes], judge: Judge, score: float, *, like: bytes | None = None
-) -> Form:
+) -> ValueForm:
     """Of a kind whose candidates need a closer look."""
     substitute, find = substitute_valid(pattern, judge), spans_valid(pattern, judge)
     if like is not None:
         substitute, find = narrowed(like, substitute), narrowed_find(like, find)
-    return Form(candidate, substitute, find, score)
+    return ValueForm(candidate, substitute, find, score)
 
 
-def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> Masked:
+def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> MaskedText:
     """The text with `mask` in the place of each span; these are sorted and do not overlap."""
     if not spans:
-        return Masked(text)
+        return MaskedText(text)
     parts: list[bytes] = []
     kept = size = 0
     for start, end in spans:
@@ -280,11 +280,11 @@ def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> Masked:
         kept = end
         size += end - start
     parts.append(text[kept:])
-    return Masked(b"".join(parts), len(spans), size)
+    return MaskedText(b"".join(parts), len(spans), size)
 
 
 def found_form(
     candidate: bytes, find: Find, score: float, mask: bytes, quick: Callable[[bytes], bool] | None = None
-) -> Form:
+) -> ValueForm:
     """Of a kind that one text replaces wherever `find` finds it."""
-    return Form(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick)
+    return ValueForm(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick)

@@ -17,11 +17,11 @@ from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, spelled_out, tokens_of
 from postern.inspection.masking.custom import custom_form
 from postern.inspection.masking.detector import (
-    Form,
     Found,
-    Masked,
+    MaskedText,
     Searcher,
     Span,
+    ValueForm,
     compile_linear,
     compile_set,
 )
@@ -38,11 +38,11 @@ _SEPARATORS = b",;/| &"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CandidateForm:
     """A form of a set, and how sure its finds are: `alone`, and `told` where a word speaks for them."""
 
     kind: str
-    form: Form
+    form: ValueForm
     words: Words | None
     alone: float
     told: float
@@ -53,7 +53,7 @@ def compile_column(value: bytes) -> Searcher:
     return compile_linear(rb"(?:(?:" + value + rb")\x00)*(?:" + value + rb")")
 
 
-class Catalogue:
+class FormCatalogue:
     """What is costly to prepare and the same for all columns: the forms, and one quick look for all of them."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Catalogue:
                 "take them out of the types"
             )
         self.threshold = threshold
-        self.looked: list[Looked] = []
+        self.looked: list[CandidateForm] = []
         for detector in ORDER:
             if detector.type in types:
                 for form in detector.forms:
@@ -89,12 +89,12 @@ class Catalogue:
         self.whole = compile_set([whole.value for _, whole in wholes], whole=True) if wholes else None
         self.columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
 
-    def _add(self, kind: str, form: Form, words: Words | None) -> None:
+    def _add(self, kind: str, form: ValueForm, words: Words | None) -> None:
         told = min(1.0, form.score + BOOST) if words else form.score
         if told >= self.threshold:
-            self.looked.append(Looked(kind, form, words, form.score, told))
+            self.looked.append(CandidateForm(kind, form, words, form.score, told))
 
-    def _candidate(self, one: Looked) -> bytes:
+    def _candidate(self, one: CandidateForm) -> bytes:
         if one.form.quick is not None:
             return _NOTHING
         return one.form.candidate if one.alone >= self.threshold or one.words is None else one.words.candidate
@@ -105,7 +105,7 @@ class Detectors:
 
     __slots__ = ("_catalogue", "_extra", "_looked", "_told", "types")
 
-    def __init__(self, catalogue: Catalogue, types: frozenset[str], told: frozenset[str], doubted: bool) -> None:
+    def __init__(self, catalogue: FormCatalogue, types: frozenset[str], told: frozenset[str], doubted: bool) -> None:
         self.types = types
         self._catalogue = catalogue
         self._told = told
@@ -157,7 +157,7 @@ class Detectors:
                 return None
         return kind, masked
 
-    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, Masked]]:
+    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, MaskedText]]:
         """What each form of each kind did to what the ones before it left; only those that found something. `worth` is
         what `worth` said of the text, where that is known.
 
@@ -186,14 +186,14 @@ class Detectors:
             return form.quick(text)
         return compile_candidate(form.candidate).search(text) is not None
 
-    def _mask_form(self, index: int, text: bytes) -> Masked:
+    def _mask_form(self, index: int, text: bytes) -> MaskedText:
         one = self._looked[index]
         threshold = self._catalogue.threshold
         if one.alone >= threshold or (one.kind in self._told and one.told >= threshold):
             return one.form.mask(text)
         spans = [span for span, _ in self._spans(index, text)]
         if not spans:
-            return Masked(text)
+            return MaskedText(text)
         return _replaced(text, spans, one.form)
 
     def _spans(self, index: int, text: bytes) -> Iterator[tuple[Span, float]]:
@@ -220,13 +220,13 @@ def _in_a_list(between: bytes) -> bool:
     return 0 < len(between) <= 3 and not between.strip(_SEPARATORS)
 
 
-def _in_doubt(one: Looked, told: frozenset[str]) -> Looked:
+def _in_doubt(one: CandidateForm, told: frozenset[str]) -> CandidateForm:
     if one.alone >= FIRM or one.kind in told:
         return one
-    return Looked(one.kind, one.form, one.words, one.alone - DOUBT, one.told - DOUBT)
+    return CandidateForm(one.kind, one.form, one.words, one.alone - DOUBT, one.told - DOUBT)
 
 
-def _replaced(text: bytes, spans: list[Span], form: Form) -> Masked:
+def _replaced(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
     """As the form would replace each value if it stood alone."""
     parts: list[bytes] = []
     kept = size = 0
@@ -235,7 +235,7 @@ def _replaced(text: bytes, spans: list[Span], form: Form) -> Masked:
         kept = end
         size += end - start
     parts.append(text[kept:])
-    return Masked(b"".join(parts), len(spans), size)
+    return MaskedText(b"".join(parts), len(spans), size)
 
 
 def _apart(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
@@ -257,8 +257,8 @@ def compile_candidate(candidate: bytes) -> Searcher:
 @lru_cache(maxsize=16)
 def _catalogue_for(
     types: frozenset[str], custom: tuple[CustomType, ...], threshold: float, language: LanguageModel | None
-) -> Catalogue:
-    return Catalogue(types, custom, threshold, language)
+) -> FormCatalogue:
+    return FormCatalogue(types, custom, threshold, language)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from postern.domain.rules.masking import MaskingRule, Strictness
 from postern.domain.targets.target_schema import ColumnRef, Origin
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column
@@ -45,7 +45,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenRule:
     """The rule that masks a column. Where the column is not `plain`, what a statement computed from a masked value may
     say anything of it, in its value, its shape and whether it is NULL: it becomes a constant."""
 
@@ -57,7 +57,7 @@ class Chosen:
 class Decided:
     """What masks each column, and what could not be told; only the first of the strict doubts matters."""
 
-    chosen: tuple[Chosen | None, ...]
+    chosen: tuple[ChosenRule | None, ...]
     doubts: tuple[Doubt, ...] = ()
 
     @property
@@ -65,7 +65,7 @@ class Decided:
         return next((doubt for doubt in self.doubts if doubt.rule.is_strict), None)
 
 
-class Columns:
+class ColumnRules:
     """All rules about columns of one session. Without `origins` the names in the answer are all that is known: rules
     about tables and tags are in doubt then."""
 
@@ -79,7 +79,7 @@ class Columns:
         if self._origins is not None:
             self._origins.asked(statement)
 
-    def unread(self, statement: str) -> Unread | None:
+    def unread(self, statement: str) -> UnreadText | None:
         return None if self._origins is None else self._origins.unread(statement)
 
     def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
@@ -98,7 +98,7 @@ class Columns:
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
         """For rows, which tell the names of their columns."""
-        chosen: list[Chosen | None] = []
+        chosen: list[ChosenRule | None] = []
         doubts: list[Doubt] = []
         for place, column in enumerate(columns):
             of = None if sources is None else sources[place]
@@ -125,13 +125,13 @@ class Columns:
         ]
         return Decided(tuple(self._choose("", of) for of in sources), tuple(doubts))
 
-    def _choose(self, name: str, of: Origin | None) -> Chosen | None:
+    def _choose(self, name: str, of: Origin | None) -> ChosenRule | None:
         for rule in self._rules:
             if of is None:
                 if rule.patterns.match_name(name):
-                    return Chosen(rule, plain=self._origins is None)
+                    return ChosenRule(rule, plain=self._origins is None)
             elif rule.patterns.match_name(name) or any(self._masks(rule, ref) for ref in of.refs):
-                return Chosen(rule, plain=self._is_plain(rule, of))
+                return ChosenRule(rule, plain=self._is_plain(rule, of))
         return None
 
     def _is_plain(self, rule: ColumnRule, of: Origin) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness
 from postern.domain.targets.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.copy_formats import type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
@@ -27,9 +27,9 @@ from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.masking_columns import (
     STRENGTH,
-    Chosen,
+    ChosenRule,
     ColumnRule,
-    Columns,
+    ColumnRules,
     Decided,
     Doubt,
     by_strength,
@@ -38,7 +38,7 @@ from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.inspection.masking.strategies import Substitutes
-from postern.inspection.masking.substituting import Search, search_of
+from postern.inspection.masking.substituting import ValueSearch, search_of
 from postern.interception.events import (
     RUN,
     Change,
@@ -46,12 +46,12 @@ from postern.interception.events import (
     Column,
     Event,
     Heading,
-    Kind,
     Note,
     Operation,
     Output,
     Rows,
     Summary,
+    TextKind,
 )
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
@@ -60,13 +60,13 @@ _tickets = itertools.count(1)
 
 _Mask = Callable[[Detectors, Sequence[bytes], Hits], list[bytes] | None]
 
-_MASKS: dict[Kind, _Mask] = {
-    Kind.TEXT: mask_texts,
-    Kind.JSON: mask_documents,
-    Kind.NUMBER: mask_numbers,
-    Kind.ADDRESS: mask_addresses,
+_MASKS: dict[TextKind, _Mask] = {
+    TextKind.TEXT: mask_texts,
+    TextKind.JSON: mask_documents,
+    TextKind.NUMBER: mask_numbers,
+    TextKind.ADDRESS: mask_addresses,
 }
-_SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
+_SCALAR_KINDS = frozenset({TextKind.NUMBER, TextKind.ADDRESS})
 _STATEMENTS = 1024  # requests under way whose text is kept
 _STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
 _FETCHED = 100  # cursors whose statements are kept
@@ -77,7 +77,7 @@ _NOTES = 100  # that wait to be recorded
 
 # What tells where the number comes from that a session keeps for LAST_INSERT_ID().
 _LAST_ID_QUERY = "select last_insert_id()"
-_LAST_ID = (Column("last_insert_id()", Kind.NUMBER),)
+_LAST_ID = (Column("last_insert_id()", TextKind.NUMBER),)
 
 NOT_INSPECTED = "an answer was passed on without having been inspected"
 
@@ -91,7 +91,7 @@ class _Plan:
 
     decided: Decided
     changes: tuple[Change | None, ...]
-    searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
+    searches: tuple[tuple[tuple[ValueSearch, Detectors], ...], ...]
     touched: list[bool]
     computed: tuple[int, ...]
 
@@ -122,12 +122,12 @@ class Masking:
         made = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
         searches = [search_of(rule, made[rule.strategy]) for rule in ordered if rule.finds]
         if types:
-            searches.append(Search(types, (), THRESHOLD, Substitutes(Strategy.REPLACE, b"")))
+            searches.append(ValueSearch(types, (), THRESHOLD, Substitutes(Strategy.REPLACE, b"")))
             searches.sort(key=lambda search: STRENGTH[search.strategy])
         self._searches = tuple(searches)
         self._texts = tuple((search, search.detectors()) for search in searches)
         columns = [ColumnRule(rule, made[rule.strategy]) for rule in ordered if rule.columns]
-        self._columns = Columns(columns, origins) if columns else None
+        self._columns = ColumnRules(columns, origins) if columns else None
         self._is_strict = bool(types) or any(rule.strictness is Strictness.STRICT for rule in ordered)
         wants: set[type[Event]] = {Rows, Output} if searches or columns else set()
         if self._columns is not None:
@@ -175,7 +175,7 @@ class Masking:
         self._asked(operation)
         return FORWARD
 
-    def _go_on(self, operation: Operation, session: SessionView, unread: Unread, found: object) -> Verdict:
+    def _go_on(self, operation: Operation, session: SessionView, unread: UnreadText, found: object) -> Verdict:
         """Once a part was read: what it executes may be unread, too."""
         if unread.size > AT_ONCE:
             unread.keep(found)
@@ -372,7 +372,7 @@ class Masking:
                 if masked is not None:
                     rows.replace(index, masked)
 
-    def _copied(self, columns: Columns, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+    def _copied(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """What a rule about columns hides of copied data. None where it may pass."""
         statements = self._answered(event.exchange)
         sources = columns.sources(statements, ())
@@ -396,7 +396,7 @@ class Masking:
         return self._doubts(Decided((), doubts), event.exchange, session)
 
     def _said(
-        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
+        self, columns: ColumnRules, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Messages, settings and whatever else comes from nobody knows where."""
         channel = event.channel
@@ -455,7 +455,7 @@ class Masking:
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
 
 
-def _change(chosen: Chosen, of: Origin | None, schema: TargetSchema | None) -> Change:
+def _change(chosen: ChosenRule, of: Origin | None, schema: TargetSchema | None) -> Change:
     """What masks the cells of a column. A document's keys stay where it stands in a table. A view may put one together
     from values: of its keys only the names of columns stay that are beside what is masked."""
     rule = chosen.rule

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from postern.domain.rules.masking import MODEL_TYPES
-from postern.inspection.masking.detector import Form, Span, found_form
+from postern.inspection.masking.detector import Span, ValueForm, found_form
 
 __all__ = ["MODEL_TYPES", "LanguageModel", "model_forms"]
 
@@ -31,7 +31,7 @@ class LanguageModel(Protocol):
     def find(self, text: str, types: frozenset[str]) -> Sequence[tuple[str, int, int, float]]: ...
 
 
-def model_forms(model: LanguageModel, types: frozenset[str], threshold: float) -> list[tuple[str, Form]]:
+def model_forms(model: LanguageModel, types: frozenset[str], threshold: float) -> list[tuple[str, ValueForm]]:
     """One form for each kind."""
     return [(kind, found_form(_CANDIDATE, _finder(model, kind, threshold), SCORE, MASK)) for kind in sorted(types)]
 

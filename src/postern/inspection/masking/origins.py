@@ -9,7 +9,7 @@ from typing import Protocol
 
 from postern.domain.rules.masking import TAG
 from postern.domain.targets.target_schema import ColumnRef, Origin
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 
 # The origin of each column of an answer, in order; None for one whose origin cannot be known.
@@ -22,7 +22,7 @@ class Origins(Protocol):
     def asked(self, statement: str) -> None:
         """Told of each statement, in the order of asking, before it is let through."""
 
-    def unread(self, statement: str) -> Unread | None:
+    def unread(self, statement: str) -> UnreadText | None:
         """What `asked` would have to read for this statement; None where that is known."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.masking.origins import Sources
-from postern.interception.events import Change, Channel, Column, Fill, Kind, Output, Rows, Scalar
+from postern.interception.events import Change, Channel, Column, Fill, Output, Rows, Scalar, TextKind
 
 
 class SampleTexts(Output):
@@ -27,7 +27,7 @@ class SampleRows(Rows):
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
         self.exchange = 0
-        self.columns = tuple(Column(name, Kind.TEXT) for name in columns)
+        self.columns = tuple(Column(name, TextKind.TEXT) for name in columns)
         self.count = len(rows)
         self._cells = [
             [None if cell is None else cell.encode("utf-8", "surrogatepass") for cell in column]

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy
-from postern.inspection.masking.detector import Found, Masked
+from postern.inspection.masking.detector import Found, MaskedText
 from postern.inspection.masking.detectors import ROUNDS, Detectors, detectors_for
 from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
@@ -83,7 +83,7 @@ class Substituting(Detectors):
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> None:
         return None
 
-    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, Masked]]:
+    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, MaskedText]]:
         """As often as that shows another value. What took the place of a value is known by where it stands, and left
         alone in later rounds."""
         made: list[_Span] = []
@@ -104,10 +104,10 @@ class Substituting(Detectors):
                 return
             text, made = changed.finish()
             for kind, (hits, size) in counts.items():
-                yield kind, Masked(text, hits, size)
+                yield kind, MaskedText(text, hits, size)
 
 
-class Search:
+class ValueSearch:
     """What one rule looks for by value, and what takes its place."""
 
     def __init__(
@@ -152,5 +152,5 @@ class Search:
         return by
 
 
-def search_of(rule: MaskingRule, substitutes: Substitutes) -> Search:
-    return Search(rule.types, rule.custom_types, rule.threshold, substitutes)
+def search_of(rule: MaskingRule, substitutes: Substitutes) -> ValueSearch:
+    return ValueSearch(rule.types, rule.custom_types, rule.threshold, substitutes)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Key, TargetSchema
 from postern.inspection.sql.sql_calls import Functions, calls_in
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, keys
-from postern.inspection.sql.sqlglot_tree import Facts, Grammar, facts_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, dotted_name, key_at, keys
+from postern.inspection.sql.sqlglot_tree import Grammar, TreeFacts, facts_of
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Judging:
     schema: TargetSchema | None
     within: tuple[Key, ...] = ()
 
-    def calls(self, draft: Draft, tokens: Sequence[Token]) -> None:
+    def calls(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Adds what the functions do that are called."""
         found = calls_in(tokens, self.functions, self.schema)
         draft.effects |= found.effects
@@ -63,12 +63,12 @@ class Judging:
         if found.reason:
             draft.reason = draft.reason or found.reason
 
-    def query(self, draft: Draft, tokens: Sequence[Token], verb: str) -> Facts | None:
+    def query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
         """Adds what the tree says, and the functions; unknown where the tree is not to be believed."""
         self.calls(draft, tokens)
         try:
             facts = facts_of(tokens, verb, self.grammar)
-        except Unreadable as error:
+        except UnreadableSql as error:
             draft.unknown(str(error))
             return None
         draft.effects |= facts.effects
@@ -77,7 +77,7 @@ class Judging:
         draft.scans |= facts.scans
         return facts
 
-    def named(self, draft: Draft, tokens: Sequence[Token], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
+    def named(self, draft: Draft, tokens: Sequence[SqlToken], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
         """Adds the names that stand at `place`, with commas between."""
         while True:
             start = place
@@ -92,7 +92,7 @@ class Judging:
                 return
             place += 1
 
-    def mentioned(self, draft: Draft, tokens: Sequence[Token]) -> None:
+    def mentioned(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Adds every name with a dot, and those behind words that tables or schemas follow, wherever they stand: for
         statements that no tree is made of. Some of them are columns; a rule may hit more than there is."""
         place = 0
@@ -114,16 +114,16 @@ class Judging:
                 draft.objects.add(ObjectName(ObjectKind.SCHEMA, parts[0]))
             place = end
 
-    def told(self, draft: Draft, tokens: Sequence[Token]) -> None:
+    def told(self, draft: Draft, tokens: Sequence[SqlToken]) -> None:
         """Adds the names that strings hold, as the server's own procedures take them: 'hr.salary'."""
         for token in tokens:
-            if token.kind is not Kind.STRING:
+            if token.kind is not SqlTokenKind.STRING:
                 continue
             parts = [part.strip(" _") for part in token.text.split(".")]  # quotes and brackets became `_`
             for at in range(len(parts)):
                 draft.objects.add(ObjectName(ObjectKind.TABLE, parts[at], parts[at - 1] if at else ""))
 
-    def _fold(self, token: Token) -> str:
+    def _fold(self, token: SqlToken) -> str:
         if self.grammar.upper is None:
             return token.text.lower()
         return token.text.upper() if token.key else token.text
@@ -134,13 +134,13 @@ _OBJECTS_FOLLOW = frozenset({"TABLE", "ON", "FROM", "IN", "INTO", "FOR", "LIKE",
 _SCHEMAS_FOLLOW = frozenset({"SCHEMA", "DATABASE", "USER", "CURRENT_SCHEMA", "::"})
 
 
-def _is_all_of(tokens: Sequence[Token], end: int) -> bool:
+def _is_all_of(tokens: Sequence[SqlToken], end: int) -> bool:
     """Whether `.*` stands there."""
     return key_at(tokens, end) == "*" and key_at(tokens, end - 1) == "."
 
 
 def by_first_words(
-    tokens: Sequence[Token], table: Mapping[tuple[str, ...], frozenset[Effect]]
+    tokens: Sequence[SqlToken], table: Mapping[tuple[str, ...], frozenset[Effect]]
 ) -> tuple[tuple[str, ...], frozenset[Effect]] | None:
     """The longest entry that the tokens begin by."""
     for count in (4, 3, 2, 1):
@@ -150,7 +150,7 @@ def by_first_words(
     return None
 
 
-def verb_of(tokens: Sequence[Token]) -> str:
+def verb_of(tokens: Sequence[SqlToken]) -> str:
     """The keyword that says what a query is: its first, that in its first brackets, or that behind its CTEs."""
     place = 0
     while key_at(tokens, place) == "(":
@@ -181,7 +181,7 @@ _KINDS = {
 }
 
 
-def defined(judging: Judging, draft: Draft, tokens: Sequence[Token]) -> str:
+def defined(judging: Judging, draft: Draft, tokens: Sequence[SqlToken]) -> str:
     """Adds what CREATE, ALTER, DROP, TRUNCATE or RENAME names; answers the kind of it, such as TABLE."""
     for place in range(1, min(len(tokens), 14)):
         key = tokens[place].key

@@ -18,8 +18,8 @@ from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_lexing import check_text, tokens_of
 from postern.inspection.sql.sql_parser import unknown
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, dotted_name, key_at, statements_of
-from postern.inspection.sql.sqlglot_tree import Facts
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, dotted_name, key_at, statements_of
+from postern.inspection.sql.sqlglot_tree import TreeFacts
 
 _LETTER = r"[A-Za-z\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
 _OWN_QUOTES = (
@@ -58,15 +58,15 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
         for script in _scripts(tokens_of(text, _PATTERN)):
             found += _judge_script(script, judging)
         return tuple(found)
-    except Unreadable as error:
+    except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
         return (unknown("it is nested too deeply"),)
 
 
-def _scripts(tokens: Sequence[Token]) -> list[list[Token]]:
+def _scripts(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Split where `/` stands alone on its line, as tools of clients do."""
-    found: list[list[Token]] = [[]]
+    found: list[list[SqlToken]] = [[]]
     for token in tokens:
         if token.key == "/" and token.alone:
             found.append([])
@@ -75,7 +75,7 @@ def _scripts(tokens: Sequence[Token]) -> list[list[Token]]:
     return [each for each in found if each]
 
 
-def _judge_script(tokens: Sequence[Token], judging: Judging) -> list[Statement]:
+def _judge_script(tokens: Sequence[SqlToken], judging: Judging) -> list[Statement]:
     found: list[Statement] = []
     pieces = statements_of(tokens)
     for place, piece in enumerate(pieces):
@@ -95,7 +95,7 @@ def _judge_script(tokens: Sequence[Token], judging: Judging) -> list[Statement]:
     return found
 
 
-def _creates_code(tokens: Sequence[Token]) -> bool:
+def _creates_code(tokens: Sequence[SqlToken]) -> bool:
     if key_at(tokens, 0) != "CREATE":
         return False
     place = 1
@@ -104,7 +104,7 @@ def _creates_code(tokens: Sequence[Token]) -> bool:
     return key_at(tokens, place) in words.CREATES_CODE
 
 
-def _block(tokens: list[Token], judging: Judging) -> Statement:
+def _block(tokens: list[SqlToken], judging: Judging) -> Statement:
     """Code runs anything; what it calls of the server's own packages is told."""
     draft = Draft(key_at(tokens, 0))
     judging.calls(draft, tokens)
@@ -118,7 +118,7 @@ def _block(tokens: list[Token], judging: Judging) -> Statement:
 _QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
 
-def _judge(tokens: list[Token], judging: Judging) -> Statement:
+def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     verb = verb_of(tokens)
     if verb in _QUERIES:
         return _query(tokens, verb, judging)
@@ -143,7 +143,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
     plain = _without_extras(tokens, verb)
     if verb == "MERGE":
@@ -157,13 +157,13 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     return draft.done()
 
 
-_BIND = Token(Kind.VARIABLE, ":b")
+_BIND = SqlToken(SqlTokenKind.VARIABLE, ":b")
 
 
-def _without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
+def _without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
     """Without links to other databases (`t@remote`), and in MERGE without the WHERE and DELETE WHERE of its branches,
     which sqlglot does not know."""
-    found: list[Token] = []
+    found: list[SqlToken] = []
     place = depth = 0
     while place < len(tokens):
         token = tokens[place]
@@ -172,17 +172,17 @@ def _without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
             depth -= 1
             place += 3  # the old sign of an outer join
             continue
-        if token.kind is Kind.VARIABLE:
+        if token.kind is SqlTokenKind.VARIABLE:
             token = _BIND
         if token.key == "@":
             parts, place = dotted_name(tokens, place + 1)
             if not parts or key_at(tokens, place) in ("(", "@"):
-                raise Unreadable("what is called over a link to another database is not known")
+                raise UnreadableSql("what is called over a link to another database is not known")
             continue
         if verb == "MERGE" and depth == 0 and token.key in ("WHERE", "DELETE") and key_at(tokens, place - 1) != "THEN":
             while place < len(tokens) and (depth > 0 or key_at(tokens, place) not in ("WHEN", "LOG", "RETURNING")):
                 if key_at(tokens, place) == "SELECT":
-                    raise Unreadable("a query in the condition of a MERGE's branch is not understood")
+                    raise UnreadableSql("a query in the condition of a MERGE's branch is not understood")
                 depth += (key_at(tokens, place) == "(") - (key_at(tokens, place) == ")")
                 place += 1
             continue
@@ -191,7 +191,7 @@ def _without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
     return found
 
 
-def _check_bare_names(draft: Draft, facts: Facts, judging: Judging) -> None:
+def _check_bare_names(draft: Draft, facts: TreeFacts, judging: Judging) -> None:
     tables = {name.name for name in facts.objects if name.kind is ObjectKind.TABLE}
     schemas = {name.schema for name in facts.objects if name.kind is ObjectKind.TABLE and name.schema}
     for qualifier, name in facts.columns:
@@ -206,7 +206,7 @@ def _check_bare_names(draft: Draft, facts: Facts, judging: Judging) -> None:
             draft.unknown(f"{name} is no column of what it reads, and may be a function")
 
 
-def _explain(tokens: list[Token], judging: Judging) -> Statement:
+def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
     """EXPLAIN PLAN puts the plan into a table; the statement itself is not run."""
     place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
     draft = Draft("EXPLAIN PLAN", {Effect.READ, Effect.WRITE})
@@ -216,7 +216,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     kind = defined(judging, draft, tokens)
     if len(draft.tag.split()) == 1 and kind.isalpha():
         draft.tag = f"{tokens[0].key} {kind}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.sql.sql_tokens import Kind, Token, brackets, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, brackets, key_at, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ COMPARED = {"ANY": _COMPARISONS, "SOME": _COMPARISONS}
 
 
 @dataclass
-class Calls:
+class CallEffects:
     effects: set[Effect] = field(default_factory=set)
     objects: set[ObjectName] = field(default_factory=set)
     reason: str = ""
 
 
-def calls_in(tokens: Sequence[Token], functions: Functions, schema: TargetSchema | None) -> Calls:
-    found = Calls()
+def calls_in(tokens: Sequence[SqlToken], functions: Functions, schema: TargetSchema | None) -> CallEffects:
+    found = CallEffects()
     for parts, quoted in _called(tokens, functions):
         name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else ""
         found.objects.add(ObjectName(ObjectKind.FUNCTION, name.lower(), qualifier.lower()))
@@ -86,13 +86,13 @@ _NAMES_FOLLOW = words_of(
 )
 
 
-def _called(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _called(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[tuple[str, ...], bool]]:
     for start, place in called_at(tokens, functions):
         parts = tuple(each.text for each in tokens[start:place] if each.key != ".")
-        yield parts, any(each.kind is Kind.NAME for each in tokens[start:place])
+        yield parts, any(each.kind is SqlTokenKind.NAME for each in tokens[start:place])
 
 
-def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[int, int]]:
+def called_at(tokens: Sequence[SqlToken], functions: Functions) -> Iterator[tuple[int, int]]:
     """Where the name of each function that is called begins, and where its bracket stands."""
     closed = brackets(tokens)
     for place in range(1, len(tokens)):
@@ -108,16 +108,18 @@ def called_at(tokens: Sequence[Token], functions: Functions) -> Iterator[tuple[i
         yield start, place
 
 
-def _is_keyword(token: Token, before: Token, functions: Functions) -> bool:
-    if token.kind is not Kind.WORD:
+def _is_keyword(token: SqlToken, before: SqlToken, functions: Functions) -> bool:
+    if token.kind is not SqlTokenKind.WORD:
         return False
     soft = functions.soft.get(token.key, frozenset())
     if BEHIND_NAME in soft and before.is_name and before.key not in functions.keywords:
         return True
-    return token.key in functions.keywords or (before.key in soft and (before.key != "" or before.kind is Kind.STRING))
+    return token.key in functions.keywords or (
+        before.key in soft and (before.key != "" or before.kind is SqlTokenKind.STRING)
+    )
 
 
-def _names_no_function(tokens: Sequence[Token], start: int, close: int) -> bool:
+def _names_no_function(tokens: Sequence[SqlToken], start: int, close: int) -> bool:
     """`close` is where the bracket behind the name is closed."""
     before = key_at(tokens, start - 1)
     if before in _NAMES_FOLLOW:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, string, symbol, word
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, string, symbol, word
 
 MAX_TEXT = 512 * 1024  # characters: about half a second to parse
 MAX_TOKENS = 100_000
@@ -20,45 +20,45 @@ _BAD = re.compile(r"[\x00\ud800-\udfff\ufffd]")
 def check_text(text: str) -> None:
     """Raises Unreadable for what no reading of the text can be trusted in."""
     if len(text) > MAX_TEXT:
-        raise Unreadable(f"it is longer than {MAX_TEXT} characters")
+        raise UnreadableSql(f"it is longer than {MAX_TEXT} characters")
     bad = _BAD.search(text)
     if bad is not None:
         what = "a zero byte" if bad.group() == "\0" else "bytes that are not of the encoding it is read in"
-        raise Unreadable(f"it holds {what}")
+        raise UnreadableSql(f"it holds {what}")
 
 
-def tokens_of(text: str, pattern: re.Pattern[str]) -> list[Token]:
+def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
     """Raises Unreadable, with the tokens so far, at the first character that the pattern does not know."""
-    found: list[Token] = []
+    found: list[SqlToken] = []
     place = 0
     try:
         while place < len(text):
             match = pattern.match(text, place)
             if match is None or match.end() == place:
-                raise Unreadable(why_unreadable(text, place))
+                raise UnreadableSql(why_unreadable(text, place))
             if match.lastgroup not in ("blank", "comment"):
                 found.append(token_of(match, text))
                 if len(found) > MAX_TOKENS:
-                    raise Unreadable(f"it has more than {MAX_TOKENS} words and signs")
+                    raise UnreadableSql(f"it has more than {MAX_TOKENS} words and signs")
             elif match.lastgroup == "comment":
                 check_comment(match.group())
             place = match.end()
-    except Unreadable as error:
-        raise Unreadable(str(error), found) from None
+    except UnreadableSql as error:
+        raise UnreadableSql(str(error), found) from None
     return found
 
 
-def token_of(match: re.Match[str], text: str) -> Token:
+def token_of(match: re.Match[str], text: str) -> SqlToken:
     kind, found = match.lastgroup, match.group()
     if kind == "string":
         return string(_body(found), found[-1], found[0] not in "xXbB")
     if kind == "name":
         quote = found[-1]
-        return Token(Kind.NAME, found[1:-1].replace(quote * 2, quote))
+        return SqlToken(SqlTokenKind.NAME, found[1:-1].replace(quote * 2, quote))
     if kind == "number":
-        return Token(Kind.NUMBER, found)
+        return SqlToken(SqlTokenKind.NUMBER, found)
     if kind == "variable":
-        return Token(Kind.VARIABLE, found)
+        return SqlToken(SqlTokenKind.VARIABLE, found)
     if kind == "word":
         return word(found, _alone(text, match.start(), match.end()))
     return symbol(found, found == "/" and _alone(text, match.start(), match.end()))
@@ -67,7 +67,7 @@ def token_of(match: re.Match[str], text: str) -> Token:
 def check_comment(comment: str) -> None:
     """Servers differ in what ends a comment of one line; such a sign in it makes the text unreadable."""
     if comment.startswith("--") and _OTHER_ENDS.search(comment):
-        raise Unreadable("a comment holds a sign that may end it")
+        raise UnreadableSql("a comment holds a sign that may end it")
 
 
 _OTHER_ENDS = re.compile(r"[\v\f\x85\u2028\u2029]|\r(?!\n|\Z)")

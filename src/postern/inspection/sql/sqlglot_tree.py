@@ -23,7 +23,7 @@ from sqlglot.parser import Parser
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
 from postern.inspection.sql.scans import scans_of
-from postern.inspection.sql.sql_tokens import Token, Unreadable, check_nesting, render
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, check_nesting, render
 
 logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
 
@@ -42,7 +42,7 @@ class Grammar:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TreeFacts:
     effects: frozenset[Effect]
     objects: frozenset[ObjectName] = frozenset()
     without_where: bool = False
@@ -65,17 +65,17 @@ _ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
 _OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
 
 
-def tree_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
+def tree_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> tuple[exp.Expr, list[exp.Expr]]:
     """The tree and all of its nodes. `verb` is the keyword that decides what the statement is: its first, or the one
     behind WITH. Raises Unreadable for a tree that is not to be believed."""
     check_nesting(tokens, _types(grammar.name))
     tree = _parsed(render(tokens, *grammar.quotes), grammar)
     if not isinstance(tree, _ROOTS[verb]):
-        raise Unreadable(f"it begins like {verb} and is read as {type(tree).__name__}")
+        raise UnreadableSql(f"it begins like {verb} and is read as {type(tree).__name__}")
     nodes = list(tree.walk())
     opaque = next((node for node in nodes if isinstance(node, _OPAQUE)), None)
     if opaque is not None:
-        raise Unreadable("a part of it is not understood")
+        raise UnreadableSql("a part of it is not understood")
     _check_accounted(tokens, nodes, grammar)
     return tree, nodes
 
@@ -87,12 +87,12 @@ def _types(dialect: str) -> frozenset[str]:
     return frozenset(word.upper() for word, kind in keywords.items() if kind in Parser.TYPE_TOKENS)
 
 
-def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
+def facts_of(tokens: Sequence[SqlToken], verb: str, grammar: Grammar) -> TreeFacts:
     """Of the tree, see there."""
     tree, nodes = tree_of(tokens, verb, grammar)
     tables = [(node, name) for node, name in _tables(nodes, grammar)]
     named = {id(node): name for node, name in tables}
-    return Facts(
+    return TreeFacts(
         _effects(nodes),
         frozenset(named.values()),
         any(_without_where(node) for node in nodes),
@@ -108,13 +108,13 @@ def _parsed(text: str, grammar: Grammar) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, read=grammar.name)
     except SqlglotError as error:
-        raise Unreadable(f"it is not understood: {_first_line(error)}") from None
+        raise UnreadableSql(f"it is not understood: {_first_line(error)}") from None
     except (RecursionError, MemoryError):
-        raise Unreadable("it is nested too deeply") from None
+        raise UnreadableSql("it is nested too deeply") from None
     except Exception as error:
-        raise Unreadable(f"it could not be parsed ({type(error).__name__})") from None
+        raise UnreadableSql(f"it could not be parsed ({type(error).__name__})") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
-        raise Unreadable("it is read as no statement, or as more than one")
+        raise UnreadableSql("it is read as no statement, or as more than one")
     return trees[0]
 
 
@@ -124,7 +124,7 @@ def _first_line(error: SqlglotError) -> str:
     return str(details[0].get("description") or "a syntax error")
 
 
-def _check_accounted(tokens: Sequence[Token], nodes: Sequence[exp.Expr], grammar: Grammar) -> None:
+def _check_accounted(tokens: Sequence[SqlToken], nodes: Sequence[exp.Expr], grammar: Grammar) -> None:
     words = Counter(token.key for token in tokens if token.key in grammar.reserved)
     functions = Counter(
         token.key
@@ -136,7 +136,7 @@ def _check_accounted(tokens: Sequence[Token], nodes: Sequence[exp.Expr], grammar
         accounted.update(_words_of(node))
     for word, count in words.items():
         if count > accounted[word] + functions[word]:
-            raise Unreadable(f"{word} stands where it may begin another statement")
+            raise UnreadableSql(f"{word} stands where it may begin another statement")
 
 
 def _words_of(node: exp.Expr) -> list[str]:

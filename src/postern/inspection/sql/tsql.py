@@ -11,7 +11,16 @@ from postern.inspection.sql.judging import Draft, Judging, by_first_words, defin
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
+from postern.inspection.sql.sql_tokens import (
+    SqlToken,
+    SqlTokenKind,
+    UnreadableSql,
+    closing,
+    dotted_name,
+    key_at,
+    symbol,
+    word,
+)
 from postern.inspection.sql.tsql_batches import batches, statements
 
 
@@ -35,13 +44,13 @@ def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
         for batch in batches(text):
             found += _judge_batch(batch, judging)
         return tuple(found)
-    except Unreadable as error:
+    except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
         return (unknown("it is nested too deeply"),)
 
 
-def _judge_batch(batch: list[Token], judging: Judging) -> list[Statement]:
+def _judge_batch(batch: list[SqlToken], judging: Judging) -> list[Statement]:
     found: list[Statement] = []
     for place, tokens in enumerate(pieces := statements(batch)):
         if _creates_code(tokens):
@@ -57,7 +66,7 @@ def _judge_batch(batch: list[Token], judging: Judging) -> list[Statement]:
 _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
 
 
-def _creates_code(tokens: Sequence[Token]) -> bool:
+def _creates_code(tokens: Sequence[SqlToken]) -> bool:
     if key_at(tokens, 0) not in ("CREATE", "ALTER"):
         return False
     return key_at(tokens, 1) in _CODE or (key_at(tokens, 1) == "OR" and key_at(tokens, 3) in _CODE)
@@ -66,7 +75,7 @@ def _creates_code(tokens: Sequence[Token]) -> bool:
 _QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
 
-def _judge(tokens: list[Token], judging: Judging) -> Statement:
+def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     verb = verb_of(tokens)
     found = by_first_words(tokens, words.STATEMENTS)
     if verb in _QUERIES and (found is None or len(found[0]) == 1):
@@ -90,7 +99,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
     plain = _without_top(tokens)
     if verb == "DELETE":
@@ -106,17 +115,17 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     if (
         verb == "SELECT"
         and len(plain) > 1
-        and any(token.kind is Kind.VARIABLE and key_at(plain, at + 1) == "=" for at, token in enumerate(plain))
+        and any(token.kind is SqlTokenKind.VARIABLE and key_at(plain, at + 1) == "=" for at, token in enumerate(plain))
     ):
         draft.add(Effect.SESSION)
     judging.query(draft, plain, verb)
     return draft.done()
 
 
-def _without_top(tokens: Sequence[Token]) -> list[Token]:
+def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
     """Without TOP (n) behind UPDATE, DELETE, INSERT, MERGE, and the MERGE of a MERGE JOIN, which sqlglot
     does not know."""
-    found: list[Token] = []
+    found: list[SqlToken] = []
     place = 0
     while place < len(tokens):
         if (
@@ -126,7 +135,7 @@ def _without_top(tokens: Sequence[Token]) -> list[Token]:
         ):
             inside, place = place + 1, closing(tokens, place + 1) + 1
             if any(token.key in ("(", "SELECT") for token in tokens[inside + 1 : place]):
-                raise Unreadable("how many rows its TOP means is not known")
+                raise UnreadableSql("how many rows its TOP means is not known")
             place += key_at(tokens, place) == "PERCENT"
             continue
         if tokens[place].key in _ASSIGNMENTS:
@@ -140,7 +149,7 @@ def _without_top(tokens: Sequence[Token]) -> list[Token]:
 _ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 
 
-def _without_output(draft: Draft, tokens: list[Token], judging: Judging) -> list[Token]:
+def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> list[SqlToken]:
     """A DELETE without its OUTPUT, which sqlglot does not know there; told in the draft."""
     start = next((at for at, token in enumerate(tokens) if token.key == "OUTPUT"), 0)
     if start == 0:
@@ -148,7 +157,7 @@ def _without_output(draft: Draft, tokens: list[Token], judging: Judging) -> list
     end = start
     while end < len(tokens) and key_at(tokens, end) not in ("WHERE", "FROM", "OPTION"):
         if tokens[end].key == "SELECT":
-            raise Unreadable("a query in an OUTPUT is not understood")
+            raise UnreadableSql("a query in an OUTPUT is not understood")
         if tokens[end].key == "INTO":
             judging.named(draft, tokens, end + 1)
         end += 1
@@ -157,10 +166,10 @@ def _without_output(draft: Draft, tokens: list[Token], judging: Judging) -> list
     return tokens[:start] + tokens[end:]
 
 
-def _exec(tokens: list[Token], judging: Judging) -> Statement:
+def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
     """`tokens` are what stands behind EXEC."""
     draft = Draft("EXECUTE")
-    place = 2 if tokens and tokens[0].kind is Kind.VARIABLE and key_at(tokens, 1) == "=" else 0
+    place = 2 if tokens and tokens[0].kind is SqlTokenKind.VARIABLE and key_at(tokens, 1) == "=" else 0
     parts, end = dotted_name(tokens, place)
     if not parts:
         draft.unknown("it runs what its own text does not tell")
@@ -177,7 +186,7 @@ def _exec(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     kind = defined(judging, draft, tokens)
     if len(draft.tag.split()) == 1 and kind.isalpha():
         draft.tag = f"{tokens[0].key} {kind}"
@@ -196,7 +205,7 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         draft.unknown("the query it is made from is not known")
 
 
-def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     first = tokens[0].key
     judging.calls(draft, tokens)
     place = next((at for at, token in enumerate(tokens) if token.key == "SELECT"), 0)
@@ -226,12 +235,12 @@ def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         )
 
 
-def _condition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _condition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     """An IF's or a WHILE's: judged like the condition of a query."""
     if not tokens:
         draft.unknown("it has no condition")
         return
-    facts = judging.query(draft, [word("SELECT"), Token(Kind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT")
+    facts = judging.query(draft, [word("SELECT"), SqlToken(SqlTokenKind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT")
     if facts is not None and not facts.objects:
         draft.effects.discard(Effect.READ)
 
@@ -239,7 +248,7 @@ def _condition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
 _OF_BLOCKS = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION"})
 
 
-def _body(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _body(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     """What stands behind BEGIN or END and begins like no statement: a procedure's name, perhaps."""
     rest = tokens[2:] if key_at(tokens, 1) in _OF_BLOCKS else tokens[1:]
     if not rest or key_at(tokens, 1) in ("TRAN", "TRANSACTION", "DISTRIBUTED") or rest[0].key == "THROW":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postern.inspection.sql.sql_lexing import check_text, tokens_of
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, words_of
 from postern.inspection.sql.tsql_words import STARTERS
 
 _LETTER = r"[A-Za-z_\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
@@ -27,20 +27,22 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
 
 
-def batches(text: str) -> list[list[Token]]:
+def batches(text: str) -> list[list[SqlToken]]:
     """Split at GO, which is the client's and never reaches a server: raises Unreadable where it is in doubt."""
     check_text(text)
     tokens = tokens_of(_without_nested(text), _PATTERN)
-    found: list[list[Token]] = [[]]
+    found: list[list[SqlToken]] = [[]]
     seen = 0
     for place, token in enumerate(tokens):
         if token.key == "GO" and token.alone:
             found.append([])
             seen += 1
-        elif not (token.kind is Kind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone):
+        elif not (
+            token.kind is SqlTokenKind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone
+        ):
             found[-1].append(token)
     if len(_GO_LINE.findall(text)) > seen:
-        raise Unreadable("a line that begins by GO may end a batch or not")
+        raise UnreadableSql("a line that begins by GO may end a batch or not")
     return [each for each in found if each]
 
 
@@ -52,7 +54,7 @@ def _without_nested(text: str) -> str:
     while place < len(text):
         match = _PATTERN.match(text, place)
         if match is None:
-            raise Unreadable("a quote or a comment is not closed")
+            raise UnreadableSql("a quote or a comment is not closed")
         if match.lastgroup != "nested":
             parts.append(match.group())
             place = match.end()
@@ -61,7 +63,7 @@ def _without_nested(text: str) -> str:
         while depth:
             edge = _COMMENT_EDGE.search(text, place)
             if edge is None:
-                raise Unreadable("a comment is not closed")
+                raise UnreadableSql("a comment is not closed")
             depth += 1 if edge.group() == "/*" else -1
             place = edge.end()
         parts.append(" ")
@@ -78,9 +80,9 @@ _KIND_WORDS = words_of(
 )
 
 
-def statements(batch: Sequence[Token]) -> list[list[Token]]:
+def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """Cut too often rather than too seldom: a piece that is none is unknown, one that is hidden would not be seen."""
-    found: list[list[Token]] = [[]]
+    found: list[list[SqlToken]] = [[]]
     depth = cases = 0
     for place, token in enumerate(batch):
         key = token.key
@@ -102,7 +104,7 @@ def statements(batch: Sequence[Token]) -> list[list[Token]]:
     return [each for each in found if each]
 
 
-def _goes_on(current: Sequence[Token], batch: Sequence[Token], place: int, cases: int) -> bool:
+def _goes_on(current: Sequence[SqlToken], batch: Sequence[SqlToken], place: int, cases: int) -> bool:
     """Whether the keyword at `place` belongs to the statement that `current` begins."""
     key, before, after = batch[place].key, key_at(batch, place - 1), key_at(batch, place + 1)
     verb, listed = current[0].key, {token.key for token in current}
@@ -151,7 +153,7 @@ _BELONGS: Final[dict[tuple[str, str], frozenset[str]]] = {
 }
 
 
-def _takes_select(current: Sequence[Token], verb: str, listed: set[str]) -> bool:
+def _takes_select(current: Sequence[SqlToken], verb: str, listed: set[str]) -> bool:
     last = current[-1].key
     if last == "ALL" and key_at(current, len(current) - 2) == "UNION":
         return True
@@ -165,7 +167,7 @@ def _takes_select(current: Sequence[Token], verb: str, listed: set[str]) -> bool
     return verb in ("CREATE", "ALTER") and last == "AS"
 
 
-def _top_keys(tokens: Sequence[Token]) -> set[str]:
+def _top_keys(tokens: Sequence[SqlToken]) -> set[str]:
     found, depth = set(), 0
     for token in tokens:
         if token.key == "(":

@@ -32,7 +32,7 @@ _HTML = Markup(
 )
 
 
-class Email:
+class EmailNotifier:
     """`host` is what this machine is called."""
 
     def __init__(self, receivers: Receivers, host: str, now: Clock) -> None:

@@ -34,7 +34,7 @@ _UNWANTED = frozenset(
 _LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_locked"})
 
 
-class Lost(Denied):
+class MessageGone(Denied):
     """The message is there no more."""
 
 
@@ -49,7 +49,7 @@ class Slack:
             try:
                 await self._call(sink, "chat.update", {"channel": known[0], "ts": known[1], **content})
                 return known
-            except Lost:
+            except MessageGone:
                 pass
         options = {"unfurl_links": False, "unfurl_media": False}
         answer = await self._call(sink, "chat.postMessage", {"channel": sink.options["channel"], **content, **options})
@@ -86,7 +86,7 @@ class Slack:
             return answer
         error = _text(answer, "error")[:100] or "no reason"
         if error in _LOST:
-            raise Lost(f"Slack's {method} failed: {error}")
+            raise MessageGone(f"Slack's {method} failed: {error}")
         if error in _UNWANTED:
             raise Denied(f"Slack's {method} failed: {error}")
         if error in ("ratelimited", "rate_limited"):

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from postern.errors import PosternError, Unavailable
 from postern.integrations.git import messages
-from postern.integrations.git.messages import Request
+from postern.integrations.git.messages import GitRequest
 from postern.process import die_with_parent, hide_from_own_user
 
 
@@ -49,7 +49,7 @@ def _answers() -> BinaryIO:
     return answers
 
 
-def _bound(request: Request) -> None:
+def _bound(request: GitRequest) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_DATA, request.policy.limits.memory)
     _limit(resource.RLIMIT_CPU, int(request.seconds) + 1)

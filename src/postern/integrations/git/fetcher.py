@@ -17,7 +17,7 @@ from uuid import UUID
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
 from postern.integrations.git.git_places import check_settings
-from postern.integrations.git.messages import READY, Policy, Request, Writing, outline_of, snapshot_of
+from postern.integrations.git.messages import READY, GitRequest, RepositoryPolicy, Writing, outline_of, snapshot_of
 from postern.process import PARENT_PID
 
 SECONDS = 30.0
@@ -45,7 +45,12 @@ class GitFetcher:
     """A `Fetcher` (services/runbooks/fetching.py). `seconds`: what a task may take, once it has begun."""
 
     def __init__(
-        self, policy: Policy, environment: Mapping[str, str], *, seconds: float = SECONDS, children: int = CHILDREN
+        self,
+        policy: RepositoryPolicy,
+        environment: Mapping[str, str],
+        *,
+        seconds: float = SECONDS,
+        children: int = CHILDREN,
     ) -> None:
         self._policy = policy
         self._environment = {name: environment[name] for name in _KEPT if name in environment}
@@ -57,12 +62,12 @@ class GitFetcher:
         """Raises Invalid, Unavailable."""
         if check_settings(repository, self._policy).scheme == "ssh":
             # In a child, as a key with a passphrase says itself how much work opening it is.
-            await self._do(Request("check", repository, self._policy, self._seconds), outline_of)
+            await self._do(GitRequest("check", repository, self._policy, self._seconds), outline_of)
 
     async def fetch(self, repository: Repository) -> Snapshot:
         """Raises Invalid, Unavailable."""
         check_settings(repository, self._policy)
-        return await self._do(Request("fetch", repository, self._policy, self._seconds), snapshot_of)
+        return await self._do(GitRequest("fetch", repository, self._policy, self._seconds), snapshot_of)
 
     async def write(
         self, repository: Repository, path: str, content: str, message: str, author: str, *, overwrite: bool
@@ -70,10 +75,10 @@ class GitFetcher:
         """Raises Conflict, Invalid, Unavailable."""
         check_settings(repository, self._policy)
         writing = Writing(path, content, message, author, overwrite)
-        outline, _ = await self._do(Request("write", repository, self._policy, self._seconds, writing), outline_of)
+        outline, _ = await self._do(GitRequest("write", repository, self._policy, self._seconds, writing), outline_of)
         return str(outline["commit"])
 
-    async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
+    async def _do(self, request: GitRequest, read: Callable[[bytes], T]) -> T:
         try:
             async with self._turn(request):
                 said, code = await self._ask(request)
@@ -82,7 +87,7 @@ class GitFetcher:
             raise type(error)(_told(error.message, request.repository), field=error.field) from None
 
     @asynccontextmanager
-    async def _turn(self, request: Request) -> AsyncIterator[None]:
+    async def _turn(self, request: GitRequest) -> AsyncIterator[None]:
         """Raises Unavailable when none comes."""
         turns = self._checks if request.task == "check" else self._turns
         async with AsyncExitStack() as held:
@@ -94,7 +99,7 @@ class GitFetcher:
                 raise Unavailable("other repositories are being read, which takes long; try again later") from None
             yield
 
-    async def _ask(self, request: Request) -> tuple[bytes, int]:
+    async def _ask(self, request: GitRequest) -> tuple[bytes, int]:
         """All that the child said, and how it ended: by an exit code, or a signal, which is negative."""
         process, said = await self._start(), bytearray()
         try:

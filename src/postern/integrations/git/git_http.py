@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from dulwich.client import AbstractHttpGitClient
 
 from postern.errors import Unavailable
-from postern.integrations.git.git_places import Place, Way
+from postern.integrations.git.git_places import RepositoryPlace, Way
 from postern.integrations.git.meter import Meter
 
 _REDIRECTS = 3
@@ -23,7 +23,9 @@ _AGENT = "git/2.0 (postern)"  # some servers show programs that are not git a pa
 class HttpClient(AbstractHttpGitClient):
     """`user` and `password` go with every request, as it only ever goes to this place."""
 
-    def __init__(self, place: Place, way: Way, meter: Meter, authority: str, user: str, password: str) -> None:
+    def __init__(
+        self, place: RepositoryPlace, way: Way, meter: Meter, authority: str, user: str, password: str
+    ) -> None:
         super().__init__(f"{place.scheme}://{place.authority}/", quiet=True, thin_packs=False)
         self._place = place
         self._way = way

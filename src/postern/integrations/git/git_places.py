@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from postern.domain.addresses import Network, check_resolved, check_saved
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.messages import Policy
+from postern.integrations.git.messages import RepositoryPolicy
 
 NETWORKS, SCHEMES, FOLDERS = "POSTERN_RUNBOOK_NETWORKS", "POSTERN_RUNBOOK_SCHEMES", "POSTERN_RUNBOOK_FOLDERS"
 MAX_URL, MAX_BRANCH = 2_000, 200  # characters
@@ -29,7 +29,7 @@ Resolve = Callable[..., list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryPlace:
     """`path` begins with `/`, but for one of ssh that is beside the user's home."""
 
     scheme: str
@@ -44,7 +44,7 @@ class Place:
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-def place_of(url: str, policy: Policy) -> Place:
+def place_of(url: str, policy: RepositoryPolicy) -> RepositoryPlace:
     """Raises Invalid for what is never asked."""
     if not url or len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\\"'<>`"):
         raise _invalid("the address of a repository must be printable ASCII, without blanks, quotes and backslashes")
@@ -69,7 +69,7 @@ def place_of(url: str, policy: Policy) -> Place:
     return _remote(scheme, host, port, parts.username or "", parts.path, policy)
 
 
-def check_settings(repository: Repository, policy: Policy) -> Place:
+def check_settings(repository: Repository, policy: RepositoryPolicy) -> RepositoryPlace:
     """All that can be told of them at once. Raises Invalid."""
     place = place_of(repository.git_url, policy)
     branch, user = repository.branch, repository.git_user
@@ -87,7 +87,9 @@ def check_settings(repository: Repository, policy: Policy) -> Place:
     return place
 
 
-def _remote(scheme: str, host: str, port: int | None, user: str, path: str, policy: Policy) -> Place:
+def _remote(
+    scheme: str, host: str, port: int | None, user: str, path: str, policy: RepositoryPolicy
+) -> RepositoryPlace:
     if scheme not in policy.schemes:
         raise _invalid(f"{scheme}:// is not among the schemes that {SCHEMES} allows")
     if not _HOST.fullmatch(host) or len(host) > 253 or port == 0:
@@ -100,15 +102,15 @@ def _remote(scheme: str, host: str, port: int | None, user: str, path: str, poli
     if not plain.strip("/") or not plain.isprintable() or any(one in ("..", ".") or one[:1] == "-" for one in steps):
         raise _invalid("the address of a repository ends with its path, without .. and names that begin with a dash")
     kept = path if scheme != "ssh" else plain
-    return Place(scheme, host.lower(), port or _PORTS[scheme], user, kept)
+    return RepositoryPlace(scheme, host.lower(), port or _PORTS[scheme], user, kept)
 
 
-def _local(host: str, path: str, policy: Policy) -> Place:
+def _local(host: str, path: str, policy: RepositoryPolicy) -> RepositoryPlace:
     """As it is after links are followed, so that none leads out of the folders."""
     real = os.path.realpath(path)
     if host not in ("", "localhost") or not path.startswith("/") or not is_inside(real, policy.folders):
         raise _invalid(f"file:// leads only into folders that {FOLDERS} names")
-    return Place("file", "", 0, "", real)
+    return RepositoryPlace("file", "", 0, "", real)
 
 
 def is_inside(path: str | Path, folders: tuple[str, ...]) -> bool:
@@ -119,7 +121,9 @@ def is_inside(path: str | Path, folders: tuple[str, ...]) -> bool:
 class Way:
     """To one host. Its name is resolved once: what is connected to is what was checked."""
 
-    def __init__(self, place: Place, policy: Policy, seconds: float, resolve: Resolve = socket.getaddrinfo) -> None:
+    def __init__(
+        self, place: RepositoryPlace, policy: RepositoryPolicy, seconds: float, resolve: Resolve = socket.getaddrinfo
+    ) -> None:
         self._place = place
         self._policy = policy
         self._seconds = seconds
@@ -152,7 +156,7 @@ class Way:
         return addresses
 
 
-def _networks(policy: Policy) -> tuple[Network, ...]:
+def _networks(policy: RepositoryPolicy) -> tuple[Network, ...]:
     return tuple(ipaddress.ip_network(text) for text in policy.networks)
 
 

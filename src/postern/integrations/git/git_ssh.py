@@ -15,7 +15,7 @@ from dulwich.client import SSHVendor
 
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.git_places import Place, Way
+from postern.integrations.git.git_places import RepositoryPlace, Way
 from postern.integrations.git.meter import Meter
 
 USER = "git"
@@ -38,7 +38,7 @@ def key_of(repository: Repository) -> asyncssh.SSHKey:
         raise Invalid("this is no private key in OpenSSH's or PEM form, or not a whole one", field="ssh_key") from None
 
 
-def known_hosts_of(repository: Repository, place: Place) -> asyncssh.SSHKnownHosts:
+def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.SSHKnownHosts:
     """Raises Invalid when they cannot be read, or none of them is of this host."""
     text = repository.ssh_known_hosts.strip()
     if text and not any(one.isspace() for one in text):
@@ -60,7 +60,7 @@ def known_hosts_of(repository: Repository, place: Place) -> asyncssh.SSHKnownHos
 class Ssh(SSHVendor):
     """Opens what dulwich asks for. One command, one connection."""
 
-    def __init__(self, place: Place, way: Way, meter: Meter, repository: Repository, seconds: float) -> None:
+    def __init__(self, place: RepositoryPlace, way: Way, meter: Meter, repository: Repository, seconds: float) -> None:
         self._place = place
         self._way = way
         self._meter = meter
@@ -110,7 +110,7 @@ class Ssh(SSHVendor):
         return f"{place.authority} does not answer as an SSH server does: {type(error).__name__}"
 
 
-def _advice(place: Place) -> str:
+def _advice(place: RepositoryPlace) -> str:
     port = "" if place.port == 22 else f"-p {place.port} "
     return f"`ssh-keyscan {port}{place.host}` prints it; compare it with what its owner publishes, then add the line"
 
@@ -124,7 +124,7 @@ class _Channel:
         connection: asyncssh.SSHClientConnection,
         process: asyncssh.SSHClientProcess[bytes],
         meter: Meter,
-        place: Place,
+        place: RepositoryPlace,
     ) -> None:
         self._runner = runner
         self._connection = connection

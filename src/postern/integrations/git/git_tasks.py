@@ -10,7 +10,7 @@ from postern.domain.runbook import Repository
 from postern.errors import Invalid, PosternError, Unavailable
 from postern.integrations.git import git_writing, messages, trees
 from postern.integrations.git.git_http import HttpClient
-from postern.integrations.git.git_places import Place, Way, place_of
+from postern.integrations.git.git_places import RepositoryPlace, Way, place_of
 from postern.integrations.git.local import Local
 from postern.integrations.git.meter import Meter
 from postern.integrations.git.remotes import ByDulwich, Remote, moved
@@ -18,7 +18,7 @@ from postern.integrations.git.remotes import ByDulwich, Remote, moved
 OF_TOKENS = "oauth2"  # who has a token alone: what GitLab wants, and GitHub and Gitea do not look at
 
 
-def do(request: messages.Request) -> bytes:
+def do(request: messages.GitRequest) -> bytes:
     """Raises PosternError."""
     repository, policy = request.repository, request.policy
     place = place_of(repository.git_url, policy)
@@ -46,7 +46,7 @@ def do(request: messages.Request) -> bytes:
         raise Unavailable(f"the repository cannot be read as one of git ({type(error).__name__})") from None
 
 
-def _remote(place: Place, repository: Repository, request: messages.Request) -> Remote:
+def _remote(place: RepositoryPlace, repository: Repository, request: messages.GitRequest) -> Remote:
     policy = request.policy
     if place.scheme == "file":
         return Local(place, policy.folders)
@@ -61,7 +61,7 @@ def _remote(place: Place, repository: Repository, request: messages.Request) -> 
     return ByDulwich(HttpClient(place, way, meter, policy.authority, user, password), place.path, policy.limits)
 
 
-def _check_ssh(repository: Repository, place: Place) -> None:
+def _check_ssh(repository: Repository, place: RepositoryPlace) -> None:
     """Raises Invalid."""
     from postern.integrations.git.git_ssh import key_of, known_hosts_of
 

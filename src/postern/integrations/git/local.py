@@ -10,12 +10,12 @@ from dulwich.objects import ObjectID, ShaFile
 from dulwich.repo import Repo
 
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.git_places import FOLDERS, Place, is_inside
+from postern.integrations.git.git_places import FOLDERS, RepositoryPlace, is_inside
 from postern.integrations.git.packs import Object
 from postern.integrations.git.remotes import HEAD, Taken, chosen, moved
 
 
-class Stored:
+class StoredObjects:
     """The objects of a repository on disk."""
 
     def __init__(self, repository: Repo) -> None:
@@ -33,7 +33,7 @@ class Stored:
 
 
 class Local:
-    def __init__(self, place: Place, folders: tuple[str, ...]) -> None:
+    def __init__(self, place: RepositoryPlace, folders: tuple[str, ...]) -> None:
         self._place = place
         self._folders = folders
         self._repository: Repo | None = None
@@ -43,7 +43,7 @@ class Local:
         refs = repository.refs.as_dict()
         links = {name: value for name, value in repository.refs.get_symrefs().items() if name == HEAD}
         ref, head = chosen(refs, links, branch)
-        return Taken(ref, head, Stored(repository))
+        return Taken(ref, head, StoredObjects(repository))
 
     def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
         repository = self._open()

@@ -21,7 +21,7 @@ _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RepositoryLimits:
     """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders, `paths` and
     `texts` of all runbooks."""
 
@@ -41,7 +41,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RepositoryPolicy:
     """Where repositories may be. `networks`: private ones, loopback too; `folders`: those of file://; `authority`: a
     file of PEM certificates that are trusted beside the system's."""
 
@@ -49,7 +49,7 @@ class Policy:
     networks: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     authority: str = ""
-    limits: Limits = field(default_factory=Limits)
+    limits: RepositoryLimits = field(default_factory=RepositoryLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class GitRequest:
     """`task`: check, fetch or write. `seconds` are what the child has."""
 
     task: str
     repository: Repository
-    policy: Policy
+    policy: RepositoryPolicy
     seconds: float
     writing: Writing | None = None
 
@@ -86,17 +86,17 @@ class Request:
         ).encode()
 
 
-def decoded(data: bytes) -> Request:
+def decoded(data: bytes) -> GitRequest:
     read: dict[str, Any] = json.loads(data)
     given: dict[str, Any] = read["repository"]
     given = given | {name: Secret(given[name]) for name in _SECRETS}
     policy: dict[str, Any] = read["policy"]
     policy |= {name: tuple(policy[name]) for name in ("schemes", "networks", "folders")}
-    policy["limits"] = Limits(**policy["limits"])
-    return Request(
+    policy["limits"] = RepositoryLimits(**policy["limits"])
+    return GitRequest(
         read["task"],
         Repository(org_id=UUID(read["org_id"]), **given),
-        Policy(**policy),
+        RepositoryPolicy(**policy),
         read["seconds"],
         Writing(**read["writing"]) if read["writing"] else None,
     )

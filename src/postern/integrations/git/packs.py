@@ -17,7 +17,7 @@ from dulwich.pack import PackData, PackInflater
 
 from postern.domain.runbook import MAX_FILE
 from postern.errors import Invalid, PosternError, Unavailable
-from postern.integrations.git.messages import Limits
+from postern.integrations.git.messages import RepositoryLimits
 
 _HEADER, _CHECKSUM, _NAME = 12, 20, 20  # bytes
 _CHUNK = 1 << 16
@@ -50,7 +50,7 @@ class Unpacked:
         return name in self._large
 
 
-def unpack(pack: bytes, limits: Limits) -> Unpacked:
+def unpack(pack: bytes, limits: RepositoryLimits) -> Unpacked:
     """Raises Invalid over a limit, Unavailable for what is no pack."""
     try:
         _count(pack, limits)
@@ -75,7 +75,7 @@ def _objects(pack: bytes) -> Unpacked:
     return Unpacked(kept, frozenset(large))
 
 
-def _count(pack: bytes, limits: Limits) -> None:
+def _count(pack: bytes, limits: RepositoryLimits) -> None:
     if pack[:4] != b"PACK" or len(pack) < _HEADER + _CHECKSUM:
         raise _broken()
     objects = int.from_bytes(pack[8:12], "big")

@@ -14,7 +14,7 @@ from dulwich.refs import Ref
 
 from postern.domain.runbook import MAX_FILE
 from postern.errors import Conflict, Invalid, Unavailable
-from postern.integrations.git.messages import Limits
+from postern.integrations.git.messages import RepositoryLimits
 from postern.integrations.git.packs import Objects, Unpacked, unpack
 
 HEAD, BRANCHES = Ref(b"HEAD"), b"refs/heads/"
@@ -61,7 +61,9 @@ def chosen(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) 
 class ByDulwich:
     """Over HTTP or SSH."""
 
-    def __init__(self, client: AbstractHttpGitClient | TraditionalGitClient, path: str, limits: Limits) -> None:
+    def __init__(
+        self, client: AbstractHttpGitClient | TraditionalGitClient, path: str, limits: RepositoryLimits
+    ) -> None:
         self._client: Any = client
         self._path = path
         self._limits = limits

@@ -11,7 +11,7 @@ from dulwich.objects import Blob, Commit, ObjectID, Tree, parse_tree
 from postern.domain.hook import FILE_OF, MAX_HOOK
 from postern.domain.runbook import HOOK_FOLDERS, MARK, MAX_FILE, RunbookFile, Snapshot
 from postern.errors import Invalid, Unavailable
-from postern.integrations.git.messages import Limits
+from postern.integrations.git.messages import RepositoryLimits
 from postern.integrations.git.packs import Objects
 
 FOLDER, LINK, SUBMODULE = 0o040000, 0o120000, 0o160000
@@ -23,7 +23,7 @@ _LFS = b"version https://git-lfs.github.com/spec/"  # how the files begin that s
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """`problem` says why its path is not one."""
 
     path: str
@@ -53,7 +53,7 @@ def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, O
         yield base, mode, ObjectID(entry)
 
 
-def snapshot_of(objects: Objects, head: ObjectID, limits: Limits) -> Snapshot:
+def snapshot_of(objects: Objects, head: ObjectID, limits: RepositoryLimits) -> Snapshot:
     """Raises Invalid over a limit, Unavailable where something is missing."""
     commit = commit_of(objects, head)
     files: dict[str, RunbookFile] = {}
@@ -97,7 +97,7 @@ def _hooks(files: dict[str, RunbookFile]) -> dict[str, str]:
     return hooks
 
 
-def _walk(objects: Objects, root: ObjectID, limits: Limits) -> Iterator[Entry]:
+def _walk(objects: Objects, root: ObjectID, limits: RepositoryLimits) -> Iterator[TreeEntry]:
     """Every entry by whose name it is a runbook. Raises Invalid."""
     seen = 0
     ahead = [(root, "", 0, "")]
@@ -115,7 +115,7 @@ def _walk(objects: Objects, root: ObjectID, limits: Limits) -> Iterator[Entry]:
                 if base.lower() != b".git":
                     ahead.append((name, f"{path}/", depth + 1, problem))
             elif mode != SUBMODULE and MARK in shown:
-                yield Entry(path[:MAX_PATH], mode, name, problem or _too_long(path))
+                yield TreeEntry(path[:MAX_PATH], mode, name, problem or _too_long(path))
 
 
 def _step(base: bytes) -> tuple[str, str]:
@@ -138,7 +138,7 @@ def _too_long(path: str) -> str:
     return f"its path is longer than {MAX_PATH} characters" if len(path) > MAX_PATH else ""
 
 
-def _file(objects: Objects, entry: Entry) -> RunbookFile:
+def _file(objects: Objects, entry: TreeEntry) -> RunbookFile:
     if entry.problem:
         return RunbookFile(entry.path, None, entry.problem)
     if entry.mode == LINK:

@@ -12,7 +12,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
 from postern.errors import Invalid, Unavailable
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.identity_addresses import checked_url, is_loopback_host
 from postern.store.ports.common_ports import Clock
 
@@ -50,7 +50,7 @@ class _Known:
 class Directory:
     """Keeps what it fetched for FRESH, of the providers that were used last."""
 
-    def __init__(self, fetcher: Fetcher, now: Clock) -> None:
+    def __init__(self, fetcher: ProviderFetcher, now: Clock) -> None:
         self._fetcher = fetcher
         self._now = now
         self._known: OrderedDict[str, _Known] = OrderedDict()

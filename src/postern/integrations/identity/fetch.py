@@ -29,7 +29,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProviderResponse:
     status: int
     media_type: str
     body: bytes
@@ -56,7 +56,7 @@ def _system_trust() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-class Fetcher:
+class ProviderFetcher:
     """`allowed` are private networks in which providers may be; addresses of this machine are fine only where the
     configured issuer itself is one (`loopback`)."""
 
@@ -74,18 +74,20 @@ class Fetcher:
         self._resolve = resolver
         self._trust: ssl.SSLContext | None = None
 
-    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> Answer:
+    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> ProviderResponse:
         """Raises Invalid for an address that is never asked, Unavailable."""
         return await self._ask("GET", url, loopback, headers or {}, None)
 
-    async def post(self, url: str, form: Mapping[str, str], *, loopback: bool, headers: Mapping[str, str]) -> Answer:
+    async def post(
+        self, url: str, form: Mapping[str, str], *, loopback: bool, headers: Mapping[str, str]
+    ) -> ProviderResponse:
         """Raises as `get`."""
         given = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
         return await self._ask("POST", url, loopback, given, urlencode(form).encode())
 
     async def _ask(
         self, method: str, url: str, loopback: bool, headers: Mapping[str, str], content: bytes | None
-    ) -> Answer:
+    ) -> ProviderResponse:
         parts = checked_url(url, loopback=loopback)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         # Compressed answers could be far larger than what is counted here.
@@ -109,7 +111,7 @@ class Fetcher:
         addresses: list[str],
         headers: Mapping[str, str],
         body: bytes | None,
-    ) -> Answer:
+    ) -> ProviderResponse:
         """From the first address that lets us connect. The name was resolved and checked before: it is not asked
         again, since it could answer something else then; the certificate must still be for the name."""
         if self._trust is None:
@@ -132,7 +134,7 @@ class Fetcher:
                 return await self._read(answer)
         raise problem or Unavailable(f"the identity provider at {host} has no address")
 
-    async def _read(self, answer: httpx.Response) -> Answer:
+    async def _read(self, answer: httpx.Response) -> ProviderResponse:
         if answer.is_redirect:
             raise Unavailable(
                 "the identity provider answered with a redirect, which is not followed; set the address where it leads"
@@ -145,4 +147,4 @@ class Fetcher:
             if len(received) > self._limit:
                 raise Unavailable(f"the identity provider's answer is larger than {self._limit} bytes")
         media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        return Answer(answer.status_code, media_type, bytes(received))
+        return ProviderResponse(answer.status_code, media_type, bytes(received))

@@ -21,7 +21,7 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, Unauthenticated, Unavailable
 from postern.integrations.identity.claims import identity_of, missing
 from postern.integrations.identity.directory import Directory, Metadata
-from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.jwt import LONGEST, TokenVerifier, half_hash_matches
 from postern.store.ports.common_ports import Clock
 
@@ -33,7 +33,7 @@ _NO_IDENTITY = "the identity provider gave no ID token; the scopes must have ope
 
 
 class OpenIdClient:
-    def __init__(self, fetcher: Fetcher, now: Clock) -> None:
+    def __init__(self, fetcher: ProviderFetcher, now: Clock) -> None:
         self._fetcher = fetcher
         self._now = now
         self._directory = Directory(fetcher, now)

@@ -20,9 +20,9 @@ from urllib.parse import urlencode, urlsplit
 from xml.sax.saxutils import quoteattr
 
 from postern.domain.identity.auth_config import SamlConfig
-from postern.domain.identity.saml import Asserted, SamlRequest, ServiceProvider
+from postern.domain.identity.saml import Asserted, SamlLoginRequest, ServiceProvider
 from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
-from postern.integrations.identity.fetch import Answer
+from postern.integrations.identity.fetch import ProviderResponse
 from postern.integrations.identity.identity_addresses import is_loopback_host
 from postern.store.ports.common_ports import Clock
 
@@ -42,7 +42,7 @@ _CHECKS = 2  # answers that are looked at at the same time
 class Fetch(Protocol):
     """A deadline of METADATA_DEADLINE and a limit of METADATA_LIMIT are its own."""
 
-    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> Answer:
+    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> ProviderResponse:
         """Raises Invalid for an address that is never asked, Unavailable."""
 
 
@@ -60,7 +60,7 @@ class SamlAdapter:
         self._fetching: dict[tuple[str, str], asyncio.Lock] = {}
         self._checks = asyncio.Semaphore(_CHECKS)
 
-    async def login_url(self, config: SamlConfig, us: ServiceProvider, request: SamlRequest) -> str:
+    async def login_url(self, config: SamlConfig, us: ServiceProvider, request: SamlLoginRequest) -> str:
         provider = await self._provider(config)
         message = _authn_request(us, provider.login_url, request, self._now())
         squeezed = zlib.compressobj(wbits=-15)  # raw DEFLATE, Bindings 3.4.4.1
@@ -131,7 +131,7 @@ class SamlAdapter:
         return _Kept(provider, min(until, provider.valid_until) if provider.valid_until else until)
 
 
-def _authn_request(us: ServiceProvider, destination: str, request: SamlRequest, now: datetime) -> str:
+def _authn_request(us: ServiceProvider, destination: str, request: SamlLoginRequest, now: datetime) -> str:
     """Core 3.4.1. Not signed: it says nothing that the provider does not know from our metadata."""
     issued = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     force = ' ForceAuthn="true"' if request.force_authn else ""

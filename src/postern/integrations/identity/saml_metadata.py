@@ -19,7 +19,7 @@ from postern.integrations.identity.saml_xml import (
     METADATA,
     PROTOCOL,
     SIGNATURE,
-    Unreadable,
+    UnreadableSaml,
     moment_of,
     parsed_metadata,
     text_of,
@@ -56,7 +56,7 @@ def identity_provider_of(content: bytes, now: datetime, *, loopback: bool) -> Id
         if role.get("WantAuthnRequestsSigned") in ("true", "1"):
             raise _wrong("it wants signed requests (WantAuthnRequestsSigned), which this gateway does not send")
         return IdentityProvider(entity_id, _login_url(role, loopback=loopback), _certificates(role), valid_until)
-    except Unreadable as problem:
+    except UnreadableSaml as problem:
         raise _wrong(problem.message) from None
 
 

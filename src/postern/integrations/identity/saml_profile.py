@@ -10,7 +10,7 @@ from postern.domain.identity.auth_config import SamlConfig
 from postern.domain.identity.identity import Identity
 from postern.domain.identity.saml import ServiceProvider
 from postern.errors import Unauthenticated
-from postern.integrations.identity.saml_xml import ASSERTION, Unreadable, text_of
+from postern.integrations.identity.saml_xml import ASSERTION, UnreadableSaml, text_of
 
 Attributes = Mapping[str, tuple[str, ...]]
 
@@ -51,7 +51,7 @@ def identity_of(
     by its administrator. Raises Unauthenticated, Unreadable."""
     name_ids = subject.findall(f"{{{ASSERTION}}}NameID")
     if len(name_ids) > 1 or subject.find(f"{{{ASSERTION}}}BaseID") is not None:
-        raise Unreadable("the assertion names more than one subject")
+        raise UnreadableSaml("the assertion names more than one subject")
     if subject.find(f"{{{ASSERTION}}}EncryptedID") is not None:
         raise Unauthenticated("the NameID is encrypted; switch encryption off at the identity provider")
     name_id = name_ids[0] if name_ids else None

@@ -24,7 +24,7 @@ from postern.integrations.identity.saml_xml import (
     ASSERTION,
     PROTOCOL,
     SIGNATURE,
-    Unreadable,
+    UnreadableSaml,
     moment_of,
     parsed_message,
     text_of,
@@ -70,7 +70,7 @@ def asserted_by(content: bytes, expected: Expected, config: SamlConfig) -> Asser
 def _only_assertion(root: etree._Element) -> etree._Element:
     """The one place where an assertion may be; anything unusual about the rest is refused."""
     if root.tag != f"{{{PROTOCOL}}}Response" or root.get("Version") != "2.0":
-        raise Unreadable("this is not a Response of SAML 2.0")
+        raise UnreadableSaml("this is not a Response of SAML 2.0")
     _check_ids(root)
     assertions, parts = [], dict(_PARTS)
     for child in root:
@@ -81,14 +81,14 @@ def _only_assertion(root: etree._Element) -> etree._Element:
         elif parts.get(str(child.tag), 0):
             parts[str(child.tag)] -= 1
         else:
-            raise Unreadable("there is something in the answer that does not belong there")
+            raise UnreadableSaml("there is something in the answer that does not belong there")
     _check_status(root)
     named = [one for one in root.iter() if etree.QName(one).localname in ("Assertion", "EncryptedAssertion")]
     if len(assertions) != 1 or named != assertions:
-        raise Unreadable("the answer must have exactly one assertion")
+        raise UnreadableSaml("the answer must have exactly one assertion")
     signatures = [one for one in root.iter() if etree.QName(one).localname == "Signature"]
     if any(one.getparent() not in (root, assertions[0]) for one in signatures):
-        raise Unreadable("there is a signature in a place where none belongs")
+        raise UnreadableSaml("there is a signature in a place where none belongs")
     return assertions[0]
 
 
@@ -96,13 +96,13 @@ def _check_ids(root: etree._Element) -> None:
     """No two elements may answer to the same reference, however a library spells the attribute."""
     ids = [value for one in root.iter() for name, value in one.items() if etree.QName(name).localname.lower() == "id"]
     if len(ids) != len(set(ids)):
-        raise Unreadable("two elements of the answer have the same id")
+        raise UnreadableSaml("two elements of the answer have the same id")
 
 
 def _check_status(root: etree._Element) -> None:
     codes = root.findall(f"{{{PROTOCOL}}}Status/{{{PROTOCOL}}}StatusCode")
     if len(codes) != 1:
-        raise Unreadable("the answer must have one status")
+        raise UnreadableSaml("the answer must have one status")
     if codes[0].get("Value") != _SUCCESS:
         inner = codes[0].find(f"{{{PROTOCOL}}}StatusCode")
         word = str((codes[0] if inner is None else inner).get("Value", "")).rpartition(":")[2][:64]
@@ -127,7 +127,7 @@ def _verified(root: etree._Element, assertion: etree._Element, expected: Expecte
         _signed_bytes(root, root, "./", expected)
     verified = parsed_message(_signed_bytes(root, assertion, f"./{{{ASSERTION}}}Assertion/", expected))
     if verified.tag != assertion.tag or verified.get("ID") != assertion.get("ID"):
-        raise Unreadable("what is signed is not the assertion")
+        raise UnreadableSaml("what is signed is not the assertion")
     return verified
 
 
@@ -164,16 +164,16 @@ def _check_signature(signed: etree._Element) -> None:
         raise Unauthenticated("the assertion must have one signature of its own; set that at the identity provider")
     info, *others = signatures[0]
     if info.tag != f"{{{SIGNATURE}}}SignedInfo" or any(one.tag == f"{{{SIGNATURE}}}Object" for one in others):
-        raise Unreadable("the signature has an unexpected form")
+        raise UnreadableSaml("the signature has an unexpected form")
     references = info.findall(f"{{{SIGNATURE}}}Reference")
     if len(references) != 1 or not signed.get("ID") or references[0].get("URI") != f"#{signed.get('ID')}":
-        raise Unreadable("the signature must refer to the element it stands in, and to nothing else")
+        raise UnreadableSaml("the signature must refer to the element it stands in, and to nothing else")
     transforms = references[0].findall(f"{{{SIGNATURE}}}Transforms/{{{SIGNATURE}}}Transform")
     methods = info.findall(f"{{{SIGNATURE}}}CanonicalizationMethod")
     if [one.get("Algorithm") for one in transforms] != _TRANSFORMS or [one.get("Algorithm") for one in methods] != [
         _EXCLUSIVE
     ]:
-        raise Unreadable("the signature must be enveloped, by exclusive canonicalisation without comments")
+        raise UnreadableSaml("the signature must be enveloped, by exclusive canonicalisation without comments")
     used = {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}SignatureMethod")}
     used |= {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}DigestMethod")}
     if used - {one.value for one in _METHODS | _DIGESTS}:
@@ -250,7 +250,7 @@ def _session_end(assertion: etree._Element, now: datetime) -> datetime | None:
 def _one(parent: etree._Element, name: str) -> etree._Element:
     found = parent.findall(f"{{{ASSERTION}}}{name}")
     if len(found) != 1:
-        raise Unreadable(f"there must be exactly one {name} in {etree.QName(parent).localname}")
+        raise UnreadableSaml(f"there must be exactly one {name} in {etree.QName(parent).localname}")
     return found[0]
 
 

@@ -24,7 +24,7 @@ _ENCODING = re.compile(r"""encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _MOST_ELEMENTS = 20_000
 
 
-class Unreadable(Unauthenticated):
+class UnreadableSaml(Unauthenticated):
     """The document is not what an honest provider sends."""
 
 
@@ -32,7 +32,9 @@ def parsed_message(content: bytes) -> etree._Element:
     """The root of a protocol message. Raises Unreadable."""
     text = _text(content)
     if "<!" in text or "<?" in text:
-        raise Unreadable("the answer has a document type, comment, CDATA or processing instruction, which is refused")
+        raise UnreadableSaml(
+            "the answer has a document type, comment, CDATA or processing instruction, which is refused"
+        )
     return _parsed(text)
 
 
@@ -40,14 +42,14 @@ def parsed_metadata(content: bytes) -> etree._Element:
     """The root of a metadata document, in which comments are usual. Raises Unreadable."""
     text = _text(content)
     if re.search(r"<!(?!--)", text):
-        raise Unreadable("the metadata has a document type or CDATA, which is refused")
+        raise UnreadableSaml("the metadata has a document type or CDATA, which is refused")
     return _parsed(text)
 
 
 def text_of(element: etree._Element) -> str:
     """All of its text, without blanks around it. Raises Unreadable when there is more inside than text."""
     if len(element):
-        raise Unreadable(f"{etree.QName(element).localname} has elements where only text belongs")
+        raise UnreadableSaml(f"{etree.QName(element).localname} has elements where only text belongs")
     return (element.text or "").strip()
 
 
@@ -58,7 +60,7 @@ def moment_of(text: str | None, what: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise Unreadable(f"{what} is not a moment") from None
+        raise UnreadableSaml(f"{what} is not a moment") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -67,13 +69,13 @@ def _text(content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("the document is not XML in UTF-8") from None
+        raise UnreadableSaml("the document is not XML in UTF-8") from None
     declaration = _DECLARATION.match(text)
     if declaration is None:
         return text
     named = _ENCODING.search(declaration.group())
     if named and named.group(1).lower() not in ("utf-8", "us-ascii", "ascii"):
-        raise Unreadable("the document is not XML in UTF-8")
+        raise UnreadableSaml("the document is not XML in UTF-8")
     return text[declaration.end() :]
 
 
@@ -84,9 +86,9 @@ def _parsed(text: str) -> etree._Element:
     try:
         root = etree.fromstring(text.encode(), parser)
     except (etree.XMLSyntaxError, ValueError):
-        raise Unreadable("the document is not well-formed XML") from None
+        raise UnreadableSaml("the document is not well-formed XML") from None
     if any(one.tag is etree.Entity for one in root.iter()):
-        raise Unreadable("the document has a document type or entities, which are refused")
+        raise UnreadableSaml("the document has a document type or entities, which are refused")
     if sum(1 for _ in root.iter()) > _MOST_ELEMENTS:
-        raise Unreadable(f"the document has more than {_MOST_ELEMENTS} elements")
+        raise UnreadableSaml(f"the document has more than {_MOST_ELEMENTS} elements")
     return root

@@ -68,7 +68,7 @@ def scope_of(vault: str) -> str:
     return f"https://{domain}/.default"
 
 
-def _refusal(answer: rest.Answer) -> str:
+def _refusal(answer: rest.SecretServiceResponse) -> str:
     error: Any = answer.fields.get("error")
     code = error.get("code") if isinstance(error, Mapping) else None
     named = f" {code}" if isinstance(code, str) and re.fullmatch(r"[A-Za-z]{1,64}", code) else ""

@@ -85,7 +85,7 @@ def _decoded(data: str) -> bytes | None:
         return None
 
 
-def _refusal(answer: rest.Answer) -> str:
+def _refusal(answer: rest.SecretServiceResponse) -> str:
     error = answer.fields.get("error")
     status = error.get("status") if isinstance(error, Mapping) else None
     named = f" {status}" if isinstance(status, str) and re.fullmatch(r"[A-Z_]{1,64}", status) else ""

@@ -19,7 +19,7 @@ from postern.integrations.secrets.source import DEADLINE, LIMIT
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SecretServiceResponse:
     """`fields` is the JSON object that was answered; empty when it was none."""
 
     status: int
@@ -33,7 +33,7 @@ async def ask(
     *,
     trust: ssl.SSLContext | None = None,
     body: Mapping[str, str] | None = None,
-) -> Answer:
+) -> SecretServiceResponse:
     """`trust` in place of the public authorities. Raises Unavailable. What is answered is in no message, since it may
     hold secrets."""
     verified = await asyncio.to_thread(_public_authorities) if trust is None else trust
@@ -49,7 +49,7 @@ async def ask(
         raise Unavailable(f"{_host(url)} cannot be reached: {type(error).__name__}") from None
     if answer.is_redirect:
         raise Unavailable(f"{_host(url)} answered with a redirect, which is not followed")
-    return Answer(answer.status_code, object_of(content))
+    return SecretServiceResponse(answer.status_code, object_of(content))
 
 
 @functools.cache

@@ -59,7 +59,7 @@ class VaultSecrets:
             )
         return Document(Secret(json.dumps(data)))
 
-    async def _read(self, path: str, token: Secret) -> rest.Answer:
+    async def _read(self, path: str, token: Secret) -> rest.SecretServiceResponse:
         headers = {**self._headers, "X-Vault-Token": token.reveal()}
         return await rest.ask("GET", f"{self._address}/v1/{path}", headers, trust=self._trust)
 

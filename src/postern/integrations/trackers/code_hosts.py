@@ -14,7 +14,7 @@ from typing import Any
 from postern.domain.issue import Assets, NewIssue
 from postern.domain.lists import Page
 from postern.errors import Invalid
-from postern.integrations.trackers.tracker_calls import Calls
+from postern.integrations.trackers.tracker_calls import TrackerClient
 from postern.integrations.trackers.tracker_texts import MAX_TEXT, cut, line, plain, unmarked
 
 Shape = Callable[[str, str], Any]
@@ -22,7 +22,7 @@ _AT = re.compile(r"(?<!\w)@")
 
 
 class CodeHost:
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: TrackerClient) -> None:
         self._calls = calls
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:

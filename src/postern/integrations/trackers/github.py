@@ -18,8 +18,8 @@ from postern.errors import Invalid, PosternError, Unavailable
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
 from postern.integrations.trackers.tracker_calls import (
     MAX_PAUSE,
-    Calls,
-    Reply,
+    TrackerClient,
+    TrackerResponse,
     cleaned,
     made,
     pause_of,
@@ -45,7 +45,7 @@ class GitHub(CodeHost):
 
     lag = 10.0
 
-    def __init__(self, calls: Calls, site: str) -> None:
+    def __init__(self, calls: TrackerClient, site: str) -> None:
         super().__init__(calls)
         self._site = site
 
@@ -138,7 +138,7 @@ def said_of(content: Any) -> list[str]:
     return [text(content, "message"), *whys]
 
 
-def verdict_of(reply: Reply, said: str) -> PosternError | None:
+def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
     """A limit may be told by 403 too: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
     pause = pause_of(reply)
     used_up = reply.headers.get("X-RateLimit-Remaining") == "0"

@@ -13,7 +13,7 @@ from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
-from postern.integrations.trackers.tracker_calls import Calls, cleaned, made, require_its, rows, segment, text
+from postern.integrations.trackers.tracker_calls import TrackerClient, cleaned, made, require_its, rows, segment, text
 from postern.integrations.trackers.tracker_texts import has_marker, moment
 
 _TYPES = ("issue", "incident", "task", "test_case")
@@ -29,7 +29,7 @@ class GitLab(CodeHost):
 
     lag = 10.0
 
-    def __init__(self, calls: Calls, site: str) -> None:
+    def __init__(self, calls: TrackerClient, site: str) -> None:
         super().__init__(calls)
         self._site = site
 

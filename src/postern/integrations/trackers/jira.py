@@ -20,10 +20,10 @@ from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, Tr
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
-from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
+from postern.integrations.trackers.jira_fields import WIKI, Dialect, IssueForm, field_of, values_of
 from postern.integrations.trackers.tracker_calls import (
-    Calls,
-    Reply,
+    TrackerClient,
+    TrackerResponse,
     cleaned,
     made,
     mapping,
@@ -50,10 +50,10 @@ class Jira(ABC):
     lag = 30.0
     api: str
 
-    def __init__(self, calls: Calls, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, calls: TrackerClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._calls = calls
         self._clock = clock
-        self._forms: OrderedDict[tuple[str, str], tuple[float, Form]] = OrderedDict()
+        self._forms: OrderedDict[tuple[str, str], tuple[float, IssueForm]] = OrderedDict()
 
     dialect: Dialect
     """Of issues; requests of a service desk are in wiki markup everywhere."""
@@ -170,7 +170,7 @@ class Jira(ABC):
             raise Invalid(cleaned(words), field=name)
         return self._reference(found[0])
 
-    async def _form(self, project_key: str, type_id: str) -> Form:
+    async def _form(self, project_key: str, type_id: str) -> IssueForm:
         key, now = (project_key, type_id), self._clock()
         known = self._forms.get(key)
         if known is not None and now - known[0] < FORM_AGE:
@@ -190,7 +190,7 @@ class Jira(ABC):
     async def _project(self, key: str) -> Any:
         return (await self._calls.ask("GET", f"{self.api}/project/{segment(key, 'project_key')}")).content
 
-    async def _issue_form(self, project_key: str, type_id: str) -> Form:
+    async def _issue_form(self, project_key: str, type_id: str) -> IssueForm:
         project, kind = segment(project_key, "project_key"), segment(type_id, "request_type_id")
         path = f"{self.api}/issue/createmeta/{project}/issuetypes/{kind}"
         found: list[Mapping[str, Any]] = []
@@ -200,9 +200,9 @@ class Jira(ABC):
             if last or not page:
                 break
         fields = [field_of(one, "schema") for one in found]
-        return Form("", {one.id: one for one in fields})
+        return IssueForm("", {one.id: one for one in fields})
 
-    async def _request_form(self, project_key: str, type_id: str) -> Form:
+    async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
         """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
         desk = await self._desk(project_key)
         kind = segment(type_id, "request_type_id")
@@ -210,7 +210,7 @@ class Jira(ABC):
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
         # What is hidden is filled in by the service desk itself; only its administrators are told of it.
         fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
-        return Form(desk, {one.id: one for one in fields})
+        return IssueForm(desk, {one.id: one for one in fields})
 
     async def _desk(self, project_key: str) -> str:
         """Of that project. Raises NotFound."""
@@ -261,7 +261,7 @@ def said_of(content: Any) -> list[str]:
     return found
 
 
-def verdict_of(reply: Reply, said: str) -> PosternError | None:
+def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
     """Who is taken for nobody sees nothing, and is told that nothing is there."""
     if reply.headers.get("X-Seraph-LoginReason", "") in _REFUSED:
         return Denied(f"Jira refuses the credentials{': ' + said if said else ''}")

@@ -13,7 +13,7 @@ from postern.errors import Invalid
 from postern.integrations.trackers.aql import named, search
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import Dialect
-from postern.integrations.trackers.tracker_calls import Calls, checked_base, rows, segment, text
+from postern.integrations.trackers.tracker_calls import TrackerClient, checked_base, rows, segment, text
 from postern.integrations.trackers.tracker_texts import document
 
 ATLASSIAN = "https://api.atlassian.com"
@@ -26,7 +26,7 @@ class JiraCloud(Jira):
     api = "/rest/api/3"
     dialect = Dialect(escaped=str, whole=document, person="accountId")
 
-    def __init__(self, calls: Calls, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, calls: TrackerClient, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(calls, clock=clock)
         # Who has something in front of Atlassian has Assets behind it too.
         ours = (urlsplit(calls.url).hostname or "").endswith(".atlassian.net")

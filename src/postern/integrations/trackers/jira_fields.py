@@ -20,7 +20,7 @@ _LINES = frozenset({"description", "environment"})
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class JiraField:
     """As Jira's schema has it: `type` such as option, `items` of an array, `custom` the plug-in's key."""
 
     id: str
@@ -35,13 +35,13 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class IssueForm:
     """What one makes issues by: an issue type, or a request type of the service desk `desk`."""
 
     desk: str
-    fields: Mapping[str, Field]
+    fields: Mapping[str, JiraField]
 
-    def field(self, name: str) -> Field | None:
+    def field(self, name: str) -> JiraField | None:
         """By its identifier, else by the name that people see, where only one has it."""
         if name in self.fields:
             return self.fields[name]
@@ -61,10 +61,10 @@ class Dialect:
 WIKI = Dialect(escaped=wiki, whole=str, person="name")
 
 
-def field_of(given: Mapping[str, Any], schema: str) -> Field:
+def field_of(given: Mapping[str, Any], schema: str) -> JiraField:
     """From what Jira says of a field; its schema is in `schema`."""
     known = mapping(given, schema)
-    return Field(
+    return JiraField(
         text(given, "fieldId") or text(given, "key"),
         text(given, "name"),
         text(known, "type"),
@@ -73,7 +73,7 @@ def field_of(given: Mapping[str, Any], schema: str) -> Field:
     )
 
 
-def values_of(form: Form, new: NewIssue, dialect: Dialect) -> dict[str, Any]:
+def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any]:
     """All but objects. The marker is in the description, or in the summary where a form has no description; and it is
     a label where the form has labels. Raises Invalid."""
     values: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def values_of(form: Form, new: NewIssue, dialect: Dialect) -> dict[str, Any]:
     return values
 
 
-def shaped(field: Field | None, name: str, given: Any, dialect: Dialect) -> Any:
+def shaped(field: JiraField | None, name: str, given: Any, dialect: Dialect) -> Any:
     """As Jira wants it for that field; what it does not know of goes as it is. Raises Invalid."""
     said = plain(given)
     if said is None:
@@ -114,7 +114,7 @@ def shaped(field: Field | None, name: str, given: Any, dialect: Dialect) -> Any:
     return _one(field.type, field, said, dialect)
 
 
-def _one(kind: str, field: Field, said: str, dialect: Dialect) -> Any:
+def _one(kind: str, field: JiraField, said: str, dialect: Dialect) -> Any:
     if kind in ("option", "option-with-child"):
         return {"value": said}
     if kind in _BY_NAME:

@@ -39,7 +39,7 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.Un
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TrackerResponse:
     """`content` is the JSON that was answered; None when it was none."""
 
     status: int
@@ -50,7 +50,7 @@ class Reply:
         return text(self.content, name)
 
 
-class Calls:
+class TrackerClient:
     """To one tracker. `said` finds in a refusal what the tracker says of it, and `verdict` may know better than its
     status what it means: it answers with an error, or None."""
 
@@ -61,7 +61,7 @@ class Calls:
         said: Callable[[Any], Sequence[str]],
         *,
         secret: Secret,
-        verdict: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None,
+        verdict: Callable[[TrackerResponse, str], PosternError | None] = lambda _reply, _said: None,
         authority: str = "",
         allowed: tuple[Network, ...] = (),
         resolver: Resolve = resolve,
@@ -88,7 +88,7 @@ class Calls:
         body: Mapping[str, Any] | None = None,
         makes: bool = False,
         url: str = "",
-    ) -> Reply:
+    ) -> TrackerResponse:
         """`makes`: what is lost on the way may have been done, so that Unavailable is Uncertain. `url` in place of the
         tracker's own. Raises Denied, NotFound, Invalid, Unavailable."""
         whole = httpx.URL((url or self.url) + path)
@@ -128,7 +128,7 @@ class Calls:
         addresses: list[str],
         body: Mapping[str, Any] | None,
         lost: type[Unavailable],
-    ) -> Reply:
+    ) -> TrackerResponse:
         """From the first address that lets us connect. The name is not asked again: it could answer something else."""
         client = await self._ready(url.host)
         problem: Exception | None = None
@@ -171,7 +171,7 @@ class Calls:
                 )
         return self._clients[host]
 
-    def _check(self, host: str, reply: Reply, lost: type[Unavailable]) -> None:
+    def _check(self, host: str, reply: TrackerResponse, lost: type[Unavailable]) -> None:
         if 200 <= reply.status < 300:
             return
         if 300 <= reply.status < 400:
@@ -189,7 +189,7 @@ class Calls:
             raise lost(words, retry_after=pause_of(reply))
         raise _PERMANENT.get(reply.status, Invalid)(words)
 
-    def _words(self, reply: Reply) -> str:
+    def _words(self, reply: TrackerResponse) -> str:
         """Without what was sent to let us in, in whichever form: some show a request in their errors."""
         found = "; ".join(part for part in self._said(reply.content) if part)
         for one in self._hidden():
@@ -209,7 +209,7 @@ _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: N
 
 async def _answer(
     client: httpx.AsyncClient, request: httpx.Request, host: str, lost: type[Unavailable], hidden: Sequence[str]
-) -> Reply:
+) -> TrackerResponse:
     """Without `hidden` in it: what is in an answer becomes an issue's address, or the name of an asset."""
     answer = await client.send(request, stream=True, follow_redirects=False)
     try:
@@ -230,7 +230,7 @@ async def _answer(
         content = json.loads(received)
     except (ValueError, RecursionError):
         content = None
-    return Reply(answer.status_code, answer.headers, content)
+    return TrackerResponse(answer.status_code, answer.headers, content)
 
 
 def checked_base(url: str) -> str:
@@ -268,7 +268,7 @@ def require_its(issue: Issue, is_its: bool) -> None:
         raise Invalid(cleaned(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
 
 
-def pause_of(reply: Reply) -> int | None:
+def pause_of(reply: TrackerResponse) -> int | None:
     """Seconds that it asks us to wait, of either form of Retry-After (RFC 9110, 10.2.3)."""
     given = reply.headers.get("Retry-After", "").strip()
     if given.isascii() and given.isdigit():

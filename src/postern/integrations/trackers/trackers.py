@@ -18,7 +18,7 @@ from postern.integrations.trackers.github import GitHub
 from postern.integrations.trackers.gitlab import GitLab
 from postern.integrations.trackers.jira_cloud import JiraCloud
 from postern.integrations.trackers.jira_data_center import JiraDataCenter
-from postern.integrations.trackers.tracker_calls import DEADLINE, SETTING, Calls, Reply, checked_base
+from postern.integrations.trackers.tracker_calls import DEADLINE, SETTING, TrackerClient, TrackerResponse, checked_base
 
 AnyTracker = JiraCloud | JiraDataCenter | GitHub | GitLab
 
@@ -41,7 +41,7 @@ def tracker_of(
         site = checked_base(settings.url)
         api = f"{site}/api/v4"
     check_saved(urlsplit(checked_base(api)).hostname or "", allowed, SETTING, "url")
-    calls = Calls(
+    calls = TrackerClient(
         api,
         vendor.headers_of(settings),
         vendor.said_of,
@@ -57,10 +57,10 @@ def tracker_of(
 
 @dataclass(frozen=True, slots=True)
 class _Vendor:
-    make: Callable[[Calls, str], AnyTracker]
+    make: Callable[[TrackerClient, str], AnyTracker]
     headers_of: Callable[[TrackerSettings], dict[str, str | Secret]]
     said_of: Callable[[Any], list[str]]
-    verdict_of: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None
+    verdict_of: Callable[[TrackerResponse, str], PosternError | None] = lambda _reply, _said: None
 
 
 _VENDORS = {

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Denied, PosternError
 from postern.gateway.clients.fronts import Fronts
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.protocols.terminal.terminal_listener import ProgramClient
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start
@@ -25,7 +25,7 @@ class CommandGate:
     def __init__(self, fronts: Fronts) -> None:
         self._fronts = fronts
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None] | None:
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest, start: Start) -> Awaitable[None] | None:
         """Admit a client whose principal is known, and start its command."""
         return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
 

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
-from postern.agent.command_process import CommandTransport, Program, base_environment
+from postern.agent.command_process import CommandProgram, CommandTransport, base_environment
 from postern.agent.secrets import Resolved
 from postern.domain.targets.command import is_variable
 from postern.errors import Unavailable
@@ -39,7 +39,7 @@ class CommandTargets:
                 "on the agent's machine"
             )
         mark = f"{_MARK}={order.session_id}".encode()
-        program = Program((*order.command, *order.start.arguments), environment, order.start.terminal, mark)
+        program = CommandProgram((*order.command, *order.start.arguments), environment, order.start.terminal, mark)
         stream = StreamHandshake()
         transport = CommandTransport(program)
         transport.set_protocol(stream)

@@ -35,9 +35,9 @@ def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.terminal.script import Script
+    from postern.protocols.terminal.script import TerminalScript
 
-    return Script(text)
+    return TerminalScript(text)
 
 
 def _renderer() -> Renderer:

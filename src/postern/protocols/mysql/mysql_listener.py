@@ -13,15 +13,15 @@ from uuid import UUID
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.fronts import Client, Fronts, told
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.fronts import ClientSession, Fronts, told
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.live import LiveLinks
 from postern.gateway.session_opening import EndedEarly
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_login as login
-from postern.protocols.mysql.login.mysql_client_options import Chosen
+from postern.protocols.mysql.login.mysql_client_options import ClientOptions
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
 from postern.protocols.wire_base import Wire
 from postern.relay.relay_handshake import StreamHandshake
@@ -39,7 +39,7 @@ def wires(parts: WireParts) -> OpenWire:
     kills = Kills(parts.links, parts.signals)
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
-        chosen = Chosen.read(start.parameters)
+        chosen = ClientOptions.read(start.parameters)
         return MysqlWire(
             max_message=parts.settings.max_statement,
             capabilities=chosen.capabilities,
@@ -85,7 +85,7 @@ class MysqlGate:
         text, hint = told(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """A client behind the tunnel, of whom no password is asked."""
         thread, client = self._login(stream)
         try:
@@ -105,15 +105,15 @@ class MysqlGate:
         _turn_away(stream, client, error)
 
 
-class _Client(Client):
+class _Client(ClientSession):
     def __init__(
         self,
         stream: StreamHandshake,
         client: login.ClientLogin,
         thread: int,
-        startup: login.Startup,
+        startup: login.MysqlStartup,
         since: int,
-        wanted: Wanted | None = None,
+        wanted: TunnelRequest | None = None,
     ) -> None:
         super().__init__(stream, since, _metadata(startup, stream.peer), wanted)
         self._client = client
@@ -134,7 +134,7 @@ class _Client(Client):
     def start(self, permit: Permit) -> Start:
         one = self._startup
         attributes = {b"program_name": f"postern {permit.principal.email}".encode(), **one.attributes}
-        return Start(one.database, Chosen(one.user, one.capabilities, one.collation, attributes).texts())
+        return Start(one.database, ClientOptions(one.user, one.capabilities, one.collation, attributes).texts())
 
     def welcome(self, target: Target) -> bytes:
         status = target.parameters.get("status", "")
@@ -145,7 +145,7 @@ class _Client(Client):
         _turn_away(self.stream, self._client, error)
 
 
-def _metadata(startup: login.Startup, peer: str) -> Mapping[str, str]:
+def _metadata(startup: login.MysqlStartup, peer: str) -> Mapping[str, str]:
     said = startup.attributes
     name = said.get(b"program_name") or said.get(b"_client_name") or b""
     found = {

@@ -11,8 +11,8 @@ from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.mysql.login import mysql_login as login
-from postern.protocols.mysql.login.mysql_client_options import Chosen
-from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.login.mysql_client_options import ClientOptions
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
@@ -28,7 +28,7 @@ class MysqlTargets:
         """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
         env = secrets.values
         database = order.start.database or text(env, "DB") or None
-        stream, greeting = await self._login(order, env, Chosen.read(order.start.parameters), database)
+        stream, greeting = await self._login(order, env, ClientOptions.read(order.start.parameters), database)
         told = {
             "version": greeting.version,
             "status": str(greeting.status),
@@ -39,9 +39,9 @@ class MysqlTargets:
 
     async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
         """By a login of its own: the protocol knows no other way. `key` is none."""
-        stream, _ = await self._login(order, secrets.values, Chosen(), None)
+        stream, _ = await self._login(order, secrets.values, ClientOptions(), None)
         try:
-            query = Query(f"kill query {process:d}")
+            query = MysqlQuery(f"kill query {process:d}")
             stream.write(query.start())
             while not query.finished:
                 query.feed(await stream.read(query.needs))
@@ -49,11 +49,11 @@ class MysqlTargets:
             stream.close()
 
     async def _login(
-        self, order: Order, env: Mapping[str, Secret], chosen: Chosen, database: str | None
-    ) -> tuple[StreamHandshake, login.TargetGreeting]:
+        self, order: Order, env: Mapping[str, Secret], chosen: ClientOptions, database: str | None
+    ) -> tuple[StreamHandshake, login.MysqlTargetGreeting]:
         host, port, sslmode = address(order.connection, env, port=PORT)
         self._policy.check_target(host, port)
-        asked = login.TargetLogin(
+        asked = login.MysqlTargetLogin(
             required(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             database,

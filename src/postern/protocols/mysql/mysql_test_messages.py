@@ -77,41 +77,41 @@ def file_data(sequence: int, data: bytes = b"") -> bytes:
 # What a target sends
 
 
-class Answer:
+class AnswerPackets:
     """Packets of one answer, which number themselves. `bytes` is what was said so far."""
 
     def __init__(self, first: int = 1) -> None:
         self.sequence = first
         self.bytes = b""
 
-    def add(self, *body: bytes) -> Answer:
+    def add(self, *body: bytes) -> AnswerPackets:
         payload = b"".join(body)
         self.bytes += m.packet(self.sequence, payload)
         self.sequence += m.packets_of(len(payload))
         return self
 
-    def ok(self, affected: int = 0, status: int = m.AUTOCOMMIT, info: bytes = b"") -> Answer:
+    def ok(self, affected: int = 0, status: int = m.AUTOCOMMIT, info: bytes = b"") -> AnswerPackets:
         return self.add(m.ok(0, m.Done(affected, status=status, info=info))[m.HEAD :])
 
-    def eof(self, status: int = m.AUTOCOMMIT) -> Answer:
+    def eof(self, status: int = m.AUTOCOMMIT) -> AnswerPackets:
         return self.add(m.eof(0, status)[m.HEAD :])
 
-    def error(self, text: str, code: int = 1064, state: str = "42000") -> Answer:
+    def error(self, text: str, code: int = 1064, state: str = "42000") -> AnswerPackets:
         return self.add(m.err(0, code, state, text)[m.HEAD :])
 
-    def columns(self, *fields: str | m.Field, status: int = m.AUTOCOMMIT, count: bool = True) -> Answer:
+    def columns(self, *fields: str | m.MysqlField, status: int = m.AUTOCOMMIT, count: bool = True) -> AnswerPackets:
         """Column definitions with their count in front and the EOF behind."""
         if count:
             self.add(m.lenenc(len(fields)))
         for field in fields:
-            one = field if isinstance(field, m.Field) else m.Field(field, m.VAR_STRING)
+            one = field if isinstance(field, m.MysqlField) else m.MysqlField(field, m.VAR_STRING)
             self.add(m.column(0, one)[m.HEAD :])
         return self.eof(status)
 
-    def row(self, *cells: Cell) -> Answer:
+    def row(self, *cells: Cell) -> AnswerPackets:
         return self.add(*[b"\xfb" if cell is None else m.lenenc_text(_bytes(cell)) for cell in cells])
 
-    def binary_row(self, *values: tuple[int, Cell]) -> Answer:
+    def binary_row(self, *values: tuple[int, Cell]) -> AnswerPackets:
         """Of (type, text)."""
         nulls = bytearray((len(values) + 9) // 8)
         parts: list[bytes] = []
@@ -122,27 +122,27 @@ class Answer:
                 parts.append(sized(kind, packed(kind, False, _bytes(value))))
         return self.add(b"\0", bytes(nulls), *parts)
 
-    def prepared(self, number: int, parameters: int = 0, columns: Sequence[m.Field] = ()) -> Answer:
+    def prepared(self, number: int, parameters: int = 0, columns: Sequence[m.MysqlField] = ()) -> AnswerPackets:
         self.add(struct.pack("<BIHHBH", 0, number, len(columns), parameters, 0, 0))
         if parameters:
             self.columns(*["?"] * parameters, count=False)
         return self.columns(*columns, count=False) if columns else self
 
-    def wants_file(self, name: str = "data.csv") -> Answer:
+    def wants_file(self, name: str = "data.csv") -> AnswerPackets:
         return self.add(b"\xfb", name.encode())
 
 
 def ok(affected: int = 0, status: int = m.AUTOCOMMIT) -> bytes:
-    return Answer().ok(affected, status).bytes
+    return AnswerPackets().ok(affected, status).bytes
 
 
 def error(text: str, code: int = 1064) -> bytes:
-    return Answer().error(text, code).bytes
+    return AnswerPackets().error(text, code).bytes
 
 
 def rows(*cells: Sequence[Cell], names: Sequence[str] = ("a",), status: int = m.AUTOCOMMIT) -> bytes:
     """A whole result of text columns."""
-    answer = Answer().columns(*names)
+    answer = AnswerPackets().columns(*names)
     for row in cells:
         answer.row(*row)
     return answer.eof(status).bytes

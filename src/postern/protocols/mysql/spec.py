@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
     from postern.protocols.protocol_database_uri import DatabaseUri
-    from postern.recording.recording_library import Reader
+    from postern.recording.recording_library import ResultReader
     from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
 
@@ -43,9 +43,9 @@ def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.mysql.queries.mysql_script import Script
+    from postern.protocols.mysql.queries.mysql_script import MysqlScript
 
-    return Script(text)
+    return MysqlScript(text)
 
 
 def _parameters(name: str) -> Mapping[str, str]:
@@ -66,7 +66,7 @@ def _renderer() -> Renderer:
     return MysqlLens()
 
 
-def _results() -> Reader:
+def _results() -> ResultReader:
     from postern.protocols.mysql.recorded.mysql_tables import MysqlResults
 
     return MysqlResults()

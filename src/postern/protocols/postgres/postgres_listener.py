@@ -10,8 +10,8 @@ from typing import Final
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.fronts import Client, Fronts, told
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.fronts import ClientSession, Fronts, told
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.session_opening import EndedEarly
 from postern.protocols.gateway_queries import TargetRefused
@@ -70,7 +70,7 @@ class PostgresGate:
             self._fronts.engine.turned_away(error)
             _turn_away(stream, error, level=logging.DEBUG)
 
-    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
+    async def carried(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
         """A client behind the tunnel. It may take its time with its first message."""
         try:
             startup = await self._greet(stream, False)
@@ -81,10 +81,10 @@ class PostgresGate:
             return None
         return await self._fronts.by_tunnel(_Client(stream, startup, wanted.since, wanted), wanted)
 
-    async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.Startup | None:
+    async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.PostgresStartup | None:
         """None: it was a cancel request, and it is dealt with."""
         opening = await login.greet(stream, require_tls=require_tls)
-        if isinstance(opening, login.Startup):
+        if isinstance(opening, login.PostgresStartup):
             return opening
         key = opening.pid.to_bytes(4, "big") + opening.key
         if not self._fronts.engine.links.cancel(key, stream.peer):
@@ -96,9 +96,9 @@ class PostgresGate:
         _turn_away(stream, error)
 
 
-class _Client(Client):
+class _Client(ClientSession):
     def __init__(
-        self, stream: StreamHandshake, startup: login.Startup, since: int, wanted: Wanted | None = None
+        self, stream: StreamHandshake, startup: login.PostgresStartup, since: int, wanted: TunnelRequest | None = None
     ) -> None:
         self._startup = startup
         # libpq sends the user name as the database when none was given.
@@ -141,7 +141,7 @@ def _made_up_pid() -> int:
     return 1 + secrets.randbelow((1 << 31) - 1)
 
 
-def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mapping[str, str]:
+def _metadata(startup: login.PostgresStartup, peer: str, database: str | None) -> Mapping[str, str]:
     found = {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",

@@ -22,9 +22,9 @@ from postern.gateway.rules.row_counts import HeldStatement
 from postern.gateway.target_question import answered
 from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.postgres.queries import postgres_row_counting as counting
-from postern.protocols.postgres.queries.postgres_query import Query
+from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 from postern.protocols.refusal_texts import SQL_ASCII
-from postern.protocols.wire_base import Standing
+from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Dialer, Start, Target
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ Plans = Callable[[str], CountPlans]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CountLimits:
     """Seconds: that one query may take, that it waits for a lock, that all of one request may take, and that it waits
     for its turn. `most_waiting` requests wait."""
 
@@ -56,21 +56,25 @@ class Limits:
 class Estimates:
     """Of one worker: one at a time, so that counting never loads a target more than one of its clients could."""
 
-    def __init__(self, dialer: Dialer, plans: Plans, limits: Limits | None = None) -> None:
+    def __init__(self, dialer: Dialer, plans: Plans, limits: CountLimits | None = None) -> None:
         self._dialer = dialer
         self._plans = plans
-        self._limits = limits or Limits()
+        self._limits = limits or CountLimits()
         self._turn = asyncio.Lock()
         self.waiting = 0  # for their turn
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def of(
-        self, permit: Permit, start: Start, statements: Sequence[HeldStatement], standing: Standing | None = None
+        self,
+        permit: Permit,
+        start: Start,
+        statements: Sequence[HeldStatement],
+        standing: TransactionState | None = None,
     ) -> RowCount | None:
         """`statements` is all that runs, in its order; `standing` that of the session when it was held. None where
         nothing of it changes rows. Never raises, but for being cancelled."""
         try:
-            standing = standing or Standing()
+            standing = standing or TransactionState()
             plans, more = await asyncio.to_thread(self._planned, statements, unsettled=standing.unsettled)
             if not plans:
                 return None
@@ -110,7 +114,7 @@ class Estimates:
         return found, more
 
     async def _counted(
-        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, HeldStatement]], standing: Standing
+        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, HeldStatement]], standing: TransactionState
     ) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
@@ -125,7 +129,7 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, HeldStatement]],
         left: Sequence[int],
         counted: dict[int, PartCount],
-        standing: Standing,
+        standing: TransactionState,
     ) -> str:
         """Adds to `counted`; why the others are not there."""
         if self.waiting >= self._limits.most_waiting:
@@ -159,7 +163,7 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, HeldStatement]],
         left: Sequence[int],
         counted: dict[int, PartCount],
-        standing: Standing,
+        standing: TransactionState,
     ) -> None:
         kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
         parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
@@ -186,7 +190,7 @@ class Estimates:
 class Counter:
     """Counts on one target that was dialled for it alone; a transaction for each part."""
 
-    def __init__(self, target: Target, limits: Limits, standing: Standing) -> None:
+    def __init__(self, target: Target, limits: CountLimits, standing: TransactionState) -> None:
         self._target = target
         self._in_transaction = standing.in_transaction
         self._told = standing.reported or {}
@@ -197,13 +201,13 @@ class Counter:
         try:
             values = _values(plan, asked)
             counting.same_user(self._told, self._target.parameters)
-            await self._rows(Query(counting.BEGIN))
+            await self._rows(PostgresQuery(counting.BEGIN))
             part = await self._within(plan, values, _types(plan, asked))
         except Uncountable as error:
             part = _uncounted(plan, error.message)
         # Not where anything else is raised: nobody waits then for what still runs, and the connection's end rolls back.
         with contextlib.suppress(Uncountable):
-            await self._rows(Query(counting.ROLLBACK))
+            await self._rows(PostgresQuery(counting.ROLLBACK))
         return part
 
     async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
@@ -218,12 +222,12 @@ class Counter:
         counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
         schemas = {name: schema for name, (_, schema) in found.items()}
         notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
-        (((count,),)) = await self._rows(Query(plan.query(schemas), values, types))
+        (((count,),)) = await self._rows(PostgresQuery(plan.query(schemas), values, types))
         rows = int(count or 0)
         table = f"{schemas[plan.target]}.{plan.target[1]}"
         return PartCount(plan.action, table, min(rows, MOST_ROWS), rows > MOST_ROWS, notes=notes)
 
-    async def _rows(self, query: Query) -> list[Row]:
+    async def _rows(self, query: PostgresQuery) -> list[Row]:
         """Raises Uncountable for what the target refuses."""
         rows: list[Row] = []
         async for row in answered(self._target.stream, query):

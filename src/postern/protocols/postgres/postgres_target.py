@@ -31,7 +31,7 @@ class PostgresTargets:
         """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
         env = secrets.values
         host, port, sslmode = self._address(order, env)
-        asked = login.TargetLogin(
+        asked = login.PostgresTargetLogin(
             required(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             order.start.database or text(env, "DB") or text(env, "USER"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from postern.agent.agent_protocols import Targets
     from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
-    from postern.gateway.rules.row_counts import RowCounts
+    from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
     from postern.protocols.protocol_database_uri import DatabaseUri
-    from postern.recording.recording_library import Reader
+    from postern.recording.recording_library import ResultReader
     from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
     from postern.relay.relay_target import Dialer
@@ -38,7 +38,7 @@ def _gate(parts: GateParts) -> Gate:
     return PostgresGate(parts.fronts, parts.signals, decoy_secret=parts.decoy_secret)
 
 
-def _row_counts(dialer: Dialer) -> RowCounts:
+def _row_counts(dialer: Dialer) -> RowCounter:
     from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
     from postern.protocols.postgres.postgres_row_counts import Estimates
 
@@ -52,9 +52,9 @@ def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.postgres.queries.postgres_script import Script
+    from postern.protocols.postgres.queries.postgres_script import PostgresScript
 
-    return Script(text)
+    return PostgresScript(text)
 
 
 def _parameters(name: str) -> Mapping[str, str]:
@@ -73,7 +73,7 @@ def _renderer() -> Renderer:
     return PostgresLens()
 
 
-def _results() -> Reader:
+def _results() -> ResultReader:
     from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
 
     return PostgresResults()

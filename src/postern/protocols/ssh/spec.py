@@ -10,7 +10,7 @@ from postern.protocols.spec import ProtocolSpec, ScriptSyntax, TargetKeys
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
-    from postern.gateway.agent_reach import Agent
+    from postern.gateway.agent_reach import ReachableAgent
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Script
@@ -46,7 +46,7 @@ def _host_key(settings: Settings) -> str:
     return ensure_host_key(host_key_file(settings)).public
 
 
-def _checked_agent(agent: Agent, services: Services) -> Agent:
+def _checked_agent(agent: ReachableAgent, services: Services) -> ReachableAgent:
     from postern.protocols.ssh.listener.ssh_host_key_pinning import Believing
 
     return Believing(agent, services.host_keys)
@@ -59,9 +59,9 @@ def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
 
 
 def _script(text: str) -> Script:
-    from postern.protocols.terminal.script import Script
+    from postern.protocols.terminal.script import TerminalScript
 
-    return Script(text)
+    return TerminalScript(text)
 
 
 def _renderer() -> Renderer:

@@ -29,7 +29,7 @@ from typing import Any, Final, cast
 import asyncssh
 from asyncssh.constants import MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION
 
-from postern.domain.identity.ssh_wire import Reader
+from postern.domain.identity.ssh_wire import SshReader
 from postern.protocols.terminal.terminal_target import FramedTransport
 
 log = logging.getLogger(__name__)
@@ -210,7 +210,7 @@ def check_packet_size(kind: int, packet: Any) -> None:
     packets that are too small."""
     if kind not in (MSG_CHANNEL_OPEN, MSG_CHANNEL_OPEN_CONFIRMATION):
         return
-    reader = Reader(packet.get_remaining_payload())
+    reader = SshReader(packet.get_remaining_payload())
     try:
         reader.string() if kind == MSG_CHANNEL_OPEN else reader.uint32()
         _, _, size = reader.uint32(), reader.uint32(), reader.uint32()

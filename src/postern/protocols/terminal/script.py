@@ -5,12 +5,12 @@ from __future__ import annotations
 from postern.protocols.terminal import terminal_frames as m
 
 
-class Script:
+class TerminalScript:
     """The program's standard input, all of it. What was shown is in the recording."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._reader = m.FrameReader()
+        self._reader = m.TerminalFrameReader()
         self._exit: m.Exit | None = None
 
     @property

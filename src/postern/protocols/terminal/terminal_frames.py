@@ -111,7 +111,7 @@ def read_exit(payload: bytes) -> Exit:
     return Exit(code & 0xFF, payload[_CODE.size :].decode("ascii", "replace")[:20])
 
 
-class FrameReader:
+class TerminalFrameReader:
     """Cuts what comes into whole frames. Raises ProtocolViolation for one that is too long; it is of no use then."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.errors import Denied, PosternError
-from postern.gateway.clients.fronts import Client, told
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.fronts import ClientSession, told
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_output import said
 from postern.protocols.terminal.terminal_wire import TerminalWire
@@ -36,19 +36,19 @@ def program_wire(
     )
 
 
-class ProgramClient(Client):
+class ProgramClient(ClientSession):
     """A client that may wait for its program to be started. What it sends meanwhile is kept for the program. It is also
     searched for the keys and signals that end the wait."""
 
     def __init__(
-        self, stream: StreamHandshake, since: int, start: Start, wanted: Wanted | None = None, **metadata: str
+        self, stream: StreamHandshake, since: int, start: Start, wanted: TunnelRequest | None = None, **metadata: str
     ) -> None:
         metadata |= {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
         super().__init__(stream, since, metadata, wanted)
         self._start = start
         self._is_terminal = start.terminal is not None
         self._waited = False
-        self._reader = m.FrameReader()
+        self._reader = m.TerminalFrameReader()
         self._seen = 0  # bytes
 
     def tell(self, text: str, hint: str) -> None:

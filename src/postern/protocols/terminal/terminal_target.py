@@ -20,7 +20,7 @@ class FramedTransport(asyncio.Transport):
         self._what = what
         self._loop = asyncio.get_running_loop()
         self._protocol: asyncio.Protocol | None = None
-        self._frames = m.FrameReader()
+        self._frames = m.TerminalFrameReader()
         self._paused = False
         self._closing = False
 

@@ -69,8 +69,8 @@ class TerminalWire(Wire):
         self._size = size
         self._max_message = max_message
         self._most_output = most_output
-        self._client = m.FrameReader()
-        self._target = m.FrameReader()
+        self._client = m.TerminalFrameReader()
+        self._target = m.TerminalFrameReader()
         self._upward: deque[bytes | Request | Resized] = deque()
         self._downward: deque[Piece] = deque()
         self._script: list[bytes] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postern.services.chat.chat_links import ChatLinks
-from postern.services.chat.desk import ChatDesk, Window
+from postern.services.chat.desk import ChatDesk, ChatWindow
 from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.reviews.reviews import Reviews
 from postern.store.ports.common_ports import Clock
@@ -19,7 +19,7 @@ class ChatServices:
 
 
 def build_chats(
-    stores: Stores, reviews: Reviews, vouchers: Vouchers, now: Clock, window: Window | None
+    stores: Stores, reviews: Reviews, vouchers: Vouchers, now: Clock, window: ChatWindow | None
 ) -> ChatServices:
     """Without a window nothing comes in from chats."""
     links = ChatLinks(stores.chats, stores.principals, vouchers, now)

@@ -29,7 +29,7 @@ FORM_LIFE = timedelta(minutes=15)
 DEADLINE = 2.5  # seconds; the chat waits for three
 
 
-class Window(Protocol):
+class ChatWindow(Protocol):
     """How the chat is spoken to while somebody waits there. Raises Unavailable, Denied, TooMany."""
 
     def read(self, sink: Sink, stamp: str, signature: str, body: bytes, now: datetime) -> Interaction | None:
@@ -60,7 +60,7 @@ class Handled:
 class ChatDesk:
     def __init__(
         self,
-        window: Window | None,
+        window: ChatWindow | None,
         store: ChatStore,
         links: ChatLinks,
         reviews: Reviews,
@@ -99,7 +99,7 @@ class ChatDesk:
         return await self._decided(sink, given)
 
     @property
-    def _window(self) -> Window:
+    def _window(self) -> ChatWindow:
         assert self._given is not None
         return self._given
 

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from uuid import uuid4
 
-from postern.domain.identity.principal import Group, Principal
+from postern.domain.identity.principal import Principal, UserGroup
 from postern.domain.lists import Listed, Page
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import checked_groups, require_admin, require_person_for_role_name
@@ -19,7 +19,7 @@ from postern.store.ports.identity_ports import GroupStore
 class SizedGroup:
     """`members` is None for who may not know."""
 
-    group: Group
+    group: UserGroup
     members: int | None
 
 
@@ -40,7 +40,7 @@ class Groups:
     async def create(self, principal: Principal, name: str) -> SizedGroup:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, "change groups")
-        group = Group(uuid4(), principal.org_id, checked_group(name), self._now())
+        group = UserGroup(uuid4(), principal.org_id, checked_group(name), self._now())
         require_person_for_role_name(principal, group.name)
         await self._store.add(group)
         note(None, group)
@@ -71,26 +71,26 @@ class Groups:
         await tell_of_group(self._signals, group, members)
         note(group, None)
 
-    async def _get(self, principal: Principal, key: str) -> Group:
+    async def _get(self, principal: Principal, key: str) -> UserGroup:
         found = await self._store.get(principal.org_id, unicodedata.normalize("NFC", key))
         if found is None:
             raise NotFound(f"there is no group {key!r}")
         return found
 
-    async def _changeable(self, principal: Principal, key: str) -> Group:
+    async def _changeable(self, principal: Principal, key: str) -> UserGroup:
         group = await self._get(principal, key)
         check_roleless(principal, group)
         return group
 
 
-async def tell_of_group(signals: Signals, group: Group, members: list[Principal]) -> None:
+async def tell_of_group(signals: Signals, group: UserGroup, members: list[Principal]) -> None:
     """It has another name, or none any more: access rules name another, and members are in another."""
     await signals.publish(Topic.POLICY_CHANGED, org_id=str(group.org_id))
     for member in members:
         await signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
 
 
-def check_roleless(principal: Principal, group: Group) -> None:
+def check_roleless(principal: Principal, group: UserGroup) -> None:
     """Raises Invalid for the groups that make administrators and auditors of the principal's organisation."""
     roles = principal.role_groups
     if group.name in (roles.admin, roles.auditor):

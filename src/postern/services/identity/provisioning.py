@@ -14,12 +14,12 @@ from uuid import UUID, uuid4
 from postern.domain.identity.names import fold_name, is_plain
 from postern.domain.identity.principal import (
     Account,
-    Group,
     GroupSource,
     Principal,
     PrincipalKind,
     PrincipalStatus,
     Role,
+    UserGroup,
 )
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, Invalid, NotFound
@@ -59,7 +59,7 @@ class ProvisionedUser:
 class ProvisionedGroup:
     """`members` are those that the provisioning system put there."""
 
-    group: Group
+    group: UserGroup
     members: list[Principal]
 
 
@@ -150,7 +150,7 @@ class Provisioning:
     ) -> ProvisionedGroup:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, _DEED)
-        group = Group(uuid4(), principal.org_id, checked_group(name), self._now(), _checked_id(external_id))
+        group = UserGroup(uuid4(), principal.org_id, checked_group(name), self._now(), _checked_id(external_id))
         require_person_for_role_name(principal, group.name)
         await self._groups.add(group)
         try:
@@ -224,10 +224,10 @@ class Provisioning:
         external_id = _checked_id(given.external_id)
         return replace(account, principal=principal, user_name=given.user_name, external_id=external_id)
 
-    async def _with_members(self, group: Group) -> ProvisionedGroup:
+    async def _with_members(self, group: UserGroup) -> ProvisionedGroup:
         return ProvisionedGroup(group, await self._groups.members(group, GroupSource.SCIM))
 
-    async def _change_members(self, group: Group, added: frozenset[UUID], removed: frozenset[UUID]) -> None:
+    async def _change_members(self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID]) -> None:
         if len(added) + len(removed) > MAX_MEMBERS:
             raise Invalid(f"members: at most {MAX_MEMBERS} may change in one request", field="members")
         if added or removed:

@@ -27,7 +27,7 @@ from postern.services.named_resources import ResourceService
 from postern.services.server.trail import changed as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalFilter, PrincipalStore
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 __all__ = ["AccountService", "PrincipalFilter", "Profile", "Users"]
 
@@ -77,7 +77,7 @@ class Users(AccountService):
     def __init__(
         self,
         *,
-        store: ResourceStore[Account],
+        store: NamedResourceStore[Account],
         principals: PrincipalStore,
         accounts: Accounts,
         logins: Logins,

@@ -17,7 +17,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.issues.templates import IssueTemplates
 from postern.services.issues.tracker import Tracker, Trackers
-from postern.services.server.kept import Kept
+from postern.services.server.kept import SettingCache
 from postern.services.server.server_addresses import checked_url
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
@@ -58,7 +58,7 @@ class TrackerDesk:
         self._signals = signals
         self._now = now
         self._trackers = trackers
-        self._kept = Kept[TrackerSettings | None](signals, SETTING)
+        self._kept = SettingCache[TrackerSettings | None](signals, SETTING)
 
     async def of(self, org_id: UUID) -> TrackerSettings | None:
         """For whoever makes issues; also where it is switched off. Costs no statement while it is kept here."""

@@ -10,7 +10,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
-from postern.domain.report import SLOT, Activity, Counts, GroupBy, Interval, Masked, ReportFilter, Span, slot_of
+from postern.domain.report import (
+    SLOT,
+    Activity,
+    Counts,
+    GroupBy,
+    Interval,
+    MaskedCount,
+    ReportFilter,
+    ReportPeriod,
+    slot_of,
+)
 from postern.domain.reviews.review_report import ReviewsBy, ReviewSums, grouped, sums_of
 from postern.errors import Invalid
 from postern.services.identity.users import require_reader
@@ -38,7 +48,7 @@ class ReportDays:
 class MaskingReport:
     start: date
     end: date
-    lines: Listed[Masked]
+    lines: Listed[MaskedCount]
     redact_count: int
     counts: Counts
 
@@ -74,7 +84,7 @@ class Reports:
             raise Invalid("id: one session is reported with group_by=id only", field="id")
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 1)
-        span = Span(_slot(start, zone), _slot(end, zone))
+        span = ReportPeriod(_slot(start, zone), _slot(end, zone))
         if group is GroupBy.ID:
             by_session, redacted = await self._store.masked_by_session(principal.org_id, wanted, span, page)
             _, counts = await self._store.masked(principal.org_id, wanted, span, GroupBy.VERB)
@@ -157,7 +167,7 @@ def _slot(day: date, zone: ZoneInfo) -> int:
     return slot_of(_midnight(day, zone))
 
 
-def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[Span, int]]:
+def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[ReportPeriod, int]]:
     """The days, cut where the zone's offset changes, and the offset of each piece in seconds."""
     first, last = _slot(start, zone), _slot(end, zone)
     while first < last:
@@ -167,7 +177,7 @@ def _steady(start: date, end: date, zone: ZoneInfo) -> Iterator[tuple[Span, int]
             low += _DAY
         later = range(low + 1, min(low + _DAY, last))
         cut = low + 1 + bisect_left(later, True, key=lambda slot: _offset(slot, zone) != offset)
-        yield Span(first, cut), offset
+        yield ReportPeriod(first, cut), offset
         first = cut
 
 

@@ -38,7 +38,7 @@ _IN_A_ROW = 50  # tries with a sink as it was read
 _TOGETHER = {SinkKind.SYSLOG: 100, SinkKind.OTLP: 100}  # one by one to all others
 
 
-class Sender(Protocol):
+class EventSender(Protocol):
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """All of them or none, as far as can be known. Raises Denied when the receiver answers that it does not want
         these, NotFound when it wants nothing any more, TooMany with `retry_after` when it says how long to leave it
@@ -48,7 +48,7 @@ class Sender(Protocol):
 
 
 class Sending:
-    def __init__(self, deliveries: DeliveryStore, leases: LeaseStore, sender: Sender, now: Clock) -> None:
+    def __init__(self, deliveries: DeliveryStore, leases: LeaseStore, sender: EventSender, now: Clock) -> None:
         self._deliveries = deliveries
         self._sender = sender
         self._now = now

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.sessions.ledger import AnchorState, Checkpoint, Kind, LedgerKey
+from postern.domain.sessions.ledger import AnchorState, Checkpoint, EntryKind, LedgerKey
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.proof.proof_checkpoints import line_of, new_key, signed
-from postern.proof.proof_ledger import Writer
+from postern.proof.proof_ledger import LedgerWriter
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.trail import changed
@@ -90,8 +90,8 @@ class Checkpoints:
         for _ in range(_TRIES):
             now = self._now()
             new = new_key(principal.org_id, now)
-            writer = Writer(principal.org_id, await self._ledger.head(principal.org_id))
-            entry = writer.add(Kind.KEY, now, None, introduces=new.id)
+            writer = LedgerWriter(principal.org_id, await self._ledger.head(principal.org_id))
+            entry = writer.add(EntryKind.KEY, now, None, introduces=new.id)
             checkpoint = signed(old, writer.head, now, new.public)
             if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
                 changed({"key": old.id}, {"key": new.id})

@@ -21,7 +21,7 @@ from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.logins.authentication import Caller
 from postern.services.identity.logins.logins import Logins, require_active
 from postern.services.identity.logins.tokens import Tokens
-from postern.services.recordings.places import Places
+from postern.services.recordings.places import ConcurrencyLimit
 from postern.services.server.server_features import Features
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Clock
@@ -36,7 +36,7 @@ _LOGIN, _KEY = "lid", "key"
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DownloadLink:
     """`form` says which file of the session, as the link's maker chose; nobody can change it."""
 
     token: Secret
@@ -44,7 +44,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedDownload:
     session: Session
     principal: Principal
     form: Mapping[str, str]
@@ -62,7 +62,7 @@ class DownloadLinks:
         features: Features,
         now: Clock,
     ) -> None:
-        self.places = Places("download sessions", each=EACH, most=MOST)
+        self.places = ConcurrencyLimit("download sessions", each=EACH, most=MOST)
         self._sessions = sessions
         self._principals = principals
         self._tokens = tokens
@@ -71,7 +71,7 @@ class DownloadLinks:
         self._features = features
         self._now = now
 
-    async def make(self, caller: Caller, session_id: str, form: Mapping[str, str]) -> Link:
+    async def make(self, caller: Caller, session_id: str, form: Mapping[str, str]) -> DownloadLink:
         """Raises NotFound, Denied, Gone."""
         session = await self._sessions.get(caller.principal, session_id)
         await self._sessions.require_download(caller.principal)
@@ -87,9 +87,9 @@ class DownloadLinks:
             claims[_LOGIN] = str(caller.login.id)
         if caller.api_key is not None:
             claims[_KEY] = str(caller.api_key.id)
-        return Link(await self._tokens.sign(AUDIENCE, claims, expires_at), expires_at)
+        return DownloadLink(await self._tokens.sign(AUDIENCE, claims, expires_at), expires_at)
 
-    async def open(self, token: Secret, session_id: str, *, address: str) -> Opened:
+    async def open(self, token: Secret, session_id: str, *, address: str) -> OpenedDownload:
         """What the link is to, if whoever asked for it may still have it. Raises Unauthenticated, NotFound, Denied."""
         claims = await self._tokens.verify_for(AUDIENCE, token)
         try:
@@ -104,7 +104,7 @@ class DownloadLinks:
         principal = await self._holder(owner, org, login, api_key, address)
         session = await self._sessions.get(principal, key)
         await self._sessions.require_download(principal)
-        return Opened(session, principal, form)
+        return OpenedDownload(session, principal, form)
 
     async def _holder(
         self, owner: UUID, org_id: UUID, login: UUID | None, api_key: UUID | None, address: str

@@ -13,14 +13,22 @@ from typing import IO, Any, TypeVar
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.sessions.ledger import Checkpoint, Damaged, Entry, Kind, LedgerKey, Record, Recorded
+from postern.domain.sessions.ledger import (
+    Checkpoint,
+    Damaged,
+    EntryKind,
+    LedgerEntry,
+    LedgerKey,
+    Recorded,
+    SealedRecord,
+)
 from postern.domain.sessions.segment import Segment
 from postern.errors import Conflict, Invalid, Malformed, NotFound, PosternError
-from postern.proof.chain import Batch, batch_of
+from postern.proof.chain import RecordBatch, batch_of
 from postern.proof.package import Manifest, segment_name
 from postern.proof.proof_checkpoints import line_of
 from postern.proof.proof_ledger import first_hash
-from postern.proof.proof_sessions import Listed
+from postern.proof.proof_sessions import ListedSegment
 from postern.proof.proof_sessions import line_of as session_line
 from postern.proof.proof_writing import PackageWriter
 from postern.proof.records import line_of as record_line
@@ -101,18 +109,18 @@ class Exports:
         async for record in self._records(manifest):
             yield writer.line("records", record_line(record))
         async for recorded in self._sessions(manifest, left_out):
-            listed = [Listed(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
+            listed = [ListedSegment(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
-    async def _records(self, manifest: Manifest) -> AsyncIterator[Record]:
+    async def _records(self, manifest: Manifest) -> AsyncIterator[SealedRecord]:
         """Those of the batches that may have something of the time that is exported, as the ledger lists them."""
-        async for entry in self._entries(manifest, Kind.RECORDS):
+        async for entry in self._entries(manifest, EntryKind.RECORDS):
             batch = batch_of(entry)
             if batch is not None and batch.overlaps(manifest.since, manifest.until):
                 async for record in self._batch(manifest.org_id, batch):
                     yield record
 
-    async def _batch(self, org_id: UUID, batch: Batch) -> AsyncIterator[Record]:
+    async def _batch(self, org_id: UUID, batch: RecordBatch) -> AsyncIterator[SealedRecord]:
         after: Any = batch.first - 1
         while found := await self._store.records(org_id, after, RECORDS):
             after = _place(found[-1])
@@ -121,7 +129,7 @@ class Exports:
                     return
                 yield one
 
-    async def _entries(self, manifest: Manifest, kind: Kind | None = None) -> AsyncIterator[Entry]:
+    async def _entries(self, manifest: Manifest, kind: EntryKind | None = None) -> AsyncIterator[LedgerEntry]:
         after: Any = manifest.first - 1
         while found := await self._store.entries_after(manifest.org_id, after, ENTRIES, kind=kind):
             after = _place(found[-1])
@@ -250,7 +258,7 @@ def _left_out(segment: Segment, error: PosternError) -> None:
     )
 
 
-def _place(one: Checkpoint | Entry | Record | Damaged) -> Any:
+def _place(one: Checkpoint | LedgerEntry | SealedRecord | Damaged) -> Any:
     """Where the next page begins."""
     return one.place if isinstance(one, Damaged) else one.number
 

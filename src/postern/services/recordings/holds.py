@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
 from postern.domain.resource_names import check_resource_name
-from postern.domain.sessions.ledger import Kind
-from postern.domain.sessions.retention import MAX_REASON, Hold, check_text
+from postern.domain.sessions.ledger import EntryKind
+from postern.domain.sessions.retention import MAX_REASON, LegalHold, check_text
 from postern.errors import Denied, NotFound
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.trail import changed
@@ -27,28 +27,30 @@ class Holds:
         self._ledger = ledger
         self._now = now
 
-    async def find(self, principal: Principal, page: Page) -> Stretch[Hold]:
+    async def find(self, principal: Principal, page: Page) -> Stretch[LegalHold]:
         """Newest first. Raises Denied."""
         _require_reader(principal)
         return await self._store.find(principal.org_id, page)
 
-    async def of(self, principal: Principal, session_id: UUID | str) -> list[Hold]:
+    async def of(self, principal: Principal, session_id: UUID | str) -> list[LegalHold]:
         """By name. Raises NotFound, Denied."""
         session = await self._sessions.get(principal, session_id)
         _require_reader(principal)
         return await self._store.of(session.id)
 
-    async def set(self, principal: Principal, session_id: UUID | str, name: str, reason: str) -> Hold:
+    async def set(self, principal: Principal, session_id: UUID | str, name: str, reason: str) -> LegalHold:
         """On a session that runs, too. Raises NotFound, Denied, Invalid, and Conflict when it has a hold of this name,
         or is being purged."""
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
         check_resource_name(name)
         check_text(reason, "reason", MAX_REASON)
-        hold = Hold(uuid4(), principal.org_id, session.id, name, reason, principal.id, principal.email, self._now())
+        hold = LegalHold(
+            uuid4(), principal.org_id, session.id, name, reason, principal.id, principal.email, self._now()
+        )
         content = {"hold": str(hold.id), "by": str(principal.id)}
         await self._ledger.enter(
-            hold.org_id, Kind.HELD, hold.session_id, content, lambda entry: self._store.add(hold, entry)
+            hold.org_id, EntryKind.HELD, hold.session_id, content, lambda entry: self._store.add(hold, entry)
         )
         changed(None, hold)
         return hold
@@ -62,7 +64,7 @@ class Holds:
             raise NotFound(f"session {session.id} has no hold {name_or_id!r}")
         content = {"hold": str(hold.id), "by": str(principal.id)}
         await self._ledger.enter(
-            hold.org_id, Kind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)
+            hold.org_id, EntryKind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)
         )
         changed(hold, None)
 

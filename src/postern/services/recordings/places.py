@@ -10,7 +10,7 @@ from uuid import UUID
 from postern.errors import TooMany
 
 
-class Places:
+class ConcurrencyLimit:
     """`what` is said of those who have one: "watch sessions". Counts within this process."""
 
     def __init__(self, what: str, *, each: int, most: int) -> None:

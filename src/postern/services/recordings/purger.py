@@ -18,12 +18,12 @@ from uuid import UUID
 
 from postern.domain.lists import Position
 from postern.domain.sessions.retention import (
-    Kept,
     Purge,
+    PurgeScope,
+    RetainedSession,
     Retention,
     Retentions,
     RetentionSetting,
-    What,
     due,
     retentions_at,
 )
@@ -145,7 +145,7 @@ class Purger:
             last = found[-1]
             self._waiting.appendleft((org_id, Position(last.started, last.session_id)))
 
-    async def _begin(self, org_id: UUID, doomed: Sequence[tuple[Kept, What, str]]) -> None:
+    async def _begin(self, org_id: UUID, doomed: Sequence[tuple[RetainedSession, PurgeScope, str]]) -> None:
         """Those that may be. What others change meanwhile is left for the next pass."""
         for _ in range(3):
             free = await self._store.purgeable([kept.session_id for kept, _, _ in doomed])
@@ -219,7 +219,9 @@ class Purger:
         await self._store.failed(purge.session_id, attempts, error, self._now() + pause)
 
 
-def _doomed(found: Sequence[Kept], retentions: Retentions, at: datetime) -> list[tuple[Kept, What, str]]:
+def _doomed(
+    found: Sequence[RetainedSession], retentions: Retentions, at: datetime
+) -> list[tuple[RetainedSession, PurgeScope, str]]:
     doomed = []
     for kept in found:
         retention = retentions.of(kept.connection_id)
@@ -229,8 +231,8 @@ def _doomed(found: Sequence[Kept], retentions: Retentions, at: datetime) -> list
     return doomed
 
 
-def _reason(what: What, retention: Retention) -> str:
-    days = retention.session_days if what is What.SESSION else retention.recording_days
+def _reason(what: PurgeScope, retention: Retention) -> str:
+    days = retention.session_days if what is PurgeScope.SESSION else retention.recording_days
     return f"retention: {what.value}s are kept for {days} days"
 
 

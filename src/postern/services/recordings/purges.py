@@ -7,11 +7,11 @@ from uuid import UUID
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
-from postern.domain.sessions.ledger import Fact, Kind
-from postern.domain.sessions.retention import MAX_REASON, Kept, Purge, What, check_text
+from postern.domain.sessions.ledger import EntryKind, Fact
+from postern.domain.sessions.retention import MAX_REASON, Purge, PurgeScope, RetainedSession, check_text
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied
-from postern.proof.proof_ledger import Writer
+from postern.proof.proof_ledger import LedgerWriter
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.server.audit import Audit
 from postern.services.server.trail import Trail, changed
@@ -33,13 +33,13 @@ class PurgeRegister:
         self._now = now
 
     async def begin(
-        self, org_id: UUID, doomed: Sequence[tuple[Kept, What, str]], *, by: UUID | None = None
+        self, org_id: UUID, doomed: Sequence[tuple[RetainedSession, PurgeScope, str]], *, by: UUID | None = None
     ) -> list[Purge]:
         """All of these (session, what, reason), or none: when one of them may not be purged any more, or somebody else
         wrote the ledger. Without `by`, which stands for a request that has its own, an entry of the audit log names all
         of them."""
         counts = await self._store.segments([kept.session_id for kept, _, _ in doomed])
-        writer = Writer(org_id, await self._ledger.head(org_id))
+        writer = LedgerWriter(org_id, await self._ledger.head(org_id))
         now = self._now()
         purges = []
         for kept, what, reason in doomed:
@@ -47,16 +47,16 @@ class PurgeRegister:
             content["segments"] = counts.get(kept.session_id, 0)
             if by is not None:
                 content["by"] = str(by)
-            entry = writer.add(Kind.PURGED, now, kept.session_id, **content)
+            entry = writer.add(EntryKind.PURGED, now, kept.session_id, **content)
             purges.append(Purge(kept.session_id, org_id, what, reason, entry.number, now, 0, now, ""))
         audit = None if by is not None else self._entry(org_id, purges)
         return purges if await self._store.begin(purges, writer.entries, audit) else []
 
     def _entry(self, org_id: UUID, purges: Sequence[Purge]) -> AuditEntry:
-        sessions = {what: [str(one.session_id) for one in purges if one.what is what] for what in What}
+        sessions = {what: [str(one.session_id) for one in purges if one.what is what] for what in PurgeScope}
         after = {
-            "recordings": sessions[What.RECORDING],
-            "sessions": sessions[What.SESSION],
+            "recordings": sessions[PurgeScope.RECORDING],
+            "sessions": sessions[PurgeScope.SESSION],
             "reasons": sorted({one.reason for one in purges}),
             "ledger": [purges[0].entry, purges[-1].entry],
         }
@@ -85,7 +85,7 @@ class Purges:
             raise Denied("only administrators and auditors may see what is being purged")
         return await self._store.find(principal.org_id, page)
 
-    async def purge(self, principal: Principal, session_id: UUID | str, what: What, reason: str) -> Purge:
+    async def purge(self, principal: Principal, session_id: UUID | str, what: PurgeScope, reason: str) -> Purge:
         """By hand, without waiting for a retention. Raises NotFound, Denied, Invalid, and Conflict while it runs, while
         its recording is not stored, when it is held and when there is nothing to purge."""
         session = await self._sessions.get(principal, session_id)
@@ -100,7 +100,7 @@ class Purges:
                 return begun
         raise Conflict("this session is being changed by others; try again")
 
-    async def _purgeable(self, session: Session, what: What) -> Kept:
+    async def _purgeable(self, session: Session, what: PurgeScope) -> RetainedSession:
         """Raises Conflict, and says why."""
         if session.status is not SessionStatus.DONE:
             raise Conflict("this session has not ended; end it first, by kill")
@@ -114,7 +114,7 @@ class Purges:
                 "this session is not closed in the ledger yet: that is a moment after its recording is stored, and a "
                 "week after its end where that never comes; try again then"
             )
-        if what is What.RECORDING and not kept.has_recording:
+        if what is PurgeScope.RECORDING and not kept.has_recording:
             raise Conflict("this session has no recording, or it was purged; `session` purges the session itself")
         if session.id not in await self._store.purgeable([session.id]):
             raise Conflict(

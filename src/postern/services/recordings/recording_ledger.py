@@ -9,11 +9,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Entry, Fact, Facts, Head, Kind, Queued, Record, Recorded, moment
+from postern.domain.sessions.ledger import (
+    EntryKind,
+    Fact,
+    LedgerEntry,
+    LedgerHead,
+    Queued,
+    Recorded,
+    SealedRecord,
+    SessionFacts,
+    moment,
+)
 from postern.domain.sessions.segment import first_link, next_link
 from postern.errors import Malformed, Unavailable
 from postern.proof.canonical import canonical
-from postern.proof.proof_ledger import Writer, digest_of, first_hash
+from postern.proof.proof_ledger import LedgerWriter, digest_of, first_hash
 from postern.proof.proof_sessions import BINDS, opening_of
 from postern.proof.records import content_of, digest_of_batch
 from postern.store.ports.common_ports import Clock
@@ -48,7 +58,7 @@ class Ledger:
                 break
         return done
 
-    async def note(self, org_id: UUID, kind: Kind, session_id: UUID, **content: Fact) -> int:
+    async def note(self, org_id: UUID, kind: EntryKind, session_id: UUID, **content: Fact) -> int:
         """Adds an entry by itself: `purged` (what, reason), `held` or `released` (by). Answers its number. Call it
         before what it tells of is done: a session that goes without an entry was removed.
 
@@ -58,22 +68,22 @@ class Ledger:
     async def enter(
         self,
         org_id: UUID,
-        kind: Kind,
+        kind: EntryKind,
         session_id: UUID,
         content: Mapping[str, Fact],
-        append: Callable[[Entry], Awaitable[bool]],
+        append: Callable[[LedgerEntry], Awaitable[bool]],
     ) -> int:
         """As `note`, where `append` adds the entry with what it tells of in one transaction, and answers False when
         another writer came first."""
         for _ in range(_TRIES):
-            writer = Writer(org_id, await self.head(org_id))
+            writer = LedgerWriter(org_id, await self.head(org_id))
             entry = writer.add(kind, self._now(), session_id, **content)
             if await append(entry):
                 return entry.number
         raise Unavailable("the ledger is written by many at once; try again")
 
-    async def head(self, org_id: UUID) -> Head:
-        return await self._store.head(org_id) or Head(0, first_hash(org_id))
+    async def head(self, org_id: UUID) -> LedgerHead:
+        return await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))
 
     async def _seal_records(self, batch: int) -> int:
         """Seal what waits, one entry for each organisation; return how many entries."""
@@ -82,14 +92,14 @@ class Ledger:
             found[queued.org_id].append(queued)
         done = 0
         for org_id, theirs in found.items():
-            writer = Writer(org_id, await self.head(org_id))
+            writer = LedgerWriter(org_id, await self.head(org_id))
             first = writer.head.records + 1
             records = [
-                Record(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
+                SealedRecord(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
             ]
             moments = [one.at for one in theirs]
             entry = writer.add(
-                Kind.RECORDS,
+                EntryKind.RECORDS,
                 max(self._now(), *moments),
                 None,
                 first=first,
@@ -102,17 +112,17 @@ class Ledger:
         return done
 
     async def _tell_opened(self, batch: int) -> int:
-        found: dict[UUID, list[Facts]] = defaultdict(list)
+        found: dict[UUID, list[SessionFacts]] = defaultdict(list)
         for facts in await self._store.unopened(batch):
             found[facts.org_id].append(facts)
         done = 0
         for org_id, theirs in found.items():
-            writer = Writer(org_id, await self.head(org_id))
+            writer = LedgerWriter(org_id, await self.head(org_id))
             for facts in theirs:
                 # A worker's clock may be ahead of ours: nothing is opened before it began.
                 at, started = max(self._now(), facts.started), moment(facts.started)
                 content: dict[str, Fact] = {"facts": digest_of(opening_of(facts)), "started": started, "binds": BINDS}
-                writer.add(Kind.OPENED, at, facts.session_id, **content)
+                writer.add(EntryKind.OPENED, at, facts.session_id, **content)
             done += await self._append(writer)
         return done
 
@@ -124,13 +134,13 @@ class Ledger:
             found[recorded.facts.org_id].append(recorded)
         done = 0
         for org_id, theirs in found.items():
-            writer = Writer(org_id, await self.head(org_id))
+            writer = LedgerWriter(org_id, await self.head(org_id))
             for recorded in theirs:
-                writer.add(Kind.CLOSED, now, recorded.facts.session_id, **_closing(recorded))
+                writer.add(EntryKind.CLOSED, now, recorded.facts.session_id, **_closing(recorded))
             done += await self._append(writer)
         return done
 
-    async def _append(self, writer: Writer) -> int:
+    async def _append(self, writer: LedgerWriter) -> int:
         return len(writer.entries) if await self._store.append(writer.entries) else 0
 
 

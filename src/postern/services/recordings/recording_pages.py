@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from postern.domain.sessions.recorded import Exchange, Moment, Place, placed
+from postern.domain.sessions.recorded import Exchange, Moment, RecordedPosition, placed
 from postern.errors import Invalid
 
 MOST_BYTES = 16 << 20  # that one answer holds of a recording
@@ -17,16 +17,16 @@ LONGEST = 2**63 - 1  # microseconds
 ItemT = TypeVar("ItemT", Moment, Exchange)
 
 
-_BEGINNING = Place()
+_BEGINNING = RecordedPosition()
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RecordingWindow:
     """What is wanted of a recording, in microseconds since its start, both included; `limit` None is all of it."""
 
     start: int = 0
     end: int = LONGEST
-    after: Place = _BEGINNING
+    after: RecordedPosition = _BEGINNING
     limit: int | None = None
 
     @property
@@ -41,11 +41,11 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[ItemT]):
+class RecordingPart(Generic[ItemT]):
     """`next` is the place to go on behind; None at the end."""
 
     items: list[ItemT]
-    next: Place | None
+    next: RecordedPosition | None
 
 
 def too_much() -> Invalid:
@@ -57,8 +57,8 @@ def too_much() -> Invalid:
 
 
 def part(
-    items: Iterable[ItemT], window: Window, size_of: Callable[[ItemT], int], wanted: Callable[[ItemT], bool]
-) -> Part[ItemT]:
+    items: Iterable[ItemT], window: RecordingWindow, size_of: Callable[[ItemT], int], wanted: Callable[[ItemT], bool]
+) -> RecordingPart[ItemT]:
     """The items in the window that are wanted. A page has at least one, however large. Raises Invalid when no limit is
     set and there is too much for one answer."""
     limit = MOST_ITEMS if window.limit is None else window.limit
@@ -74,7 +74,7 @@ def part(
         if len(found) >= limit or (room < 0 and (found or window.limit is None)):
             if window.limit is None:
                 raise too_much()
-            return Part(found, last)
+            return RecordingPart(found, last)
         found.append(item)
         last = place
-    return Part(found, None)
+    return RecordingPart(found, None)

@@ -10,13 +10,13 @@ from postern.services.recordings.download_links import DownloadLinks
 from postern.services.recordings.exports import Exports
 from postern.services.recordings.holds import Holds
 from postern.services.recordings.keeper import Keeper
-from postern.services.recordings.places import Places
+from postern.services.recordings.places import ConcurrencyLimit
 from postern.services.recordings.purges import PurgeRegister, Purges
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.recordings.recording_retention import RetentionRules
 from postern.services.recordings.texts import SessionTexts
-from postern.services.recordings.verifier import Verifier
-from postern.services.server.machine_facts import Machine
+from postern.services.recordings.verifier import RecordVerifier
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_services import ServerServices
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Clock
@@ -38,15 +38,15 @@ class RecordingServices:
     purges: Purges
     retention: RetentionRules
     session_texts: SessionTexts
-    verifier: Verifier
-    watchers: Places
+    verifier: RecordVerifier
+    watchers: ConcurrencyLimit
 
 
 def build_recordings(
     stores: Stores,
     recordings: Recordings,
     now: Clock,
-    machine: Machine,
+    machine: MachineFacts,
     server: ServerServices,
     identity: IdentityServices,
     sessions: Sessions,
@@ -75,6 +75,6 @@ def build_recordings(
         purges=Purges(stores.purges, stores.holds, sessions, register),
         retention=RetentionRules(stores.retentions, stores.connections, now),
         session_texts=SessionTexts(stores.session_texts, recordings, now),
-        verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies, now),
-        watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),
+        verifier=RecordVerifier(stores.ledger, stores.ledger_keys, machine.copies, now),
+        watchers=ConcurrencyLimit("watch sessions", each=WATCHES_EACH, most=WATCHES),
     )

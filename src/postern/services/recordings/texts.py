@@ -15,7 +15,7 @@ from postern.domain.sessions.session import Session
 from postern.domain.sessions.words import Search
 from postern.errors import NotFound, PosternError, Unavailable
 from postern.store.ports.common_ports import Clock
-from postern.store.ports.target_ports import Piece, Recordings, SessionTextStore, Unread
+from postern.store.ports.target_ports import Piece, Recordings, SessionTextStore, UnindexedSession
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class SessionTexts:
             self._place = None
         return done
 
-    async def _finish(self, unread: Unread) -> bool:
+    async def _finish(self, unread: UnindexedSession) -> bool:
         """False when it has to wait: the blob store may come back."""
         session_id = unread.session.id
         try:
@@ -73,7 +73,7 @@ class SessionTexts:
         held = await self._store.pieces([session.id for session in sessions], MAX_SHOWN)
         return await asyncio.to_thread(lambda: {key: matches_in(pieces, search) for key, pieces in held.items()})
 
-    def _read(self, unread: Unread) -> list[tuple[int, list[Piece]]]:
+    def _read(self, unread: UnindexedSession) -> list[tuple[int, list[Piece]]]:
         """As much as is indexed, and a little more, so that it is known to be cut. A recording that cannot be read
         further must not keep the rest from being found. Raises Unavailable."""
         found: list[tuple[int, list[Piece]]] = []

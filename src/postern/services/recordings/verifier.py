@@ -9,28 +9,37 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from postern.domain.sessions.ledger import Checkpoint, Damaged, Entry, Head, Kind, Record, Recorded, RecordKind
+from postern.domain.sessions.ledger import (
+    Checkpoint,
+    Damaged,
+    EntryKind,
+    LedgerEntry,
+    LedgerHead,
+    Recorded,
+    RecordKind,
+    SealedRecord,
+)
 from postern.domain.sessions.segment import Segment
 from postern.errors import Malformed, Misconfigured, NotFound
 from postern.proof.chain import batch_of
 from postern.proof.proof_checkpoints import line_of
 from postern.proof.proof_copies import locate, measure
-from postern.proof.proof_findings import Finding, Report, What
+from postern.proof.proof_findings import Finding, FindingKind, VerificationReport
 from postern.proof.proof_ledger import first_hash
-from postern.proof.proof_sessions import Listed, Told, told
+from postern.proof.proof_sessions import ListedSegment, VerifiedSession, told
 from postern.proof.proof_signatures import SignatureCheck
-from postern.proof.verify import Copy, Scope, verify
+from postern.proof.verify import Copy, VerificationScope, verify
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.ledger_ports import Copies, LedgerKeyStore, ProofStore
 
 T = TypeVar("T")
 
-_GONE = (What.MISSING, What.UNREADABLE)
+_GONE = (FindingKind.MISSING, FindingKind.UNREADABLE)
 ENTRIES, SESSIONS, CHECKPOINTS, RECORDS = 5000, 500, 1000, 1000  # read at a time
 FOREIGN = 1000  # rows that nobody sealed and that are listed
 
 
-class Verifier:
+class RecordVerifier:
     def __init__(self, store: ProofStore, keys: LedgerKeyStore, copies: Copies | None, now: Clock) -> None:
         self._store = store
         self._keys = keys
@@ -45,18 +54,18 @@ class Verifier:
         anchors: Sequence[bytes] = (),
         with_segments: bool = True,
         progress: Callable[[int], None] = lambda _entries: None,
-    ) -> Report:
+    ) -> VerificationReport:
         """Of one organisation; the gateway may run. Without `keys`, by those in the store, which only who has the
         master key could have put there. `progress` is told how many entries and sessions are done.
 
         A row that cannot be read is a finding. Raises Unavailable."""
-        report = Report()
+        report = VerificationReport()
         signatures = SignatureCheck(org_id, list(keys) or await self._known(org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
         # Before the entries are read: what the head says is there by then.
         head = await self._head(org_id, report)
         last = 0 if head is None else head.number
-        scope = Scope(
+        scope = VerificationScope(
             org_id, 1, first_hash(org_id), last=last, at=self._now(), with_segments=with_segments, is_live=True
         )
         ends = _Ends()
@@ -76,21 +85,21 @@ class Verifier:
         await self._excuse(org_id, ends.number, report)
         return report
 
-    async def _head(self, org_id: UUID, report: Report) -> Head | None:
+    async def _head(self, org_id: UUID, report: VerificationReport) -> LedgerHead | None:
         try:
             return await self._store.head(org_id)
         except Malformed as error:
-            report.add(What.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
+            report.add(FindingKind.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
             return None
 
-    async def _known(self, org_id: UUID, report: Report) -> list[bytes]:
+    async def _known(self, org_id: UUID, report: VerificationReport) -> list[bytes]:
         try:
             return [key.public for key in await self._keys.all(org_id)]
         except (Malformed, Misconfigured) as error:
-            report.add(What.FORGED, error.message)
+            report.add(FindingKind.FORGED, error.message)
             return []
 
-    async def _checkpoints(self, org_id: UUID, report: Report) -> AsyncIterator[bytes]:
+    async def _checkpoints(self, org_id: UUID, report: VerificationReport) -> AsyncIterator[bytes]:
         async for one in _pages(lambda after: self._store.checkpoints(org_id, after, CHECKPOINTS), _number, 0):
             if isinstance(one, Damaged):
                 _add(report, one)
@@ -101,7 +110,7 @@ class Verifier:
                 _add(report, Damaged(f"the checkpoint of entry {one.number}", error.message, one.number))
 
     async def _entries(
-        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: VerificationReport
     ) -> AsyncIterator[tuple[bytes, bytes]]:
         async for entry in self._rows(org_id, 1):
             if isinstance(entry, Damaged):
@@ -111,11 +120,11 @@ class Verifier:
                 yield entry.hash, entry.content
             progress(1)
 
-    def _rows(self, org_id: UUID, first: int) -> AsyncIterator[Entry | Damaged]:
+    def _rows(self, org_id: UUID, first: int) -> AsyncIterator[LedgerEntry | Damaged]:
         """By number, also over a gap."""
         return _pages(lambda after: self._store.entries_after(org_id, after, ENTRIES), _number, first - 1)
 
-    async def _records(self, org_id: UUID, ends: _Ends, report: Report) -> AsyncIterator[Record]:
+    async def _records(self, org_id: UUID, ends: _Ends, report: VerificationReport) -> AsyncIterator[SealedRecord]:
         async for record in _pages(lambda after: self._store.records(org_id, after, RECORDS), _number, 0):
             if isinstance(record, Damaged):
                 _add(report, record)
@@ -124,15 +133,15 @@ class Verifier:
                 yield record
 
     async def _sessions(
-        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: Report
-    ) -> AsyncIterator[Told]:
+        self, org_id: UUID, ends: _Ends, progress: Callable[[int], None], report: VerificationReport
+    ) -> AsyncIterator[VerifiedSession]:
         async for recorded in self._recorded(org_id):
             if isinstance(recorded, Damaged):
                 _add(report, recorded)
                 continue
             facts = recorded.facts
             ends.named = max(ends.named, facts.opened_entry or 0, facts.closed_entry or 0)
-            yield told(facts, [Listed(one.number, one.size, one.digest) for one in recorded.segments])
+            yield told(facts, [ListedSegment(one.number, one.size, one.digest) for one in recorded.segments])
             progress(1)
 
     async def _segments(self, org_id: UUID) -> AsyncIterator[Segment]:
@@ -147,27 +156,29 @@ class Verifier:
 
         return _pages(lambda after: self._store.recorded(org_id, after, SESSIONS), place, None)
 
-    async def _find_unrecorded(self, org_id: UUID, report: Report) -> None:
+    async def _find_unrecorded(self, org_id: UUID, report: VerificationReport) -> None:
         for kind, subject in await self._store.unrecorded(org_id, FOREIGN):
             name = "audit entry" if kind is RecordKind.AUDIT else "review"
-            report.add(What.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
+            report.add(FindingKind.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
 
-    async def _check_head(self, org_id: UUID, ends: _Ends, report: Report) -> None:
+    async def _check_head(self, org_id: UUID, ends: _Ends, report: VerificationReport) -> None:
         """Compare the head, read after all else, with what was read: it may be ahead, and never behind."""
         try:
-            head = await self._store.head(org_id) or Head(0, first_hash(org_id))
+            head = await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))
         except Malformed:  # which has been said
             return
         if ends.named > head.number:
             message = f"a session names entry {ends.named} of the ledger, which ends with {head.number}"
-            report.add(What.TRUNCATED, f"{message}: its tail was cut off", entry=head.number + 1)
+            report.add(FindingKind.TRUNCATED, f"{message}: its tail was cut off", entry=head.number + 1)
         if ends.record > head.records:
-            report.add(What.FOREIGN, f"the record {ends.record} is there, and the ledger has sealed {head.records}")
+            report.add(
+                FindingKind.FOREIGN, f"the record {ends.record} is there, and the ledger has sealed {head.records}"
+            )
         is_behind = head.number < ends.number or head.records < ends.sealed
         is_same = head.number == ends.number > 0
         if is_behind or (is_same and (head.hash, head.at, head.records) != (ends.hash, ends.at, ends.sealed)):
             message = f"the head of the ledger says entry {head.number}, and is not that of the newest entry"
-            report.add(What.CHANGED, message, entry=ends.number)
+            report.add(FindingKind.CHANGED, message, entry=ends.number)
 
     def _read(self, segments: Iterator[Segment]) -> Iterator[Copy]:
         """In the thread of the verification."""
@@ -190,7 +201,7 @@ class Verifier:
             raise NotFound("nothing here reads what is stored of recordings")
         return self._copies.read(segment)
 
-    async def _excuse(self, org_id: UUID, last: int, report: Report) -> None:
+    async def _excuse(self, org_id: UUID, last: int, report: VerificationReport) -> None:
         """What was purged while we were at it is not missing: the entry came before the row went."""
         missing = {one.session for one in report.findings if one.what in _GONE and one.session is not None}
         if not missing:
@@ -198,7 +209,7 @@ class Verifier:
         purged = {
             entry.session_id
             async for entry in self._rows(org_id, last + 1)
-            if isinstance(entry, Entry) and entry.kind is Kind.PURGED
+            if isinstance(entry, LedgerEntry) and entry.kind is EntryKind.PURGED
         } & missing
         if not purged:
             return
@@ -220,12 +231,12 @@ async def _pages(
             yield one
 
 
-def _number(one: Checkpoint | Entry | Record) -> int:
+def _number(one: Checkpoint | LedgerEntry | SealedRecord) -> int:
     return one.number
 
 
-def _add(report: Report, damaged: Damaged) -> None:
-    report.add(What.UNREADABLE, f"{damaged.what} cannot be read: {damaged.problem}", session=damaged.session_id)
+def _add(report: VerificationReport, damaged: Damaged) -> None:
+    report.add(FindingKind.UNREADABLE, f"{damaged.what} cannot be read: {damaged.problem}", session=damaged.session_id)
 
 
 @dataclass(slots=True)
@@ -239,9 +250,9 @@ class _Ends:
     record: int = 0
     named: int = 0
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: LedgerEntry) -> None:
         self.number, self.hash, self.at = entry.number, entry.hash, entry.at
-        batch = batch_of(entry) if entry.kind is Kind.RECORDS else None
+        batch = batch_of(entry) if entry.kind is EntryKind.RECORDS else None
         self.sealed = self.sealed if batch is None else batch.last
 
 

@@ -13,12 +13,12 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, Connection
 from postern.errors import Invalid
 from postern.services.admission import Access
-from postern.services.reviews.asking import Asking, ReviewRequired
+from postern.services.reviews.asking import ReviewRequests, ReviewRequired
 from postern.services.reviews.reviews import Reviews
 
 
 class AccessRequests:
-    def __init__(self, access: Access, asking: Asking, reviews: Reviews) -> None:
+    def __init__(self, access: Access, asking: ReviewRequests, reviews: Reviews) -> None:
         self._access = access
         self._asking = asking
         self._reviews = reviews

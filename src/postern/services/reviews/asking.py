@@ -31,7 +31,7 @@ from postern.store.ports.target_ports import SessionStore
 _RUN_KEPT = 10_000
 
 
-class Needed(Protocol):
+class ApprovalRequirements(Protocol):
     """Who must agree, see services/reviews/review_needed.py. Raises Unavailable when the rules cannot be read."""
 
     async def demands(self, principal: Principal, connection: Connection, verb: Verb) -> tuple[Demand, ...]: ...
@@ -40,7 +40,7 @@ class Needed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AccessWish:
     """What somebody would be let in for, if colleagues agree. `longest` is the seconds of access that may be given at
     most; `waiting` is a review of theirs with this binding that waits already."""
 
@@ -57,17 +57,17 @@ class Wish:
 class ReviewRequired(Denied):
     """They may, once others agree. Who can wait for that asks by `wish`."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: AccessWish) -> None:
         super().__init__(_required(wish))
         self.wish = wish
 
 
-class Asking:
+class ReviewRequests:
     def __init__(
         self,
         store: ReviewStore,
         sessions: SessionStore,
-        needed: Needed,
+        needed: ApprovalRequirements,
         features: Features,
         signals: Signals,
         now: Clock,
@@ -107,7 +107,7 @@ class Asking:
             if found.access_duration <= longest:
                 return found
             found = None  # given when more might be
-        raise ReviewRequired(Wish(principal, connection, verb, binding, demands, longest, credential_id, found))
+        raise ReviewRequired(AccessWish(principal, connection, verb, binding, demands, longest, credential_id, found))
 
     async def _granted(self, binding: Binding, demands: Sequence[Demand]) -> Review | None:
         """One that may be used now, or one that waits."""
@@ -138,7 +138,7 @@ class Asking:
 
     async def ask(
         self,
-        wish: Wish,
+        wish: AccessWish,
         *,
         reason: str = "",
         duration: int | None = None,
@@ -303,7 +303,7 @@ def _needs(connection: Connection, demands: Sequence[Demand]) -> str:
     return f"connection {connection.name!r} needs a review: {in_words(demands)}"
 
 
-def _required(wish: Wish) -> str:
+def _required(wish: AccessWish) -> str:
     name, text = wish.connection.name, _needs(wish.connection, wish.demands)
     if wish.waiting is not None:
         return f"{text}; review {wish.waiting.id} waits for them"

@@ -20,13 +20,13 @@ from postern.services.reviews.review_words import in_words
 from postern.services.rules.kept_rules import KeptRules
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 _CONNECTIONS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class RequiredReviews:
     """What somebody needs before they may do this; nobody's word where there are no demands. `longest` is how many
     seconds of access may be given at most: none for scripts, each of which runs once."""
 
@@ -49,7 +49,7 @@ class ReviewNeeded:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
     then nobody is let in."""
 
-    def __init__(self, store: ResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
+    def __init__(self, store: NamedResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
         self._features = features
         self._rules = KeptRules(store, signals, now)
         self._covering: dict[UUID, _Covering] = {}
@@ -74,11 +74,11 @@ class ReviewNeeded:
         self._covering[connection.id] = _Covering(rules, dict(connection.connection_tags), found)
         return found
 
-    async def explained(self, principal: Principal, connection: Connection, verb: Verb) -> Needed:
+    async def explained(self, principal: Principal, connection: Connection, verb: Verb) -> RequiredReviews:
         """In words, too."""
         demands = await self.demands(principal, connection, verb)
         if not demands:
-            return Needed(verb, (), None, "nobody has to agree")
+            return RequiredReviews(verb, (), None, "nobody has to agree")
         reason = f"needs a review: {in_words(demands)}"
         longest = None
         if verb is Verb.CONNECT:
@@ -86,4 +86,4 @@ class ReviewNeeded:
             reason += f"; access is for {longest} seconds at most"
         if not await self._features.enabled(connection.org_id, Feature.REVIEWS):
             reason += "; reviews are switched off in this organisation, so it is refused"
-        return Needed(verb, demands, longest, reason)
+        return RequiredReviews(verb, demands, longest, reason)

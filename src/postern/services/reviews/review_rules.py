@@ -13,7 +13,7 @@ from postern.errors import Invalid
 from postern.services.named_resources import ResourceService
 from postern.services.rules.rule_fields import printable_groups, with_connection_ids
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 MAX_APPROVALS = 20
@@ -35,7 +35,7 @@ class ReviewRules(ResourceService[ReviewRule]):
     noun = "review rule"
 
     def __init__(
-        self, store: ResourceStore[ReviewRule], connections: ConnectionStore, signals: Signals, now: Clock
+        self, store: NamedResourceStore[ReviewRule], connections: ConnectionStore, signals: Signals, now: Clock
     ) -> None:
         super().__init__(store, signals, now)
         self._connections = connections

@@ -16,7 +16,7 @@ from postern.domain.targets.connection import Connection
 from postern.services.rules.kept_rules import KeptRules
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore, SecretUse
 
 
@@ -25,7 +25,7 @@ class AccessControl:
 
     def __init__(
         self,
-        store: ResourceStore[AccessRule],
+        store: NamedResourceStore[AccessRule],
         connections: ConnectionStore,
         features: Features,
         signals: Signals,

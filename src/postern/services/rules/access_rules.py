@@ -16,12 +16,12 @@ from postern.domain.targets.connection import Connection, check_tags
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.users import checked_groups
 from postern.services.named_resources import ResourceService
-from postern.services.reviews.review_needed import Needed, ReviewNeeded
+from postern.services.reviews.review_needed import RequiredReviews, ReviewNeeded
 from postern.services.rules.access_control import AccessControl
 from postern.services.rules.rule_fields import MAX_GROUPS, with_connection_ids
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.identity_ports import PrincipalStore
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 
@@ -36,7 +36,7 @@ class Explained:
     allowed: bool
     reason: str
     others: tuple[AccessRule, ...]
-    reviews: tuple[Needed, ...]
+    reviews: tuple[RequiredReviews, ...]
 
 
 class AccessRules(ResourceService[AccessRule]):
@@ -47,7 +47,7 @@ class AccessRules(ResourceService[AccessRule]):
     def __init__(
         self,
         *,
-        store: ResourceStore[AccessRule],
+        store: NamedResourceStore[AccessRule],
         connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,

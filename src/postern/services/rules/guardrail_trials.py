@@ -15,7 +15,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page
 from postern.domain.rules.guardrail import GuardRail, check_rules
 from postern.domain.rules.guardrail_presets import PRESETS, Preset
-from postern.domain.rules.trial import Answered, Asked, Hit, Lost, Simulation, Step, Trial
+from postern.domain.rules.trial import Answered, Hit, LostPart, RecordedStatement, Simulation, Step, Trial
 from postern.domain.sessions.session import Session
 from postern.domain.targets.dialect import DIALECTS
 from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
@@ -37,7 +37,7 @@ _MOST_LOST = 10  # reasons of one session
 _PAGE = 100  # sessions
 
 
-class Judge(Protocol):
+class TrialJudge(Protocol):
     """Tries guard rails. Each call may take long, and is made in a thread. Raises Invalid for what cannot be judged."""
 
     def try_input(self, rail: GuardRail, text: str, dialect: str) -> Trial: ...
@@ -51,7 +51,7 @@ class Judge(Protocol):
 class SessionJudge(Protocol):
     """Is told all steps of one session in their order, and answers the rule that would decide on each."""
 
-    def asked(self, step: Asked) -> Hit | None: ...
+    def asked(self, step: RecordedStatement) -> Hit | None: ...
 
     def answered(self, step: Answered) -> Hit | None: ...
 
@@ -74,7 +74,7 @@ class GuardRailTrials:
         guardrails: GuardRails,
         sessions: SessionStore,
         recordings: Recordings,
-        judge: Judge | None,
+        judge: TrialJudge | None,
         compiles: Callable[[str], str | None],
         now: Clock,
     ) -> None:
@@ -118,7 +118,7 @@ class GuardRailTrials:
             return await asyncio.to_thread(judge.try_output, rail, text)
         return await asyncio.to_thread(judge.try_input, rail, text, dialect)
 
-    def _able(self) -> Judge:
+    def _able(self) -> TrialJudge:
         if self._judge is None:
             raise Invalid("guard rails cannot be tried by this process")
         return self._judge
@@ -189,7 +189,7 @@ class GuardRailTrials:
 class _Run:
     """One simulation while it goes on."""
 
-    def __init__(self, judge: Judge, rail: GuardRail, recordings: Recordings, found: Simulation) -> None:
+    def __init__(self, judge: TrialJudge, rail: GuardRail, recordings: Recordings, found: Simulation) -> None:
         self._judge = judge
         self._rail = rail
         self._recordings = recordings
@@ -248,16 +248,16 @@ class _Reading:
     session_id: UUID
     steps: Iterator[Step]
     judge: SessionJudge
-    last: Asked | None = None
+    last: RecordedStatement | None = None
     hits: int = 0
     lost: set[str] = field(default_factory=set)
     is_done: bool = False
 
     def take(self, step: Step, found: Simulation) -> None:
-        if isinstance(step, Lost):
+        if isinstance(step, LostPart):
             if len(self.lost) < _MOST_LOST:
                 self.lost.add(step.reason)
-        elif isinstance(step, Asked):
+        elif isinstance(step, RecordedStatement):
             self.last = step
             found.statements_read += not step.prepared
             found.values_read += len(step.values)

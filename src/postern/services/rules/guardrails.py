@@ -9,7 +9,7 @@ from postern.domain.rules.guardrail import GuardRail, check_rules, unenforceable
 from postern.domain.targets.connection import TEXTUAL, Connection
 from postern.services.targets.connection_rules import ConnectionRules
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 MAX_DESCRIPTION = 10_000
@@ -33,7 +33,7 @@ class GuardRails(ConnectionRules[GuardRail]):
 
     def __init__(
         self,
-        store: ResourceStore[GuardRail],
+        store: NamedResourceStore[GuardRail],
         connections: ConnectionStore,
         signals: Signals,
         now: Clock,

@@ -19,7 +19,7 @@ from postern.errors import Invalid
 from postern.services.identity.users import require_reader
 from postern.services.targets.connection_rules import ConnectionRules
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import AccessStore, ConnectionStore
 
 MAX_DESCRIPTION = 10_000
@@ -37,7 +37,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedSamples:
     """The samples as they would be shown, and how many values of each type were masked."""
 
     texts: tuple[str, ...]
@@ -45,8 +45,8 @@ class Masked:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-class Engine(Protocol):
-    def __call__(self, rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
+class MaskingEngine(Protocol):
+    def __call__(self, rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:
         """What the rule makes of samples. Raises Denied where it would refuse them."""
 
 
@@ -58,14 +58,14 @@ class MaskingRules(ConnectionRules[MaskingRule]):
 
     def __init__(
         self,
-        store: ResourceStore[MaskingRule],
+        store: NamedResourceStore[MaskingRule],
         access: AccessStore,
         connections: ConnectionStore,
         signals: Signals,
         now: Clock,
         *,
         compiles: Callable[[str], str | None],
-        engine: Engine,
+        engine: MaskingEngine,
         enforceable: frozenset[str],
         models: frozenset[str] = frozenset(),
     ) -> None:
@@ -80,7 +80,7 @@ class MaskingRules(ConnectionRules[MaskingRule]):
         require_reader(principal, "masking rules")
         return PRESETS
 
-    async def test(self, principal: Principal, fields: Mapping[str, Any], samples: Samples) -> Masked:
+    async def test(self, principal: Principal, fields: Mapping[str, Any], samples: Samples) -> MaskedSamples:
         """Return what a rule, saved or not, would make of samples; nothing is kept. Raises Denied, Invalid."""
         require_reader(principal, "masking rules")
         _check_samples(samples)

@@ -12,7 +12,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
 from postern.services.rules.kept_rules import KeptRules
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 _NOWHERE: frozenset[UUID] = frozenset()
 
@@ -70,7 +70,7 @@ class RunbookRights:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
     then nothing runs."""
 
-    def __init__(self, store: ResourceStore[RunbookRule], signals: Signals, now: Clock) -> None:
+    def __init__(self, store: NamedResourceStore[RunbookRule], signals: Signals, now: Clock) -> None:
         self._rules = KeptRules(store, signals, now)
 
     async def of(self, principal: Principal) -> Allowed:

@@ -7,7 +7,7 @@ from typing import Protocol
 from postern.domain.runbook import Repository, Snapshot
 
 
-class Fetcher(Protocol):
+class RepositoryFetcher(Protocol):
     """Every call takes a bounded time. Messages of errors are for people: no secret is in them, no control character,
     and nothing that a remote said but what is quoted as its words."""
 

@@ -32,7 +32,7 @@ class _Kept:
     size: int
 
 
-class Hooks:
+class RunbookHooks:
     """Asking costs no statement while they are kept, and one where many ask at once. Needs `signals` to hear that
     other ones are to be run, or none."""
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from postern.domain.runbook import repository_name
 from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
-from postern.services.runbooks.repository_reading import Reading
+from postern.services.runbooks.repository_reading import RepositoryReading
 from postern.services.runbooks.turns import Turns
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.runbook_ports import Outline, SnapshotStore
@@ -63,8 +63,8 @@ class _Held:
     books: Books
 
 
-class Library:
-    def __init__(self, snapshots: SnapshotStore, reading: Reading, now: Clock) -> None:
+class RunbookLibrary:
+    def __init__(self, snapshots: SnapshotStore, reading: RepositoryReading, now: Clock) -> None:
         self._snapshots = snapshots
         self._reading = reading
         self._now = now

@@ -22,8 +22,8 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, Malformed, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.named_resources import ResourceService
-from postern.services.runbooks.fetching import Fetcher
-from postern.services.runbooks.library import Library
+from postern.services.runbooks.fetching import RepositoryFetcher
+from postern.services.runbooks.library import RunbookLibrary
 from postern.services.runbooks.repository_reading import SETTING
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
@@ -61,7 +61,7 @@ class Repositories(ResourceService[Repository]):
     kept = frozenset({*REPOSITORY_SECRETS, "updated_at"})
 
     def __init__(
-        self, store: RepositoryStore, library: Library, fetcher: Fetcher, signals: Signals, now: Clock
+        self, store: RepositoryStore, library: RunbookLibrary, fetcher: RepositoryFetcher, signals: Signals, now: Clock
     ) -> None:
         super().__init__(store, signals, now)
         self._repositories = store

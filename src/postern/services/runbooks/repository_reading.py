@@ -13,7 +13,7 @@ from uuid import UUID
 from postern.domain.runbook import Repository
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.services.leases import Lease
-from postern.services.runbooks.fetching import Fetcher
+from postern.services.runbooks.fetching import RepositoryFetcher
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.recording_ports import LeaseStore
 from postern.store.ports.runbook_ports import RepositoryStore, SnapshotStore
@@ -39,13 +39,13 @@ class Attempt:
     began: float
 
 
-class Reading:
+class RepositoryReading:
     def __init__(
         self,
         repositories: RepositoryStore,
         snapshots: SnapshotStore,
         leases: LeaseStore,
-        fetcher: Fetcher,
+        fetcher: RepositoryFetcher,
         signals: Signals,
         now: Clock,
     ) -> None:

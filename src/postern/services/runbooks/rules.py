@@ -11,7 +11,7 @@ from postern.errors import Invalid
 from postern.services.named_resources import ResourceService
 from postern.services.rules.rule_fields import printable_groups, with_connection_ids
 from postern.store.ports.common_ports import Clock, Signals
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 MAX_PATTERNS, MAX_REPOSITORY, MAX_PATH = 100, 512, 1024
@@ -25,7 +25,7 @@ class RunbookRules(ResourceService[RunbookRule]):
     kept = frozenset({"nowhere"})  # a replacement must not open what was closed
 
     def __init__(
-        self, store: ResourceStore[RunbookRule], connections: ConnectionStore, signals: Signals, now: Clock
+        self, store: NamedResourceStore[RunbookRule], connections: ConnectionStore, signals: Signals, now: Clock
     ) -> None:
         super().__init__(store, signals, now)
         self._connections = connections

@@ -11,13 +11,13 @@ from postern.domain.identity.principal import Principal
 from postern.errors import NotFound
 from postern.services.rules.access_control import AccessControl
 from postern.services.runbooks.allowed import Allowed, RunbookRights
-from postern.services.runbooks.library import NO_REPOSITORY, Library, Shelf
+from postern.services.runbooks.library import NO_REPOSITORY, RunbookLibrary, Shelf
 from postern.services.runbooks.parsed import Runbook
 from postern.store.ports.target_ports import ConnectionStore
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RunbookEntry:
     """A runbook and the names of the connections that it may be run on, in order."""
 
     runbook: Runbook
@@ -25,7 +25,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunbookPart:
     """Runbooks that stand side by side, and may be run on the same connections."""
 
     runbooks: Sequence[Runbook]
@@ -37,12 +37,12 @@ class ListedShelf:
     """A repository as somebody sees it, by path; nothing in it where it was never read."""
 
     shelf: Shelf
-    parts: list[Part]
+    parts: list[RunbookPart]
 
 
 class Listing:
     def __init__(
-        self, library: Library, connections: ConnectionStore, control: AccessControl, rights: RunbookRights
+        self, library: RunbookLibrary, connections: ConnectionStore, control: AccessControl, rights: RunbookRights
     ) -> None:
         self._library = library
         self._connections = connections
@@ -65,7 +65,7 @@ class Listing:
             await asyncio.sleep(0)  # others have their turn between two of them
         return listed
 
-    async def get(self, principal: Principal, repository: str, file: str) -> Entry:
+    async def get(self, principal: Principal, repository: str, file: str) -> RunbookEntry:
         """Raises NotFound, also for one that they may run nowhere; Invalid and Unavailable as the library does."""
         hidden = f"there is no runbook {file!r} that you may run; see which there are: postern runbooks list"
         try:
@@ -75,7 +75,7 @@ class Listing:
         names = (await self._places(principal, None)).of(runbook.repository, runbook.path)
         if not names and not principal.is_admin:
             raise NotFound(hidden)
-        return Entry(runbook, names)
+        return RunbookEntry(runbook, names)
 
     async def _places(self, principal: Principal, connection: str | None) -> _Places:
         reach = await self._control.reach(principal)
@@ -95,14 +95,14 @@ class _Places:
     def of(self, repository: str, file: str) -> tuple[str, ...]:
         return self._names(self._allowed.where(repository, file))
 
-    def parts(self, shelf: Shelf, *, with_empty: bool) -> Iterator[Part]:
+    def parts(self, shelf: Shelf, *, with_empty: bool) -> Iterator[RunbookPart]:
         if shelf.books is None:
             return
         paths, runbooks = list(shelf.books.runbooks), list(shelf.books.runbooks.values())
         for first, last, given in self._allowed.spans(shelf.outline.name, paths):
             names = self._names(given)
             if names or with_empty:
-                yield Part(runbooks[first:last], names)
+                yield RunbookPart(runbooks[first:last], names)
 
     def _names(self, given: frozenset[UUID] | None) -> tuple[str, ...]:
         if given is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postern.services.runbooks.fetching import Fetcher
-from postern.services.runbooks.hooks import Hooks
-from postern.services.runbooks.library import Library
+from postern.services.runbooks.fetching import RepositoryFetcher
+from postern.services.runbooks.hooks import RunbookHooks
+from postern.services.runbooks.library import RunbookLibrary
 from postern.services.runbooks.repositories import Repositories
-from postern.services.runbooks.repository_reading import Reading
+from postern.services.runbooks.repository_reading import RepositoryReading
 from postern.services.runbooks.runbook_listing import Listing
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import Schedules
@@ -19,24 +19,26 @@ from postern.store.stores import Stores
 
 @dataclass(frozen=True)
 class RunbookServices:
-    hooks: Hooks
-    runbook_library: Library
+    hooks: RunbookHooks
+    runbook_library: RunbookLibrary
     runbook_listing: Listing
-    runbook_reading: Reading
+    runbook_reading: RepositoryReading
     runbook_repositories: Repositories
     runbook_runs: Runs
     runbook_schedules: Schedules
 
 
 def build_runbooks(
-    stores: Stores, targets: TargetServices, fetcher: Fetcher, signals: Signals, now: Clock
+    stores: Stores, targets: TargetServices, fetcher: RepositoryFetcher, signals: Signals, now: Clock
 ) -> RunbookServices:
     """`fetcher` reads and writes repositories."""
-    reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, signals, now)
-    library = Library(stores.runbook_snapshots, reading, now)
+    reading = RepositoryReading(
+        stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, signals, now
+    )
+    library = RunbookLibrary(stores.runbook_snapshots, reading, now)
     runs = Runs(library, targets.access, targets.sessions)
     return RunbookServices(
-        hooks=Hooks(stores.runbook_snapshots, stores.hook_runs, targets.sessions, signals, now),
+        hooks=RunbookHooks(stores.runbook_snapshots, stores.hook_runs, targets.sessions, signals, now),
         runbook_library=library,
         runbook_listing=Listing(library, stores.connections, targets.control, targets.runbook_rights),
         runbook_reading=reading,

@@ -17,7 +17,7 @@ from postern.domain.targets.connection import TERMINAL, Connection
 from postern.errors import Conflict, Invalid, Malformed
 from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, syntax_of
 from postern.services.admission import Access
-from postern.services.runbooks.library import Library
+from postern.services.runbooks.library import RunbookLibrary
 from postern.services.runbooks.parsed import Runbook
 from postern.services.runbooks.turns import Slices, Turns
 from postern.services.sessions import Sessions, check_correlation_id
@@ -68,7 +68,7 @@ class _Ready:
 
 
 class Runs:
-    def __init__(self, library: Library, access: Access, sessions: Sessions) -> None:
+    def __init__(self, library: RunbookLibrary, access: Access, sessions: Sessions) -> None:
         self._library = library
         self._access = access
         self._sessions = sessions

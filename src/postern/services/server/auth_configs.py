@@ -10,7 +10,7 @@ from uuid import UUID
 from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
-from postern.services.server.kept import Kept
+from postern.services.server.kept import SettingCache
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import OrganisationStore, SettingStore
 
@@ -37,7 +37,7 @@ class AuthConfigs:
         self._signals = signals
         self._now = now
         self._default = default or AuthConfig()
-        self._kept = Kept[AuthConfig](signals, SETTING)
+        self._kept = SettingCache[AuthConfig](signals, SETTING)
 
     async def of(self, org_id: UUID) -> AuthConfig:
         return await self._kept.get(org_id, self._read)

@@ -10,14 +10,14 @@ from postern.errors import Conflict, Invalid
 from postern.store.ports.common_ports import Clock
 from postern.store.ports.server_ports import IdempotencyStore, KeptAnswer
 
-__all__ = ["Idempotency", "KeptAnswer", "Ticket"]
+__all__ = ["Idempotency", "IdempotencyTicket", "KeptAnswer"]
 
 KEPT_FOR = timedelta(hours=24)
 RETRY_AFTER = 2  # seconds
 MAX_BODY = 256 * 1024  # bytes of an answer that is kept whole
 
 
-class Ticket:
+class IdempotencyTicket:
     """The right to carry out a request, and the duty to say what came of it."""
 
     __slots__ = ("digest", "fingerprint", "principal")
@@ -33,7 +33,9 @@ class Idempotency:
         self._store = store
         self._now = now
 
-    async def begin(self, principal: Principal, key: str, method: str, target: str, body: bytes) -> Ticket | KeptAnswer:
+    async def begin(
+        self, principal: Principal, key: str, method: str, target: str, body: bytes
+    ) -> IdempotencyTicket | KeptAnswer:
         """A ticket for the first, what the first was answered for all others. `target` is path and query.
 
         Raises Conflict while the first is under way, Invalid when the key belongs to another request, TooMany.
@@ -42,7 +44,7 @@ class Idempotency:
         fingerprint = hashlib.sha256(b"\0".join((method.encode(), target.encode(), body))).digest()
         known = await self._store.begin(principal, digest, fingerprint, self._now(), KEPT_FOR)
         if known is None:
-            return Ticket(principal, digest, fingerprint)
+            return IdempotencyTicket(principal, digest, fingerprint)
         if known.fingerprint != fingerprint:
             raise Invalid(
                 "Idempotency-Key: was used for another request; take a new key for each", field="Idempotency-Key"
@@ -51,7 +53,7 @@ class Idempotency:
             raise Conflict("the same request is under way; ask again in a moment", retry_after=RETRY_AFTER)
         return known
 
-    async def finish(self, ticket: Ticket, status: int, headers: dict[str, str], body: bytes) -> None:
+    async def finish(self, ticket: IdempotencyTicket, status: int, headers: dict[str, str], body: bytes) -> None:
         """Keeps the answer. One that is too large is kept as the word that the request was carried out."""
         if len(body) > MAX_BODY:
             status, headers = 409, {"content-type": "application/json"}
@@ -63,6 +65,6 @@ class Idempotency:
         """Forgets the answers that are not kept any longer."""
         await self._store.prune(self._now() - KEPT_FOR)
 
-    async def forget(self, ticket: Ticket) -> None:
+    async def forget(self, ticket: IdempotencyTicket) -> None:
         """It came to nothing and may be tried again with the same key."""
         await self._store.forget(ticket.principal, ticket.digest)

@@ -11,7 +11,7 @@ from postern.store.ports.common_ports import Signals, Topic
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class SettingCache(Generic[T]):
     """By organisation, so that asking costs nothing once it is known. There are as many as organisations."""
 
     def __init__(self, signals: Signals, setting: str) -> None:

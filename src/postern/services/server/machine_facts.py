@@ -41,7 +41,7 @@ def _nowhere() -> Sequence[Anchor]:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineFacts:
     """`config` and `auth` are what the environment says, and hold where nothing is stored.
 
     `control` is where agents and command lines find the control service; `authority` gives the DER form of the CA that

@@ -15,7 +15,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
 from postern.services.identity.users import require_person
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.operators import Operators
 from postern.services.server.server_addresses import checked_url
 from postern.services.server.trail import changed
@@ -51,7 +51,7 @@ class ServerConfigs:
         operators: Operators,
         signals: Signals,
         now: Clock,
-        machine: Machine,
+        machine: MachineFacts,
     ) -> None:
         self._store = store
         self._organisation_store = organisation_store

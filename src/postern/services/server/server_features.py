@@ -10,7 +10,7 @@ from uuid import UUID
 from postern.domain.features import FEATURES, Feature
 from postern.domain.identity.principal import Principal
 from postern.errors import Denied, NotFound
-from postern.services.server.kept import Kept
+from postern.services.server.kept import SettingCache
 from postern.services.server.trail import changed
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.server_ports import SettingStore
@@ -32,7 +32,7 @@ class Features:
         self._store = store
         self._signals = signals
         self._now = now
-        self._kept = Kept[Mapping[str, object]](signals, SETTING)
+        self._kept = SettingCache[Mapping[str, object]](signals, SETTING)
         self._changing = asyncio.Lock()
 
     async def enabled(self, org_id: UUID, feature: Feature) -> bool:

@@ -8,7 +8,7 @@ from postern.services.server.audit import Audit
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.idempotency import Idempotency
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.metrics import ServerMetrics
 from postern.services.server.operators import Operators
 from postern.services.server.server_configs import ServerConfigs
@@ -31,7 +31,7 @@ class ServerServices:
     server_logs: ServerLogs
 
 
-def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine) -> ServerServices:
+def build_server(stores: Stores, signals: Signals, now: Clock, machine: MachineFacts) -> ServerServices:
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     operators = Operators(stores.organisations)
     return ServerServices(

@@ -13,7 +13,7 @@ from postern.domain.targets.agent import SECRET_PREFIX, Agent, AgentKey, AgentMo
 from postern.domain.targets.connection import check_new_name
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin
-from postern.services.server.machine_facts import Machine
+from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed as note
 from postern.services.targets.agents import AgentChange, Agents, digest_of
@@ -41,7 +41,7 @@ class AgentKeys:
         agents: Agents,
         connections: ConnectionStore,
         server_configs: ServerConfigs,
-        machine: Machine,
+        machine: MachineFacts,
         signals: Signals,
         now: Clock,
     ) -> None:

@@ -30,7 +30,7 @@ from postern.errors import Invalid
 from postern.services.rules.rule_fields import printable_groups
 from postern.store.ports.common_ports import Signals, Topic
 from postern.store.ports.issue_ports import IssueTemplateStore
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
@@ -90,7 +90,7 @@ class FieldChecks:
 
     def __init__(
         self,
-        guardrails: ResourceStore[GuardRail],
+        guardrails: NamedResourceStore[GuardRail],
         templates: IssueTemplateStore,
         *,
         enforceable: frozenset[str],

@@ -13,7 +13,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Invalid
 from postern.services.named_resources import ResourceService
 from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.target_ports import ConnectionStore
 
 _NAMED = 5  # connections that an error names
@@ -34,7 +34,7 @@ class ConnectionRules(ResourceService[R]):
 
     def __init__(
         self,
-        store: ResourceStore[R],
+        store: NamedResourceStore[R],
         connections: ConnectionStore,
         signals: Signals,
         now: Clock,

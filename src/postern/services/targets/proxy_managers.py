@@ -55,7 +55,7 @@ class ProxyOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyAnswer:
+class ProxyOutcome:
     """`failure` is empty when the order was carried out; `port` is the one that is listened on."""
 
     failure: str
@@ -66,7 +66,7 @@ class ProxyAnswer:
 class _Asked:
     """An order that is not answered yet, and what its state is once it is carried out."""
 
-    answer: asyncio.Future[ProxyAnswer]
+    answer: asyncio.Future[ProxyOutcome]
     then: ProxyState
 
 
@@ -103,7 +103,7 @@ class ProxyManagers:
             del self._attached[attached.principal.id]
         self._end(attached)
 
-    def answered(self, attached: Attached, order_id: UUID, answer: ProxyAnswer) -> None:
+    def answered(self, attached: Attached, order_id: UUID, answer: ProxyOutcome) -> None:
         """One to an order that was never given is passed over."""
         asked = attached.asked.pop(order_id, None)
         if asked is None:

@@ -15,16 +15,16 @@ from postern.services.identity.ssh_keys import MEANS as SSH_KEY
 from postern.services.identity.ssh_keys import SshKeys
 from postern.services.issues.opening import Issues
 from postern.services.reviews.access_requests import AccessRequests
-from postern.services.reviews.asking import Asking
+from postern.services.reviews.asking import ReviewRequests
 from postern.services.reviews.review_needed import ReviewNeeded
 from postern.services.reviews.review_rules import ReviewRules
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
 from postern.services.rules.access_control import AccessControl
 from postern.services.rules.access_rules import AccessRules
-from postern.services.rules.guardrail_trials import GuardRailTrials, Judge
+from postern.services.rules.guardrail_trials import GuardRailTrials, TrialJudge
 from postern.services.rules.guardrails import GuardRails
-from postern.services.rules.masking_rules import Engine, MaskingRules
+from postern.services.rules.masking_rules import MaskingEngine, MaskingRules
 from postern.services.runbooks.allowed import RunbookRights
 from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
@@ -55,10 +55,10 @@ class Abilities:
     """
 
     compiles: Callable[[str], str | None]
-    masks: Engine
+    masks: MaskingEngine
     enforceable: frozenset[str]
     parsed: frozenset[str] = frozenset()
-    judge: Judge | None = None
+    judge: TrialJudge | None = None
     models: frozenset[str] = frozenset()
 
 
@@ -68,7 +68,7 @@ class TargetServices:
     access_requests: AccessRequests
     access_rules: AccessRules
     agents: Agents
-    asking: Asking
+    asking: ReviewRequests
     connections: Connections
     control: AccessControl
     credentials: Credentials
@@ -106,7 +106,7 @@ def build_targets(
     enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
     checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
-    asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
+    asking = ReviewRequests(stores.reviews, stores.sessions, needed, features, signals, now)
     rights = RunbookRights(stores.runbook_rules, signals, now)
     ssh_keys = SshKeys(stores.ssh_keys, stores.principals, features, signals, now)
     authorities = SshAuthorities(stores.ssh_authorities, stores.principals, signals, now)

@@ -15,10 +15,10 @@ from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.login import Login, Provided, VoucherPurpose
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.organisation import Organisation
-from postern.domain.identity.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.identity.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus, UserGroup
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.lists import Listed, Page
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,29 +103,29 @@ class PrincipalStore(Protocol):
 class GroupStore(Protocol):
     async def find(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
-    ) -> Listed[Group]:
+    ) -> Listed[UserGroup]:
         """By name."""
 
     async def sizes(self, org_id: UUID, names: Sequence[str]) -> Mapping[str, int]:
         """How many are in each; those without anybody are left out."""
 
-    async def get(self, org_id: UUID, name_or_id: str) -> Group | None: ...
+    async def get(self, org_id: UUID, name_or_id: str) -> UserGroup | None: ...
 
-    async def add(self, group: Group) -> None:
+    async def add(self, group: UserGroup) -> None:
         """Raises Conflict when the name is taken."""
 
-    async def rename(self, group: Group, name: str, external_id: str | None) -> None:
+    async def rename(self, group: UserGroup, name: str, external_id: str | None) -> None:
         """With all memberships, in rules, and where connections name it. Raises Conflict when the name is taken."""
 
-    async def remove(self, group: Group) -> None:
+    async def remove(self, group: UserGroup) -> None:
         """With all memberships, and from access rules and review rules: a later group of this name is another one.
         Raises Conflict where a review rule or a connection would ask for less without it."""
 
-    async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
+    async def members(self, group: UserGroup, source: GroupSource | None = None) -> list[Principal]:
         """By e-mail; those that `source` put there when it is given."""
 
     async def change_members(
-        self, group: Group, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
+        self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
     ) -> None:
         """Who is in it by `source`; who others put there stays.
 
@@ -196,7 +196,7 @@ class VoucherStore(Protocol):
     async def prune(self, now: datetime) -> None: ...
 
 
-class ApiKeyStore(ResourceStore[ApiKey], Protocol):
+class ApiKeyStore(NamedResourceStore[ApiKey], Protocol):
     """A key is written with the principal that was made for it, and a new one with its digest."""
 
     async def by_digest(self, digest: bytes) -> ApiKey | None:

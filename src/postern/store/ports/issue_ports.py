@@ -10,10 +10,10 @@ from postern.domain.issue import Issue, IssueState, IssueTemplate, SessionIssue
 from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.rules.access import Reach
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
-class IssueTemplateStore(ResourceStore[IssueTemplate], Protocol):
+class IssueTemplateStore(NamedResourceStore[IssueTemplate], Protocol):
     """With a `reach` there are only templates of connections in it, and of theirs only these connections. Writes raise
     NotFound for a connection that is not there, Malformed for one that is managed elsewhere."""
 

@@ -12,16 +12,16 @@ from postern.domain.sessions.ledger import (
     AnchorState,
     Checkpoint,
     Damaged,
-    Entry,
-    Facts,
-    Head,
-    Kind,
+    EntryKind,
+    LedgerEntry,
+    LedgerHead,
     LedgerKey,
+    LedgerProgress,
     Queued,
-    Record,
     Recorded,
     RecordKind,
-    Standing,
+    SealedRecord,
+    SessionFacts,
 )
 from postern.domain.sessions.segment import Segment
 
@@ -29,10 +29,10 @@ from postern.domain.sessions.segment import Segment
 class LedgerStore(Protocol):
     """Of the writer."""
 
-    async def head(self, org_id: UUID) -> Head | None:
+    async def head(self, org_id: UUID) -> LedgerHead | None:
         """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
-    async def unopened(self, limit: int) -> list[Facts]:
+    async def unopened(self, limit: int) -> list[SessionFacts]:
         """Return opened sessions of any organisation that the ledger does not know, oldest first.
 
         A session that waits for a review, or to run, is left out: its start is not final before a worker claims it."""
@@ -42,14 +42,14 @@ class LedgerStore(Protocol):
         with those that ended before `lost_before`, and those that ended before `damaged_before` whose last segment is
         damaged, whatever is stored of them. In the order of their ends."""
 
-    async def append(self, entries: Sequence[Entry]) -> bool:
+    async def append(self, entries: Sequence[LedgerEntry]) -> bool:
         """Of one organisation, in one transaction, with the marks on their sessions. False, and nothing was done, when
         another writer came first."""
 
     async def queued(self, limit: int) -> list[Queued]:
         """Return what the ledger has still to seal, of any organisation, in the order in which it came."""
 
-    async def seal(self, entry: Entry, sealed: Sequence[Record], done: Sequence[int]) -> bool:
+    async def seal(self, entry: LedgerEntry, sealed: Sequence[SealedRecord], done: Sequence[int]) -> bool:
         """Add an entry with the records that it seals, and take the numbers `done` out of the queue. Return False, and
         do nothing, when another writer came first."""
 
@@ -57,10 +57,10 @@ class LedgerStore(Protocol):
 class ProofStore(Protocol):
     """Of who reads the ledger. Places of pages are those of the last item: its number or id, or `Damaged.place`."""
 
-    async def head(self, org_id: UUID) -> Head | None:
+    async def head(self, org_id: UUID) -> LedgerHead | None:
         """None where there is no entry yet. Raises Malformed when somebody broke the row."""
 
-    async def records(self, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
+    async def records(self, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
         """Return sealed records by number, from behind `after`, with what they are about now."""
 
     async def unrecorded(self, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
@@ -69,12 +69,12 @@ class ProofStore(Protocol):
     async def entry_before(self, org_id: UUID, at: datetime) -> int:
         """The newest entry that is older than `at`; 0 when there is none."""
 
-    async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
+    async def entries(self, org_id: UUID, first: int, last: int) -> list[LedgerEntry]:
         """By number."""
 
     async def entries_after(
-        self, org_id: UUID, after: Any, limit: int, *, kind: Kind | None = None
-    ) -> list[Entry | Damaged]:
+        self, org_id: UUID, after: Any, limit: int, *, kind: EntryKind | None = None
+    ) -> list[LedgerEntry | Damaged]:
         """Return entries by number, from behind `after`, whatever is missing between; with `kind` only those."""
 
     async def recorded(
@@ -104,7 +104,7 @@ class WholeLedgerStore(LedgerStore, ProofStore, Protocol):
 
 
 class CheckpointStore(Protocol):
-    async def standings(self) -> list[Standing]:
+    async def standings(self) -> list[LedgerProgress]:
         """Of all organisations. One statement."""
 
     async def newest(self, org_id: UUID) -> Checkpoint | None: ...
@@ -129,7 +129,7 @@ class LedgerKeyStore(Protocol):
     async def add_first(self, key: LedgerKey) -> None:
         """Does nothing when the organisation has one."""
 
-    async def rotate(self, key: LedgerKey, entry: Entry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
+    async def rotate(self, key: LedgerKey, entry: LedgerEntry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         """Adds the key with the entry and the checkpoint that introduce it, and retires the one before, all in one
         transaction. False, and nothing was done, when another writer came first."""
 

@@ -13,7 +13,7 @@ from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 R = TypeVar("R", bound=NamedResource)
 
 
-class ResourceStore(Protocol[R]):
+class NamedResourceStore(Protocol[R]):
     async def all(self, org_id: UUID) -> list[R]:
         """Return all of them by name, as they are at one moment."""
 

@@ -9,13 +9,13 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.lists import Listed, Page, Stretch
-from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.domain.report import Counts, GroupBy, Interval, MaskedCount, ReportFilter, ReportPeriod
 from postern.domain.reviews.review_report import Reviewed
 from postern.domain.rules.violation import Violation
 from postern.domain.runbook import ScheduleRun
 from postern.domain.sessions.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 from postern.store.ports.server_ports import AuditEntry
 
 # What is yet to be done about a session: bits of `sessions.pending`. The statement that opens or ends a session sets
@@ -117,20 +117,20 @@ class ViolationStore(Protocol):
 
 class ReportStore(Protocol):
     async def masked(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
-    ) -> tuple[list[Masked], Counts]:
+        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
+    ) -> tuple[list[MaskedCount], Counts]:
         """All lines, in no order, and what was counted over all of them. Not by session."""
 
     async def masked_by_session(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, page: Page
-    ) -> tuple[Listed[Masked], int]:
+        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
+    ) -> tuple[Listed[MaskedCount], int]:
         """Most masked first; and how much was masked over all pages."""
 
     async def activity(
         self,
         org_id: UUID,
         wanted: ReportFilter,
-        span: Span,
+        span: ReportPeriod,
         interval: Interval,
         offset: int,
         group: GroupBy | None,
@@ -146,7 +146,7 @@ class ReviewReportStore(Protocol):
         without groups and voices."""
 
 
-class SinkStore(ResourceStore[Sink], Protocol):
+class SinkStore(NamedResourceStore[Sink], Protocol):
     """An update forgets the sink's trouble, so that what waits is tried again at once."""
 
     async def outlines(self) -> list[SinkOutline]:

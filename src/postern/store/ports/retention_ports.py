@@ -9,8 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.lists import Page, Position, Stretch
-from postern.domain.sessions.ledger import Entry
-from postern.domain.sessions.retention import Hold, Kept, Preview, Purge, Retention, RetentionSetting
+from postern.domain.sessions.ledger import LedgerEntry
+from postern.domain.sessions.retention import LegalHold, Preview, Purge, RetainedSession, Retention, RetentionSetting
 from postern.domain.sessions.segment import Segment
 from postern.store.ports.server_ports import AuditEntry
 
@@ -46,26 +46,26 @@ class RetentionStore(Protocol):
 
 
 class HoldStore(Protocol):
-    async def find(self, org_id: UUID, page: Page) -> Stretch[Hold]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[LegalHold]:
         """Newest first."""
 
-    async def of(self, session_id: UUID) -> list[Hold]:
+    async def of(self, session_id: UUID) -> list[LegalHold]:
         """By name."""
 
-    async def add(self, hold: Hold, entry: Entry) -> bool:
+    async def add(self, hold: LegalHold, entry: LedgerEntry) -> bool:
         """With its entry of the ledger, in one transaction. False, and nothing was done, when another writer of the
         ledger came first. Raises Conflict when there is one of this name, or the session is being purged."""
 
-    async def remove(self, hold: Hold, entry: Entry) -> bool:
+    async def remove(self, hold: LegalHold, entry: LedgerEntry) -> bool:
         """As `add`. Raises NotFound when it is released already."""
 
 
 class PurgeStore(Protocol):
-    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[Kept]:
+    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[RetainedSession]:
         """Sessions that began before then and are closed in the ledger, oldest first, from behind `after`. Some that
         are held may be among them."""
 
-    async def kept(self, org_id: UUID, session_id: UUID) -> Kept | None:
+    async def kept(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
         """None when it is not closed in the ledger."""
 
     async def purgeable(self, session_ids: Sequence[UUID]) -> set[UUID]:
@@ -74,7 +74,7 @@ class PurgeStore(Protocol):
     async def segments(self, session_ids: Sequence[UUID]) -> dict[UUID, int]:
         """How many are stored."""
 
-    async def begin(self, purges: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> bool:
+    async def begin(self, purges: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None) -> bool:
         """Of one organisation; with their entries of the ledger and that of the audit log, in one transaction. False,
         and nothing was done, when another writer of the ledger came first or one of them may not be purged."""
 

@@ -12,10 +12,10 @@ from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.runbook import Fetched, Repository, Schedule, ScheduleRun, Snapshot
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
-class RepositoryStore(ResourceStore[Repository], Protocol):
+class RepositoryStore(NamedResourceStore[Repository], Protocol):
     """Their credentials are sealed. What was read of one goes with it."""
 
     async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
@@ -88,7 +88,7 @@ class HookRunStore(Protocol):
         """First those that began first. The reason says so where what one printed cannot be opened."""
 
 
-class ScheduleStore(ResourceStore[Schedule], Protocol):
+class ScheduleStore(NamedResourceStore[Schedule], Protocol):
     """The values of parameters and of the fields of issues are sealed. A change leaves what is told of the last run,
     and what could not be opened."""
 

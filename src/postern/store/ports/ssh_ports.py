@@ -11,7 +11,7 @@ from postern.domain.identity.ssh_certificate import SshAuthority
 from postern.domain.identity.ssh_key import SshKey
 from postern.domain.lists import Listed, Page
 from postern.domain.targets.host_key import HostKey
-from postern.store.ports.named_resource_ports import ResourceStore
+from postern.store.ports.named_resource_ports import NamedResourceStore
 
 
 class SshKeyStore(Protocol):
@@ -36,7 +36,7 @@ class SshKeyStore(Protocol):
         """False when it is gone."""
 
 
-class SshAuthorityStore(ResourceStore[SshAuthority], Protocol):
+class SshAuthorityStore(NamedResourceStore[SshAuthority], Protocol):
     async def by_fingerprint(self, fingerprint: str) -> SshAuthority | None:
         """Return the authority with this key, of whichever organisation."""
 

@@ -70,7 +70,7 @@ class Recordings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PermitStanding:
     """What decides whether a live permit still holds. None, or empty, where the row is gone."""
 
     principal_active: bool | None
@@ -87,7 +87,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ConnectionRuleSet:
     """What is attached to a connection, by name, and what its organisation tells who is refused."""
 
     guardrails: tuple[GuardRail, ...] = ()
@@ -99,14 +99,14 @@ class AccessStore(Protocol):
     async def find_grant(self, username: str) -> Grant | None:
         """By the exact user name. One statement."""
 
-    async def rules_of(self, connection_id: UUID) -> Rules | None:
+    async def rules_of(self, connection_id: UUID) -> ConnectionRuleSet | None:
         """None when there is no such connection, which is not the same as one without rules. One statement. Raises
         ValueError, KeyError or TypeError for a rule that this version does not know."""
 
     async def masking_key(self, org_id: UUID) -> Secret:
         """What hashes of masked values are keyed by: hexadecimal, the same at every start and in every process."""
 
-    async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> Standing:
+    async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         """One statement."""
 
 
@@ -170,7 +170,7 @@ class SessionFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SessionEnd:
     """How a session ended. `detail` is a person-readable reason, where there is more to say."""
 
     at: datetime
@@ -190,7 +190,7 @@ class SessionStore(Protocol):
     async def take_invocation(self, session_id: UUID) -> Invocation:
         """What was added with the session; it is kept no longer."""
 
-    async def end(self, session_id: UUID, ended: Ended) -> bool:
+    async def end(self, session_id: UUID, ended: SessionEnd) -> bool:
         """False when there is no such session or it was done before."""
 
     async def claim(
@@ -207,7 +207,7 @@ class SessionStore(Protocol):
         review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there;
         with `verb` one of another verb is left alone."""
 
-    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+    async def end_if_ready(self, session_id: UUID, ended: SessionEnd) -> bool:
         """Whether it waited, for its review or for a worker, and has now ended."""
 
     async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
@@ -224,7 +224,7 @@ class SessionStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnindexedSession:
     """A session that has ended and of which not all is searchable; `segments` are those that are."""
 
     session: Session
@@ -241,7 +241,7 @@ class SessionTextStore(Protocol):
         The last one says how the session ended, if it has; and with all before it nothing more is awaited. The number 0
         says only that: nothing more is awaited, whatever is there."""
 
-    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[Unread]:
+    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[UnindexedSession]:
         """Sessions that ended before that and of which something is awaited, in the order of their ends, behind the
         position of one of them."""
 

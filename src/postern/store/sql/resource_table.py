@@ -50,7 +50,7 @@ CHANGED_MEANWHILE = "was changed by somebody else meanwhile; read it again, and 
 L = TypeVar("L", bound=NamedResource, contravariant=True)
 
 
-class Link(Protocol[L]):
+class LinkTable(Protocol[L]):
     """Rows of another table that belong to a resource: connections that it lists, groups that it names."""
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
@@ -132,7 +132,7 @@ class ResourceTable(Generic[R]):
     field: str = "name"
     most: int | None = None
     full: type[PosternError] = Invalid
-    links: Sequence[Link[R]] = ()
+    links: Sequence[LinkTable[R]] = ()
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -50,7 +50,7 @@ class KeyStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class MasterKeyStatus:
     """`master` is the key in force by the settings."""
 
     master: str
@@ -67,7 +67,7 @@ class Renewed:
     values: int
 
 
-def status(settings: Settings) -> Status:
+def status(settings: Settings) -> MasterKeyStatus:
     """Raises Misconfigured, Unavailable."""
     return asyncio.run(_status(settings))
 
@@ -93,7 +93,7 @@ def renew(settings: Settings, organisation: str | None, tell: Callable[[int], No
     return asyncio.run(_renew(settings, organisation, tell))
 
 
-async def _status(settings: Settings) -> Status:
+async def _status(settings: Settings) -> MasterKeyStatus:
     async with _database(settings) as database:
         readable = {one.id for one in _readable(settings)}
         names = {key: name for name, key in await _organisations(database)}
@@ -111,7 +111,7 @@ async def _status(settings: Settings) -> Status:
             )
             for key in await SqlDataKeys(database).all()
         ]
-        return Status(masters_wiring.master(settings).id, tuple(keys))
+        return MasterKeyStatus(masters_wiring.master(settings).id, tuple(keys))
 
 
 async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> tuple[str, int]:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from postern.domain.lists import Page
 from postern.errors import NotFound
-from postern.proof.proof_findings import Report
+from postern.proof.proof_findings import VerificationReport
 from postern.recording.recording_copies import StoredCopies
-from postern.services.recordings.verifier import Verifier
+from postern.services.recordings.verifier import RecordVerifier
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.sql.identity.sql_organisations import SqlOrganisations
@@ -28,8 +28,8 @@ def verify(
     anchors: Sequence[bytes],
     with_segments: bool,
     progress: Callable[[int], None],
-) -> Mapping[str, Report]:
-    """By the names of the organisations, all or one. `keys` and `anchors` as `Verifier.verify` has them.
+) -> Mapping[str, VerificationReport]:
+    """By the names of the organisations, all or one. `keys` and `anchors` as `RecordVerifier.verify` has them.
 
     Raises NotFound, Misconfigured, Unavailable."""
     return asyncio.run(_verify(settings, organisation, keys, anchors, with_segments, progress))
@@ -42,14 +42,16 @@ async def _verify(
     anchors: Sequence[bytes],
     with_segments: bool,
     progress: Callable[[int], None],
-) -> dict[str, Report]:
+) -> dict[str, VerificationReport]:
     if not settings.database_url and not paths.store(settings).exists():
         raise NotFound(f"there is no store in {settings.home} yet; start the gateway once, or give --home")
     database = Database(settings.url)
     try:
         encryption = masters_wiring.open_encryption(settings, database)
         copies = StoredCopies(open_blobs(settings), KeysForThreads(encryption, asyncio.get_running_loop()))
-        verifier = Verifier(SqlLedger(database), SqlLedgerKeys(database, encryption), copies, lambda: datetime.now(UTC))
+        verifier = RecordVerifier(
+            SqlLedger(database), SqlLedgerKeys(database, encryption), copies, lambda: datetime.now(UTC)
+        )
         found = {}
         store, offset = SqlOrganisations(database), 0
         while (listed := await store.find(Page(offset=offset))).items:

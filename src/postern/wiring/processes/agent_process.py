@@ -18,8 +18,8 @@ import uvloop
 from postern import __version__
 from postern.agent import agent_policy
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
-from postern.agent.agent_tunnels import Tunnels
-from postern.agent.reach import Reach
+from postern.agent.agent_tunnels import AgentTunnels
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders, Reaching
@@ -50,7 +50,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
         )
     allowed = local_policy(settings)
     sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
-    serve(key, Reach(Resolver(sources, SecretFiles(environ), allowed), allowed, environ), settings.agent_grace)
+    serve(key, TargetDialer(Resolver(sources, SecretFiles(environ), allowed), allowed, environ), settings.agent_grace)
 
 
 def local_policy(settings: AgentSettings) -> LocalPolicy:
@@ -69,7 +69,7 @@ def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration
 async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Declaration | None) -> None:
     instance = uuid4()
     hello = {"instance": str(instance), "version": __version__}
-    tunnels = Tunnels(key.secret, key.authority, hello, orders)
+    tunnels = AgentTunnels(key.secret, key.authority, hello, orders)
     stopping = _Stop()
     attending = asyncio.create_task(_attend(key, tunnels, instance, declaration))
     told = asyncio.create_task(stopping.wait())
@@ -101,7 +101,7 @@ class _Stop:
         log.info("stopping; once more to stop at once")
 
 
-async def _attend(key: AgentKey, tunnels: Tunnels, instance: UUID, declaration: Declaration | None) -> None:
+async def _attend(key: AgentKey, tunnels: AgentTunnels, instance: UUID, declaration: Declaration | None) -> None:
     url = ""
     async for order in attend(key, facts(), instance, declaration):
         if isinstance(order, Drain):

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from postern import descriptors
 from postern.api.application import create_app
 from postern.api.control.control_server import ControlServer
-from postern.api.info import ServerInfo
+from postern.api.info import StaticServerInfo
 from postern.descriptors import Descriptors
 from postern.domain.server import Endpoint
 from postern.domain.tracing import Tracer
@@ -45,7 +45,7 @@ def run(settings: Settings) -> None:
 
 def build_api(settings: Settings, app: App) -> FastAPI:
     authority = tls.authority(settings)
-    info = ServerInfo(
+    info = StaticServerInfo(
         host=settings.address,
         tunnel_url=_tunnel_url(settings),
         grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",

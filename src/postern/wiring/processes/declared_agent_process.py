@@ -11,7 +11,7 @@ from postern.agent.agent_policy import LocalPolicy
 from postern.agent.command_process import DEFAULT_PATH
 from postern.agent.declared import Declared
 from postern.agent.exported_variables import exported
-from postern.agent.reach import Reach
+from postern.agent.reach import TargetDialer
 from postern.agent.secret_files import SecretFiles
 from postern.agent.secrets import Resolver
 from postern.domain.secret import Secret
@@ -26,7 +26,7 @@ from postern.wiring.processes import agent_process
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AgentRunRequest:
     """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
     `variable`, of the kind that `database` names."""
 
@@ -40,7 +40,7 @@ class Wanted:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> None:
+def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunRequest) -> None:
     """Until it is told to stop. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict when
     the gateway refuses it for good."""
     key = AgentKey.read(settings.key)
@@ -51,7 +51,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> 
             field="key",
         )
     declaration, secrets = declared(environ, wanted)
-    reach = Reach(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
+    reach = TargetDialer(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
     agent_process.serve(key, Declared(reach, declaration, secrets), settings.agent_grace, declaration)
 
 
@@ -61,7 +61,7 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
     return replace(policy, hooks=policy.hooks is True)
 
 
-def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:
+def declared(environ: Mapping[str, str], wanted: AgentRunRequest) -> tuple[Declaration, dict[str, Secret]]:
     """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
     database = _database(environ, _kind(wanted.database), wanted.variable) if wanted.database else None
     declaration = Declaration(

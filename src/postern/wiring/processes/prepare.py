@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedLogin:
     """What the command line of this user needs to be logged in. `token` is None when the first administrator is
     gone or inactive. `own_urls` are the addresses this gateway had, the present one included."""
 
@@ -48,12 +48,12 @@ class Prepared:
     own_urls: frozenset[str]
 
 
-def run(settings: Settings) -> Prepared:
+def run(settings: Settings) -> PreparedLogin:
     """Raises Misconfigured, Unavailable, or Conflict when another gateway uses the store."""
     return asyncio.run(_prepare(settings))
 
 
-async def _prepare(settings: Settings) -> Prepared:
+async def _prepare(settings: Settings) -> PreparedLogin:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
     for spec in PROTOCOLS.values():
@@ -79,7 +79,7 @@ async def _prepare(settings: Settings) -> Prepared:
     paths.api_url(settings).parent.mkdir(mode=0o700, exist_ok=True)
     paths.api_url(settings).write_text(settings.api_url)
     authority = tls.authority(settings)
-    return Prepared(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
+    return PreparedLogin(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
 
 
 async def _psql(app: App, settings: Settings, known: str) -> str:

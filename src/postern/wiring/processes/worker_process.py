@@ -21,24 +21,24 @@ from postern.domain.rules.policy import Policy
 from postern.domain.sessions.session import EndReason
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
-from postern.gateway.agent_reach import Agent, Dialers, RemoteAgents
+from postern.gateway.agent_reach import Dialers, ReachableAgent, RemoteAgents
 from postern.gateway.clients.fronts import Fronts
 from postern.gateway.clients.held_logins import HeldLogins
-from postern.gateway.clients.listener import Logins
+from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.tunnel_door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.gateway_errands import ErrandRuns
 from postern.gateway.gateway_protocols import (
     GATEWAY_SPECS,
     WIRE_SPECS,
-    Carrier,
     Gate,
     GateParts,
     OpenWire,
     Runner,
+    TunnelGate,
     WireParts,
 )
-from postern.gateway.gateway_tunnels import Tunnels
+from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.live import LiveLinks
 from postern.gateway.presence import Presence
 from postern.gateway.relay_worker import Worker
@@ -46,7 +46,7 @@ from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
 from postern.gateway.worker_hooks import SessionHooks
-from postern.inspection.guardrails.guardrail_interceptor import GuardRails
+from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterceptor
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -98,9 +98,9 @@ def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> li
     return found
 
 
-def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRails:
+def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRailInterceptor:
     names = session_parser(policy, protocol, view)
-    return GuardRails(
+    return GuardRailInterceptor(
         policy.guardrails, parser_for(protocol), lambda: view.schema, names, access_help=policy.access_help
     )
 
@@ -183,7 +183,7 @@ def build_worker(
     provide_language_model(settings)
     meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    tunnels = Tunnels(wait=AGENT_WAIT)
+    tunnels = GatewayTunnels(wait=AGENT_WAIT)
     agent = _dialers(settings, made, tunnels, owner)
     violations = Violations(made.violations, meters.count)
     hooks = SessionHooks(made.hooks, agent, meters.count)
@@ -205,7 +205,7 @@ def build_worker(
     fronts = Fronts(made.access, engine, waiting)
     logins = _logins(settings, room)
     gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret))
-    carriers = {name: gate for name, gate in gates.items() if isinstance(gate, Carrier)}
+    carriers = {name: gate for name, gate in gates.items() if isinstance(gate, TunnelGate)}
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         worker=str(worker.id),
@@ -239,10 +239,10 @@ def build_worker(
     )
 
 
-def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID | None) -> Agent:
+def _dialers(settings: Settings, made: Services, tunnels: GatewayTunnels, owner: UUID | None) -> ReachableAgent:
     """This process's own agent, and those that dial in; some protocols check what is dialled."""
     own = embedded_agent(settings, os.environ, owner)
-    agent: Agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+    agent: ReachableAgent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     for spec in GATEWAY_SPECS.values():
         agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
     return agent
@@ -260,7 +260,9 @@ def _runner(fronts: Fronts) -> Runner:
     return runner(fronts)
 
 
-def _engine(settings: Settings, name: str, made: Services, agent: Agent, links: LiveLinks, parts: Parts) -> Engine:
+def _engine(
+    settings: Settings, name: str, made: Services, agent: ReachableAgent, links: LiveLinks, parts: Parts
+) -> Engine:
     counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
     address = review_page(made.server_configs)
     held = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
@@ -272,8 +274,8 @@ def _held_logins(settings: Settings, made: Services) -> HeldLogins:
     return HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
 
 
-def _logins(settings: Settings, room: Descriptors) -> Logins:
-    return Logins(
+def _logins(settings: Settings, room: Descriptors) -> HandshakeRunner:
+    return HandshakeRunner(
         timeout=settings.handshake_timeout,
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
@@ -282,7 +284,12 @@ def _logins(settings: Settings, room: Descriptors) -> Logins:
 
 
 def _sample(
-    meters: Meters, links: LiveLinks, waiting: HeldLogins, tunnels: Tunnels, logins: Logins, door: TunnelDoor
+    meters: Meters,
+    links: LiveLinks,
+    waiting: HeldLogins,
+    tunnels: GatewayTunnels,
+    logins: HandshakeRunner,
+    door: TunnelDoor,
 ) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)

@@ -43,7 +43,7 @@ def test_nobody_changes_a_tree_that_others_read() -> None:
 
 def test_what_cannot_be_read_is_an_error_every_time() -> None:
     for _ in range(2):
-        with pytest.raises(postgres_tree.Unreadable):
+        with pytest.raises(postgres_tree.UnreadablePostgres):
             postgres_tree.readings("selec 1")
 
 

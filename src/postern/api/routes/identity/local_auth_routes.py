@@ -21,7 +21,7 @@ from postern.domain.identity.login import VoucherPurpose
 from postern.domain.secret import Secret
 from postern.errors import Denied
 from postern.services.identity.logins.local_login import SecondStep
-from postern.services.identity.logins.logins import Opened
+from postern.services.identity.logins.logins import OpenedLogin
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
@@ -74,7 +74,7 @@ async def make_setup_link(emailOrID: str, caller: Caller, services: Use) -> Setu
     return SetupLinkAnswer.of(await services.setup_links.make(caller, emailOrID))
 
 
-def _answer(step: Opened | SecondStep, hand_over: HandOver) -> LoginAnswer:
+def _answer(step: OpenedLogin | SecondStep, hand_over: HandOver) -> LoginAnswer:
     if isinstance(step, SecondStep):
         return LoginAnswer.required(step)
     return LoginAnswer(csrf_token=hand_over(step))

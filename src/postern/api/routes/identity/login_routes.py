@@ -22,7 +22,7 @@ from postern.api.schemas.identity.login_schemas import (
 )
 from postern.api.schemas.identity.user_schemas import StatusAnswer
 from postern.domain.secret import Secret
-from postern.services.identity.logins.oidc_login import Returned, Wish
+from postern.services.identity.logins.oidc_login import ProviderLoginRequest, Returned
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
@@ -42,7 +42,7 @@ async def login(
     screen_hint: Annotated[str, Query(max_length=32, description="Passed on to the provider")] = "",
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's OpenID provider. 400 where people log in otherwise."""
-    wish = Wish(redirect, code_challenge, organization, prompt, screen_hint)
+    wish = ProviderLoginRequest(redirect, code_challenge, organization, prompt, screen_hint)
     started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
     set_state_cookie(response, started, info)
     return LoginUrlAnswer(login_url=started.login_url)

@@ -18,7 +18,7 @@ from postern.api.browser import web_login_pages
 from postern.api.browser.browser import SHOWN, browser, form_of, require_own_submit, to_provider
 from postern.api.browser.cookies import set_login_cookie
 from postern.api.browser.web_login_pages import Back
-from postern.api.info import Info, Told
+from postern.api.info import Info, ServerAddresses
 from postern.api.responses import open_errors
 from postern.domain.identity.login import ClientKind, VoucherPurpose
 from postern.domain.identity.second_factor import FactorKind
@@ -27,7 +27,7 @@ from postern.errors import Denied, Invalid, Malformed, PosternError, TooMany, Un
 from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.landing import landing_of
 from postern.services.identity.logins.local_login import SecondStep
-from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 
 router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
 # At the gateway's own root, and not below /api: what is printed and sent to people.
@@ -155,7 +155,7 @@ def _in_browser(facts: ClientFacts) -> ClientFacts:
     return replace(facts, kind=ClientKind.WEB)
 
 
-def _go_on(step: Opened | SecondStep, back: str, info: Told) -> Response:
+def _go_on(step: OpenedLogin | SecondStep, back: str, info: ServerAddresses) -> Response:
     if isinstance(step, SecondStep):
         kinds = {factor.kind for factor in step.factors}
         if not kinds & {FactorKind.TOTP, FactorKind.RECOVERY}:

@@ -12,7 +12,7 @@ from postern.api.authentication_of_requests import Use
 from postern.api.browser import review_pages
 from postern.api.browser.browser import SHOWN, browser, form_of, require_own_form, to_login
 from postern.api.browser.cookies import csrf_token_of
-from postern.api.info import Info, Told
+from postern.api.info import Info, ServerAddresses
 from postern.api.responses import open_errors
 from postern.domain.chat import card_of
 from postern.domain.identity.principal import Principal
@@ -97,11 +97,19 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
 
 
 async def _shown(
-    services: Services, info: Told, principal: Principal, key: str, held: Secret, problem: str = "", status: int = 200
+    services: Services,
+    info: ServerAddresses,
+    principal: Principal,
+    key: str,
+    held: Secret,
+    problem: str = "",
+    status: int = 200,
 ) -> HTMLResponse:
     review = await services.reviews.get(principal, key)
     script = await services.reviews.script(review)
     url = address(info.api_url, review.id)
     card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
-    wanted = review_pages.Wanted(principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem)
+    wanted = review_pages.ReviewPage(
+        principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem
+    )
     return review_pages.review(card, wanted, status)

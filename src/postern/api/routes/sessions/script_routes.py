@@ -19,7 +19,7 @@ from postern.api.routes.sessions.session_routes import reviews_of
 from postern.api.schemas.reviews.review_schemas import ReviewAnswer
 from postern.api.schemas.sessions.session_schemas import ExecAnswer, ExecError, ExecRequest
 from postern.api.sessions import streams
-from postern.api.sessions.result_answers import Format, Writer
+from postern.api.sessions.result_answers import Format, ResultWriter
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import ReviewStatus
 from postern.domain.sessions.results import Result
@@ -169,7 +169,7 @@ async def wait_for_end(
 
 
 def _answer(services: Services, session: Session, form: Format, review: ReviewAnswer | None) -> ExecAnswer:
-    writer = Writer(_results(services, session), OUTPUT_LIMIT)
+    writer = ResultWriter(_results(services, session), OUTPUT_LIMIT)
     is_command = session.connection_subtype not in OF_VALUES
     output_streams: StreamLengths | None = None
     came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
@@ -197,7 +197,7 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
     )
 
 
-def _text_of(output: streams.Output, end_detail: str) -> tuple[str, StreamLengths | None]:
+def _text_of(output: streams.ScriptOutput, end_detail: str) -> tuple[str, StreamLengths | None]:
     """Return the text of `output`, or else `end_detail`, and the stream of each of its parts."""
     if output.both.truncated:
         return str(output.both), None

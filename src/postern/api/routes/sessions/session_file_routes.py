@@ -22,8 +22,8 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.recorded import Exchange
 from postern.errors import Unauthenticated
 from postern.services.bundle import Services
-from postern.services.recordings.places import Places
-from postern.services.recordings.recording_pages import Part, part
+from postern.services.recordings.places import ConcurrencyLimit
+from postern.services.recordings.recording_pages import RecordingPart, part
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
 
@@ -61,9 +61,9 @@ async def get_timeline(
     window = recording_window_query.window(start, end, cursor, limit)
     session = await services.sessions.get(caller, session_id)
 
-    def read() -> Part[Exchange]:
+    def read() -> RecordingPart[Exchange]:
         if never_recorded(session):
-            return Part([], None)
+            return RecordingPart([], None)
         found = services.sessions.recordings.exchanges(session, window.since, output)
         return part(found, window, _size, lambda _: True)
 
@@ -78,7 +78,7 @@ async def export_session(
     session_id: str,
     caller: Caller,
     services: Use,
-    form: Annotated[recording_files.Form, Query(alias="format")] = recording_files.Form.TIMELINE,
+    form: Annotated[recording_files.RecordingForm, Query(alias="format")] = recording_files.RecordingForm.TIMELINE,
     extension: Extension = "txt",
     event_time: recording_window_query.EventTime = "0",
     events: Events = None,
@@ -102,7 +102,7 @@ async def make_download_link(
     request: Request,
     caller: CallerInFull,
     services: Use,
-    form: Annotated[recording_files.Form, Query(alias="format")] = recording_files.Form.FILE,
+    form: Annotated[recording_files.RecordingForm, Query(alias="format")] = recording_files.RecordingForm.FILE,
     extension: Extension = "txt",
     event_time: recording_window_query.EventTime = "0",
     events: Events = None,
@@ -159,7 +159,7 @@ async def _download(
     links = services.download_links
     opened = await links.open(Secret(token), session_id, address=address)
     try:
-        wanted = recording_files.Wanted.read(opened.form)
+        wanted = recording_files.RecordingFileRequest.read(opened.form)
     except (KeyError, ValueError):
         raise Unauthenticated("this link is of another release; ask for a new one") from None
     with links.places.taken(opened.principal.id):  # finding the length of a file is work, too
@@ -169,33 +169,33 @@ async def _download(
     return _counted(answer, links.places, opened.principal.id)
 
 
-def _counted(answer: Response, places: Places, principal_id: Any) -> Response:
+def _counted(answer: Response, places: ConcurrencyLimit, principal_id: Any) -> Response:
     """Keeps a place for as long as the answer is sent."""
     if isinstance(answer, StreamingResponse):
         answer.body_iterator = _holding(answer.body_iterator, places, principal_id)
     return answer
 
 
-async def _holding(pieces: Any, places: Places, principal_id: Any) -> AsyncIterator[bytes]:
+async def _holding(pieces: Any, places: ConcurrencyLimit, principal_id: Any) -> AsyncIterator[bytes]:
     with places.taken(principal_id):
         async for piece in pieces:
             yield piece
 
 
 def _wanted(
-    form: recording_files.Form,
+    form: recording_files.RecordingForm,
     extension: str,
     event_time: str,
     events: list[str] | None,
     new_line: str,
     start: float,
     end: float | None,
-) -> recording_files.Wanted:
+) -> recording_files.RecordingFileRequest:
     window = recording_window_query.window(start, end)
     kinds = recording_window_query.words("events", events, KINDS) or ["o", "e"]
-    return recording_files.Wanted(
+    return recording_files.RecordingFileRequest(
         form=form,
-        extension=extension if form is recording_files.Form.FILE else "",
+        extension=extension if form is recording_files.RecordingForm.FILE else "",
         kinds="".join(sorted(set(kinds))),
         event_time=event_time == "1",
         new_line=new_line == "1",

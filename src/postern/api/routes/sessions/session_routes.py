@@ -20,7 +20,7 @@ from postern.api.schemas.reviews.review_schemas import ReviewAnswer
 from postern.api.schemas.sessions.session_schemas import FoundAnswer, SessionAnswer, StreamFormat
 from postern.api.sessions import downloads, recording_files, recording_window_query, streams
 from postern.api.sessions.recording_window_query import words
-from postern.api.sessions.result_answers import MEDIA, Format, Writer
+from postern.api.sessions.result_answers import MEDIA, Format, ResultWriter
 from postern.api.sessions.session_filters import Filters
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.matches import Match
@@ -112,7 +112,7 @@ async def get_session(
     expanded = words("expand", expand, _EXPANDABLE)
     window = recording_window_query.window(start, end, cursor, limit)
     if extension is not None:
-        wanted = recording_files.Wanted(
+        wanted = recording_files.RecordingFileRequest(
             extension=extension,
             kinds="".join(sorted(kinds or {"o", "e"})),
             event_time=event_time == "1",
@@ -162,7 +162,7 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
             if kind != "i":
                 yield content
         return
-    writer = Writer(services.sessions.results(session))
+    writer = ResultWriter(services.sessions.results(session))
     for piece in writer.json() if form is Format.JSON else writer.csv():
         yield piece.encode()
 

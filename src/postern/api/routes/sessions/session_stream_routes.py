@@ -24,7 +24,7 @@ from postern.api.responses import errors
 from postern.api.route import Route
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.sessions.recorded import SIZE, Place, Tail, placed
+from postern.domain.sessions.recorded import SIZE, RecordedPosition, Tail, placed
 from postern.domain.sessions.session import Session, SessionStatus, require_recording
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
@@ -60,7 +60,7 @@ async def stream_session(
     with the right to watch, and after an hour at the latest; clients then ask again with the id of their last event."""
     session = await services.sessions.get(caller, session_id)
     require_recording(session)
-    after = Place.read(last_event_id, "Last-Event-ID") if last_event_id else Place()
+    after = RecordedPosition.read(last_event_id, "Last-Event-ID") if last_event_id else RecordedPosition()
     services.watchers.require(caller.id)
     return _Watched(_events(request, services, caller, session, after), media_type="text/event-stream")
 
@@ -81,7 +81,7 @@ class _Watched(StreamingResponse):
 
 
 async def _events(
-    request: Request, services: Services, caller: Principal, session: Session, after: Place
+    request: Request, services: Services, caller: Principal, session: Session, after: RecordedPosition
 ) -> AsyncGenerator[str, None]:
     try:
         with services.watchers.taken(caller.id):
@@ -97,13 +97,13 @@ async def _events(
 
 
 class _Watch:
-    def __init__(self, request: Request, services: Services, session: Session, after: Place) -> None:
+    def __init__(self, request: Request, services: Services, session: Session, after: RecordedPosition) -> None:
         self.tail: Tail = services.sessions.recordings.tail(session, after.micros)
         self._request = request
         self._services = services
         self._session = session
         self._after = after
-        self._base = Place()  # of what the tail has given: it may begin before `after`
+        self._base = RecordedPosition()  # of what the tail has given: it may begin before `after`
         self._caught_up = False
 
     async def texts(self) -> AsyncGenerator[str, None]:
@@ -147,9 +147,9 @@ class _Watch:
     def _read(self) -> str:
         found = self.tail.read(settled=self._is_done)
         texts = []
-        for place, moment in placed(found, Place(-1, 0)):
+        for place, moment in placed(found, RecordedPosition(-1, 0)):
             if place.micros == self._base.micros:  # goes on with those of the last read
-                place = Place(place.micros, place.nth + self._base.nth)
+                place = RecordedPosition(place.micros, place.nth + self._base.nth)
             last = place
             if place > self._after:
                 kind = "size" if moment.kind == SIZE else "event"

@@ -12,7 +12,7 @@ from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
-from postern.services.identity.logins.second_factors import Enrolment, Proof
+from postern.services.identity.logins.second_factors import FactorEnrolment, FactorProof
 from postern.services.identity.setup_links import SetupLink
 
 Kind = Annotated[FactorKind, Field(strict=False)]
@@ -97,8 +97,8 @@ class ProofRequest(Body):
     code: str | None = None
     code_kind: Kind = FactorKind.TOTP
 
-    def proof(self) -> Proof:
-        return Proof(
+    def proof(self) -> FactorProof:
+        return FactorProof(
             Secret(self.current_password) if self.current_password is not None else None,
             FactorAnswer(self.code_kind, Secret(self.code)) if self.code is not None else None,
         )
@@ -120,7 +120,7 @@ class EnrolmentAnswer(Answer):
     webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialCreationOptions as JSON")
 
     @classmethod
-    def of(cls, enrolment: Enrolment) -> EnrolmentAnswer:
+    def of(cls, enrolment: FactorEnrolment) -> EnrolmentAnswer:
         factor = enrolment.factor
         return cls(
             id=str(factor.id),

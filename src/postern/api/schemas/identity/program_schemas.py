@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import AliasPath, Field
 
-from postern.api.info import Told
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.info import ServerAddresses
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.api.schemas.identity.user_schemas import AccountAnswer
 from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswer
 from postern.domain.identity.api_key import ApiKey
@@ -82,7 +82,7 @@ class ApiKeyRequest(ResourceBody):
     expires_in_seconds: int | None = None
 
 
-class ApiKeyAnswer(ResourceAnswer):
+class ApiKeyAnswer(NamedResourceAnswer):
     org_id: UUID
     masked_key: str = Field(description="How the key begins")
     status: ApiKeyStatus
@@ -208,7 +208,7 @@ class RotationRequest(Body):
     access_duration_seconds: int | None = Field(None, description="Life of the new one; 30 days when left out")
 
 
-def issued_answer(issued: Issued, info: Told) -> IssuedCredentialAnswer:
+def issued_answer(issued: Issued, info: ServerAddresses) -> IssuedCredentialAnswer:
     """Where and how to log in with it, password included."""
     credential: Credential = issued.credential
     names = ("id", "username", "created_at", "expires_at", "revoked_at")

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pydantic import AliasPath, Field
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.identity.ssh_key import SshKey
 from postern.domain.targets.host_key import HostKey
-from postern.services.identity.logins.ssh_logins import Asking
+from postern.services.identity.logins.ssh_logins import SshLoginRequest
 
 _FINGERPRINT = "`SHA256:…`, as `ssh-keygen -l` prints it"
 
@@ -72,7 +72,7 @@ class SshAuthorityRequest(ResourceBody):
     public_key: str = Field(description="One line, as in the file that `ssh-keygen` made beside the authority's own")
 
 
-class SshAuthorityAnswer(ResourceAnswer):
+class SshAuthorityAnswer(NamedResourceAnswer):
     algorithm: str = Field(validation_alias=AliasPath("key", "algorithm"))
     public_key: str = Field(validation_alias=AliasPath("key", "text"))
     fingerprint: str = Field(validation_alias=AliasPath("key", "fingerprint"), description=_FINGERPRINT)
@@ -91,7 +91,7 @@ class SshLoginAnswer(Answer):
     since: datetime
 
     @classmethod
-    def of(cls, one: Asking) -> SshLoginAnswer:
+    def of(cls, one: SshLoginRequest) -> SshLoginAnswer:
         return cls(
             code=one.code,
             user=one.wanted.user,

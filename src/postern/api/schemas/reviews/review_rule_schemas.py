@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from postern.api.schemas.common import ResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.reviews.review_rule import AccessType
 
 Kind = Annotated[
@@ -49,7 +49,7 @@ class ReviewRuleRequest(ResourceBody):
     max_duration: int | None = Field(None, alias="access_max_duration", description=_LONGEST)
 
 
-class ReviewRuleAnswer(ResourceAnswer):
+class ReviewRuleAnswer(NamedResourceAnswer):
     description: str
     access_type: AccessType
     connection_names: list[str]

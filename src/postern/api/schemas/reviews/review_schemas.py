@@ -12,9 +12,9 @@ from postern.api.schemas.common import Answer, Body
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Voice
 from postern.domain.reviews.review_groups import (
+    DemandProgress,
     GroupEntry,
     GroupStatus,
-    Progress,
     address,
     entries,
     progress,
@@ -84,7 +84,7 @@ class RequirementProgressAnswer(Answer):
     is_met: bool
 
     @classmethod
-    def of(cls, found: Progress) -> Self:
+    def of(cls, found: DemandProgress) -> Self:
         demand = found.demand
         return cls(
             rule=demand.rule,

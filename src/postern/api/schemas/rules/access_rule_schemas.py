@@ -6,12 +6,12 @@ from datetime import datetime
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.reviews.review import Demand
 from postern.domain.rules.access import Ground
 from postern.domain.rules.access_rule import AccessRule
 from postern.domain.sessions.session import Verb
-from postern.services.reviews.review_needed import Needed
+from postern.services.reviews.review_needed import RequiredReviews
 from postern.services.rules.access_rules import Explained
 
 
@@ -27,7 +27,7 @@ class AccessRuleRequest(ResourceBody):
     )
 
 
-class AccessRuleAnswer(ResourceAnswer):
+class AccessRuleAnswer(NamedResourceAnswer):
     description: str
     groups: SortedNames
     connection_names: list[str]
@@ -75,7 +75,7 @@ class ReviewNeededAnswer(Answer):
     reason: str
 
     @classmethod
-    def of(cls, found: Needed) -> ReviewNeededAnswer:
+    def of(cls, found: RequiredReviews) -> ReviewNeededAnswer:
         return cls(
             verb=found.verb,
             needed=bool(found.demands),

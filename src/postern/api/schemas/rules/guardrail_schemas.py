@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect
 
@@ -112,7 +112,7 @@ class RulesAnswer(Answer):
         return cls(rules=[RuleAnswer.of(rule) for rule in rules])
 
 
-class GuardRailAnswer(ResourceAnswer):
+class GuardRailAnswer(NamedResourceAnswer):
     description: str
     connection_ids: list[UUID]
     input: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.rules.masking import CustomType, Strategy, Strictness, TypeGroup
 from postern.domain.rules.masking_presets import MaskingPreset
-from postern.services.rules.masking_rules import Masked, Samples
+from postern.services.rules.masking_rules import MaskedSamples, Samples
 
 T = TypeVar("T")
 OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null where there is nothing
@@ -86,7 +86,7 @@ class CustomEntityAnswer(Answer):
     score: float
 
 
-class MaskingRuleAnswer(ResourceAnswer):
+class MaskingRuleAnswer(NamedResourceAnswer):
     description: str
     connection_ids: list[UUID]
     supported_entity_types: list[EntityGroupAnswer] = Field(validation_alias="groups")
@@ -130,5 +130,5 @@ class MaskingTestAnswer(Answer):
     info_types: dict[str, int]
 
     @classmethod
-    def of(cls, masked: Masked) -> MaskingTestAnswer:
+    def of(cls, masked: MaskedSamples) -> MaskingTestAnswer:
         return cls(texts=list(masked.texts), rows=[list(row) for row in masked.rows], info_types=masked.counts)

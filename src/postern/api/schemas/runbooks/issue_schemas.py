@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.issue import (
     DEFAULT_TRANSITION,
     Asset,
@@ -107,7 +107,7 @@ class CmdbsAnswer(Answer):
 _Items = BeforeValidator(lambda items: {"items": items})
 
 
-class IssueTemplateAnswer(ResourceAnswer):
+class IssueTemplateAnswer(NamedResourceAnswer):
     project_key: str
     request_type_id: str
     description: str

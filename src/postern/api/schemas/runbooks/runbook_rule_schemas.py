@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.runbook import RunbookPattern
 
 _PREFIX = "What the file's path begins with, letter by letter: `deploy/` is a folder; all of them when empty"
@@ -42,7 +42,7 @@ class RunbookPatternAnswer(Answer):
     name: str = Field(description=_PREFIX)
 
 
-class RunbookRuleAnswer(ResourceAnswer):
+class RunbookRuleAnswer(NamedResourceAnswer):
     description: str
     runbooks: list[RunbookPatternAnswer]
     connections: list[str] = Field(validation_alias="connection_names")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, ResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 
@@ -46,7 +46,7 @@ class RunbookScheduleRequest(ResourceBody):
         }
 
 
-class RunbookScheduleAnswer(ResourceAnswer):
+class RunbookScheduleAnswer(NamedResourceAnswer):
     owner: str = Field(description="E-mail address of who it runs as; empty when they were deleted")
     connection_name: str = Field(validation_alias="connection")
     repository: str

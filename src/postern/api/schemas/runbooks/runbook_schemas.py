@@ -11,13 +11,13 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.paging import ListAnswer, listed
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import REPOSITORY_SECRETS, Repository
 from postern.domain.secret import Secret
 from postern.services.runbooks.parsed import metadata_of
 from postern.services.runbooks.repositories import FileFields
-from postern.services.runbooks.runbook_listing import Entry, ListedShelf
+from postern.services.runbooks.runbook_listing import ListedShelf, RunbookEntry
 
 _PIECE = 100_000  # characters, at least
 _TOGETHER = 50  # runbooks, at most
@@ -68,7 +68,7 @@ class RunbookAnswer(RunbookItem):
     connections: list[str] = Field(description="Where you may run it")
 
     @classmethod
-    def of(cls, entry: Entry) -> RunbookAnswer:
+    def of(cls, entry: RunbookEntry) -> RunbookAnswer:
         one = entry.runbook
         return cls(
             name=one.name,
@@ -169,7 +169,7 @@ class RepositoriesRequest(Body):
     repositories: list[RepositoryRequest]
 
 
-class RepositoryAnswer(ResourceAnswer):
+class RepositoryAnswer(NamedResourceAnswer):
     id: UUID = Field(description="Made of git_url: the version 5 UUID of its URL namespace")
     repository: str = Field(validation_alias="name", description="Its name: host/owner/repository")
     git_url: str

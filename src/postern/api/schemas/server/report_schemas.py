@@ -8,7 +8,7 @@ from datetime import date, datetime
 from pydantic import Field
 
 from postern.api.schemas.common import Answer
-from postern.domain.report import Activity, Counts, GroupBy, Interval, Masked
+from postern.domain.report import Activity, Counts, GroupBy, Interval, MaskedCount
 from postern.domain.reviews.review_report import ReviewsBy
 from postern.services.notifications.reports import ActivityReport, MaskingReport, ReviewReport
 
@@ -19,7 +19,7 @@ class MaskedAnswer(Answer):
     redact_total: int = Field(description="How many values were masked")
 
     @classmethod
-    def of(cls, line: Masked) -> MaskedAnswer:
+    def of(cls, line: MaskedCount) -> MaskedAnswer:
         return cls(resource=line.resource, info_type=line.info_type, redact_total=line.redact_total)
 
 

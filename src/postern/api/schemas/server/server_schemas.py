@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, create_model
 
-from postern.api.info import Told
+from postern.api.info import ServerAddresses
 from postern.api.schemas.common import Answer, Body
 from postern.domain.identity.ssh_key import public_key
 from postern.domain.server import NATIVE, Listener, ServerConfig
@@ -71,7 +71,7 @@ class ServerInfoAnswer(_NativePorts):
     @classmethod
     def of(
         cls,
-        told: Told,
+        told: ServerAddresses,
         *,
         version: str,
         auth: tuple[str, str],
@@ -97,7 +97,7 @@ class ServerInfoAnswer(_NativePorts):
         )
 
 
-def _native_values(told: Told) -> dict[str, Any]:
+def _native_values(told: ServerAddresses) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name in NATIVE:
         port = told.native[name]
@@ -165,7 +165,7 @@ class MiscConfigAnswer(_ListenerAnswers):
     ssh_host_key_fingerprint: str = _FINGERPRINT
 
     @classmethod
-    def of(cls, config: ServerConfig, told: Told) -> MiscConfigAnswer:
+    def of(cls, config: ServerConfig, told: ServerAddresses) -> MiscConfigAnswer:
         listeners: dict[str, Any] = {
             _config_field(name): ListenerConfigAnswer.of(config.listeners[name]) for name in NATIVE
         }
@@ -177,7 +177,7 @@ class MiscConfigAnswer(_ListenerAnswers):
         )
 
 
-def _fingerprint(told: Told) -> str:
+def _fingerprint(told: ServerAddresses) -> str:
     return public_key(told.ssh_host_key).fingerprint if told.ssh_host_key else ""
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body, ResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.event import EventKind
 from postern.domain.sink import Delivery, DeliveryState, SinkKind, SinkScope, SinkStatus
 from postern.services.notifications.chat_fields import secret_values
@@ -75,7 +75,7 @@ class SinkRequest(ResourceBody):
         return {name: made.get(name, lambda same: same)(value) for name, value in super().fields().items()}
 
 
-class SinkAnswer(ResourceAnswer):
+class SinkAnswer(NamedResourceAnswer):
     kind: SinkKind
     address: str
     events: list[EventKind]

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
-from postern.domain.sessions.retention import WHOLE_ORGANISATION, Hold, Preview, Purge, Retention, What
+from postern.domain.sessions.retention import WHOLE_ORGANISATION, LegalHold, Preview, Purge, PurgeScope, Retention
 from postern.services.recordings.recording_retention import RetentionView
 
 _DAYS = "Days since a session was closed; null keeps for ever"
@@ -90,7 +90,7 @@ class HoldAnswer(Answer):
     at: datetime
 
     @classmethod
-    def of(cls, hold: Hold) -> HoldAnswer:
+    def of(cls, hold: LegalHold) -> HoldAnswer:
         return cls(**{name: getattr(hold, name) for name in cls.model_fields})
 
 
@@ -99,7 +99,7 @@ class HoldsAnswer(Answer):
 
 
 class PurgeRequest(Body):
-    what: What = Field(strict=False, description="recording: what was shown; session: all of it")
+    what: PurgeScope = Field(strict=False, description="recording: what was shown; session: all of it")
     reason: str = Field(description="Stays in the ledger for ever, so it should name nobody")
 
 
@@ -107,7 +107,7 @@ class PurgeAnswer(Answer):
     """One that has begun: the ledger tells of it, and it cannot be taken back."""
 
     session_id: UUID
-    what: What
+    what: PurgeScope
     reason: str
     entry: int = Field(description="Of the ledger")
     begun_at: datetime

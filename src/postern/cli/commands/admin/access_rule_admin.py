@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from postern.cli import completion
 from postern.cli.nouns import ACCESS_RULE, CONNECTION, GROUP
-from postern.cli.resource_group import DESCRIPTION, Field, Resource, new_name, resource_group, tags
+from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, new_name, resource_group, tags
 
 access_rules = resource_group(
-    Resource(
+    ResourceCommands(
         noun=ACCESS_RULE,
         help="""Choose which groups see and use which connections.
 

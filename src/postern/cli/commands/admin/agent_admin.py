@@ -5,7 +5,7 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import AGENT
 from postern.cli.printing import emit, json_option, local_time
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, told, yes_option
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
@@ -29,7 +29,7 @@ def _show_key(made: Row) -> None:
 
 
 agents = resource_group(
-    Resource(
+    ResourceCommands(
         noun=AGENT,
         help="""List and manage agents: the processes near the targets that dial out to this gateway. AGENT is a name
         or id.

@@ -5,7 +5,7 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import API_KEY, GROUP, SERVICE_ACCOUNT
 from postern.cli.printing import emit, json_option, local_time
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, new_name, resource_group
 from postern.cli.row_commands import confirm, in_days, told, yes_option
 from postern.cli.status import report_note
 from postern.cli.timestamps import expiry
@@ -19,7 +19,7 @@ def _show_made(made: Row) -> None:
 
 
 api_keys = resource_group(
-    Resource(
+    ResourceCommands(
         noun=API_KEY,
         help="""Make and revoke API keys. KEY is a key's name or id.
 

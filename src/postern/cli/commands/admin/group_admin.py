@@ -5,11 +5,11 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import GROUP
 from postern.cli.printing import json_option
-from postern.cli.resource_group import Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.resource_group import ResourceCommands, item_argument, looking_up, new_name, resource_group
 from postern.cli.row_commands import told
 
 groups = resource_group(
-    Resource(
+    ResourceCommands(
         noun=GROUP,
         help="""List and manage groups. Who is in one: postern admin users list --group NAME
 

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.nouns import ISSUE_TEMPLATE
 from postern.cli.printing import fields
-from postern.cli.resource_group import Resource, new_name, resource_group
+from postern.cli.resource_group import ResourceCommands, new_name, resource_group
 from postern.client.client_shapes import Row
 from postern.domain.text import one_line
 
@@ -41,7 +41,7 @@ def _question(template: Row) -> str:
 
 
 issue_templates = resource_group(
-    Resource(
+    ResourceCommands(
         noun=ISSUE_TEMPLATE,
         help="""Choose the content of the issues that sessions open. TEMPLATE is a name or id.
 

@@ -8,7 +8,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.nouns import CONNECTION, MACHINE
 from postern.cli.printing import emit, json_option, local_time
-from postern.cli.resource_group import DESCRIPTION, Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import given, pairs, show_page
 from postern.cli.status import report_note
 from postern.cli.timestamps import duration
@@ -44,7 +44,7 @@ def _show_credentials(text: str, issued: list[Row]) -> None:
 
 
 machines = resource_group(
-    Resource(
+    ResourceCommands(
         noun=MACHINE,
         help="""List and manage machine identities: programs that reach connections with a native client.
 

@@ -5,7 +5,15 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import ORGANISATION
 from postern.cli.printing import json_option, local_time
-from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, print_item, resource_group
+from postern.cli.resource_group import (
+    Argument,
+    Field,
+    ResourceCommands,
+    item_argument,
+    looking_up,
+    print_item,
+    resource_group,
+)
 from postern.cli.row_commands import given, told
 from postern.cli.status import report_note
 from postern.client.client_shapes import Row
@@ -19,7 +27,7 @@ def _show_made(made: Row) -> None:
     )
 
 
-_RESOURCE = Resource(
+_RESOURCE = ResourceCommands(
     noun=ORGANISATION,
     help="""List and manage organisations.
 

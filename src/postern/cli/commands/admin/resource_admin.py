@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from postern.cli.nouns import RESOURCE
 from postern.cli.printing import fields, local_time
-from postern.cli.resource_group import Resource, resource_group
+from postern.cli.resource_group import ResourceCommands, resource_group
 from postern.client.client_shapes import Row
 
 
@@ -13,7 +13,7 @@ def _show(one: Row) -> None:
 
 
 resources = resource_group(
-    Resource(
+    ResourceCommands(
         noun=RESOURCE,
         help="""List what connections belong to. A resource comes with the first connection that names it.
 

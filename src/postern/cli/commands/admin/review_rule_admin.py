@@ -4,7 +4,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.nouns import CONNECTION, GROUP, REVIEW_RULE
-from postern.cli.resource_group import DESCRIPTION, Field, Resource, new_name, resource_group, tags
+from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, new_name, resource_group, tags
 from postern.cli.timestamps import seconds
 
 
@@ -13,7 +13,7 @@ def _groups(flag: str, name: str, says: str, clear: tuple[str, str, list[str]] |
 
 
 review_rules = resource_group(
-    Resource(
+    ResourceCommands(
         noun=REVIEW_RULE,
         help="""Choose who must approve before a user connects or runs a script.
 

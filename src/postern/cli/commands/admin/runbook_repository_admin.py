@@ -9,7 +9,7 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import RUNBOOK_REPOSITORY
 from postern.cli.printing import json_option, local_time
-from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Argument, Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import given, told
 from postern.cli.status import Status, report
 from postern.client.client import Client
@@ -79,7 +79,7 @@ def _report_error(read: Row) -> None:
 
 
 runbook_repositories = resource_group(
-    Resource(
+    ResourceCommands(
         noun=RUNBOOK_REPOSITORY,
         help="""Choose which git repositories runbooks are read from. Secrets go in and never out.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from postern.cli.nouns import CONNECTION, GROUP, RUNBOOK_RULE
-from postern.cli.resource_group import DESCRIPTION, Field, Resource, new_name, resource_group
+from postern.cli.resource_group import DESCRIPTION, Field, ResourceCommands, new_name, resource_group
 from postern.client.client_shapes import Row
 
 
@@ -32,7 +32,7 @@ def _readable(rule: Row) -> Row:
 
 
 runbook_rules = resource_group(
-    Resource(
+    ResourceCommands(
         noun=RUNBOOK_RULE,
         help="""Choose who can run which runbooks where.
 

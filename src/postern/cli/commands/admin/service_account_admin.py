@@ -3,7 +3,7 @@ from __future__ import annotations
 from postern.cli.api import client
 from postern.cli.nouns import GROUP, SERVICE_ACCOUNT
 from postern.cli.printing import json_option
-from postern.cli.resource_group import Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, told, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
@@ -14,7 +14,7 @@ def _prepare(_api: Client, body: Row, key: str | None) -> Row:
 
 
 service_accounts = resource_group(
-    Resource(
+    ResourceCommands(
         noun=SERVICE_ACCOUNT,
         help="""List and manage service accounts: programs that act by themselves, with API keys.
 

@@ -10,7 +10,15 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import CONNECTION, GROUP, SINK
 from postern.cli.printing import as_text, emit, json_option, table
-from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.resource_group import (
+    Argument,
+    Field,
+    ResourceCommands,
+    item_argument,
+    looking_up,
+    new_name,
+    resource_group,
+)
 from postern.cli.row_commands import confirm, given, long_paging_options, page_of, pairs, show_page, told, yes_option
 from postern.cli.status import report_done, report_note
 from postern.client.client import Client
@@ -91,7 +99,7 @@ def _show_changed(changed: Row) -> None:
 
 
 sinks = resource_group(
-    Resource(
+    ResourceCommands(
         noun=SINK,
         help="""Send what happens to a webhook, a syslog server or an OpenTelemetry collector, and reviews to a chat.
         SINK is a name or id.

@@ -4,7 +4,7 @@ import click
 
 from postern.cli.nouns import SSH_AUTHORITY
 from postern.cli.public_keys import read
-from postern.cli.resource_group import Argument, Resource, new_name, resource_group
+from postern.cli.resource_group import Argument, ResourceCommands, new_name, resource_group
 from postern.domain.identity.ssh_key import public_key
 
 
@@ -14,7 +14,7 @@ def _key(file: str) -> str:
 
 
 ssh_authorities = resource_group(
-    Resource(
+    ResourceCommands(
         noun=SSH_AUTHORITY,
         help="""Choose whose SSH certificates let users in: the e-mail address or subject is one of their principals.
 

@@ -5,7 +5,7 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import GROUP, USER
 from postern.cli.printing import emit, json_option, local_time
-from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import Argument, Field, ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import confirm, stdin_line, told, yes_option
 from postern.cli.status import report_done, report_note
 from postern.client.client import Client
@@ -29,7 +29,7 @@ def _created(made: Row) -> None:
 
 
 users = resource_group(
-    Resource(
+    ResourceCommands(
         noun=USER,
         help="""List and manage users. USER is an e-mail address or an id.
 

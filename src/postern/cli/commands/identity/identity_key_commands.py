@@ -8,7 +8,7 @@ import click
 
 from postern.cli.options import load
 from postern.cli.printing import table
-from postern.cli.progress import Progress
+from postern.cli.progress import ProgressLine
 from postern.cli.row_commands import told
 from postern.cli.status import report_note
 from postern.wiring.host import key_commands as wiring
@@ -67,7 +67,7 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
     Afterwards start the gateway with POSTERN_MASTER_KEY set to the new place. When it is cut off in the middle, run it
     again; a gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
     """
-    with Progress("data keys are wrapped anew", quiet=as_json, unit="keys") as progress:
+    with ProgressLine("data keys are wrapped anew", quiet=as_json, unit="keys") as progress:
         master, done = wiring.rotate(load("keys", home=home), to, progress.count)
     told(
         {"master": master, "wrapped": done}, as_json, f"{done} data keys are wrapped anew, all are under {master} now."
@@ -84,7 +84,7 @@ def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
 
     Recordings that are stored stay under the data key that encrypted them, which is kept; new ones get the new one.
     """
-    with Progress("values are sealed anew", quiet=as_json, unit="values") as progress:
+    with ProgressLine("values are sealed anew", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
     lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values sealed anew" for one in renewed)
     told([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))

@@ -23,7 +23,7 @@ from postern.cli.login.sign_in_methods import (
 )
 from postern.cli.printing import emit, json_option
 from postern.cli.status import Status, report, report_done, report_note
-from postern.client.client_authentication import Authentication
+from postern.client.client_authentication import ClientAuthentication
 from postern.domain.secret import Secret
 from postern.domain.text import printable
 from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
@@ -33,7 +33,7 @@ _METHODS = ("local", "oidc", "saml")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LoginInput:
     """What was typed."""
 
     email: str | None
@@ -67,7 +67,7 @@ def login(url: str | None, organization: str | None, ca: Path | None, as_json: b
     postern login --no-browser
     postern login --profile robot --api-key - < key-file
     """
-    wish = Wish(**typed)
+    wish = LoginInput(**typed)
     environ = profile.environ()
     known = profile.find({**environ, "POSTERN_TOKEN": ""})
     address = address_of(url or (known.api_url if known else DEFAULT_URL))
@@ -83,7 +83,7 @@ def login(url: str | None, organization: str | None, ca: Path | None, as_json: b
     show(keep_login(environ, gateway, token), as_json)
 
 
-def _token(gateway: Gateway, wish: Wish, last_email: str) -> Secret:
+def _token(gateway: Gateway, wish: LoginInput, last_email: str) -> Secret:
     method = _method(gateway)
     if wish.no_browser:
         return by_device(gateway)
@@ -99,7 +99,7 @@ def _token(gateway: Gateway, wish: Wish, last_email: str) -> Secret:
 def _method(gateway: Gateway) -> str:
     """How people log in there. Raises Unavailable."""
     with gateway.http() as http:
-        info = Authentication(http).public_info(gateway.organization)
+        info = ClientAuthentication(http).public_info(gateway.organization)
     method = info.get("auth_method") if isinstance(info, dict) else None
     if method not in _METHODS:
         raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")
@@ -111,7 +111,7 @@ def _method(gateway: Gateway) -> str:
 def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> dict[str, Any]:
     """Asks whose login it is, and saves it. What it answers is for `show`."""
     with gateway.http(token) as http:
-        state = Authentication(http).session()
+        state = ClientAuthentication(http).session()
     kept = Profile(
         gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, login_renewal.refresh_at(state)
     )
@@ -200,7 +200,7 @@ def _log_out(environ: Mapping[str, str], name: str, used: Profile, everywhere: b
 def _end(name: str, used: Profile, everywhere: bool) -> bool:
     try:
         with Gateway(used.api_url, used.authority).http(used.token) as http:
-            authentication = Authentication(http)
+            authentication = ClientAuthentication(http)
             if everywhere:
                 authentication.end_all()
             else:

@@ -12,7 +12,7 @@ from postern.cli.login.profile import TokenKind
 from postern.cli.login.sign_in_methods import Gateway, say
 from postern.cli.printing import emit, json_option
 from postern.cli.status import report_done
-from postern.client.client_authentication import Authentication
+from postern.client.client_authentication import ClientAuthentication
 from postern.domain.secret import Secret
 from postern.errors import Denied
 
@@ -30,7 +30,7 @@ def password(from_stdin: bool, as_json: bool) -> None:
         raise Denied("an API key has no password; log in as yourself with `postern login`")
     current, new = (_line(), _line()) if from_stdin else (_ask("Present password"), _ask("New password", twice=True))
     with http_of(used) as http:
-        token = Authentication(http).change_password(current, new)
+        token = ClientAuthentication(http).change_password(current, new)
     if os.environ.get("POSTERN_TOKEN"):
         say("The token in POSTERN_TOKEN has ended with the old password; log in again.")
     else:

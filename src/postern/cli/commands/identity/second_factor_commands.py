@@ -12,7 +12,7 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import emit, json_option, local_time, table
 from postern.cli.status import report_done, report_note
-from postern.client.client_resources import SecondFactors
+from postern.client.client_resources import SecondFactorsClient
 from postern.domain.secret import Secret
 from postern.domain.text import printable
 from postern.errors import Invalid
@@ -88,7 +88,7 @@ def _show_begun(begun: dict[str, Any]) -> None:
     click.echo(f"or type its key there:  {begun['secret']}\n\n{begun['uri']}\n", err=True)
 
 
-def _confirm(factors: SecondFactors, factor_id: str) -> list[str]:
+def _confirm(factors: SecondFactorsClient, factor_id: str) -> list[str]:
     for left in range(_TRIES - 1, -1, -1):
         try:
             return factors.confirm(factor_id, _ask("Code that the app shows"))

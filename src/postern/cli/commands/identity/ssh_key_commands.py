@@ -9,14 +9,14 @@ from postern.cli.api import client
 from postern.cli.nouns import SSH_KEY
 from postern.cli.printing import json_option
 from postern.cli.public_keys import read
-from postern.cli.resource_group import Resource, item_argument, looking_up, resource_group
+from postern.cli.resource_group import ResourceCommands, item_argument, looking_up, resource_group
 from postern.cli.row_commands import page_of, paging_options, show_page, told
 from postern.client.client import Client
 from postern.client.client_resources import Collection
 from postern.domain.identity.ssh_key import MAX_NAME, public_key
 from postern.domain.text import one_line
 
-_RESOURCE = Resource(
+_RESOURCE = ResourceCommands(
     noun=SSH_KEY,
     help="""List and manage the public keys by which you log in by SSH.
 

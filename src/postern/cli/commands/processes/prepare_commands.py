@@ -26,7 +26,7 @@ def prepare() -> None:
     _log_in(wiring.run(load("prepare")))
 
 
-def _log_in(prepared: wiring.Prepared) -> None:
+def _log_in(prepared: wiring.PreparedLogin) -> None:
     """Never over a login to another gateway."""
     if prepared.token is None:
         return

@@ -74,7 +74,7 @@ def run(
         _check_variable(option, variable)
         if given["exports"]:
             raise click.UsageError("--export is for commands: a database has no environment")
-    wanted = wiring.Wanted(
+    wanted = wiring.AgentRunRequest(
         name=_host_name() if name is None else name,
         command=command,
         database=next((_DATABASES[option].name for option in variables), ""),

@@ -7,7 +7,15 @@ import click
 from postern.cli.api import client
 from postern.cli.nouns import CONNECTION, RUNBOOK_SCHEDULE
 from postern.cli.printing import json_option
-from postern.cli.resource_group import Argument, Field, Resource, item_argument, looking_up, new_name, resource_group
+from postern.cli.resource_group import (
+    Argument,
+    Field,
+    ResourceCommands,
+    item_argument,
+    looking_up,
+    new_name,
+    resource_group,
+)
 from postern.cli.row_commands import told
 from postern.cli.scripts import runbook_parameters, script_options
 from postern.client.client import Client
@@ -26,7 +34,7 @@ def _prepare(_api: Client, body: Row, key: str | None) -> Row:
 
 
 schedules = resource_group(
-    Resource(
+    ResourceCommands(
         noun=RUNBOOK_SCHEDULE,
         help="""Run runbooks by themselves, as you, at the times of a cron expression.
 

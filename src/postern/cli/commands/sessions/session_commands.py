@@ -22,7 +22,7 @@ from postern.cli.session_ids import session_argument
 from postern.cli.status import report_note
 from postern.cli.terminal import terminal_timeline
 from postern.client.client import Client
-from postern.client.client_shapes import Review, Session, SessionPage
+from postern.client.client_shapes import ReviewShape, SessionPage, SessionShape
 from postern.domain.reviews.review import ReviewStatus
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
@@ -159,7 +159,7 @@ def _show_page(page: SessionPage) -> None:
     say_more(page)
 
 
-def _show_found(row: list[str], one: Session) -> None:
+def _show_found(row: list[str], one: SessionShape) -> None:
     """A session, and below it where its words are."""
     click.echo("  ".join(one_line(cell) for cell in row))
     for match in one.get("matches") or ():
@@ -192,7 +192,7 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
             report_note("Nothing was recorded.")
 
 
-def _show(one: Session) -> None:
+def _show(one: SessionShape) -> None:
     metadata, metrics = one.get("metadata") or {}, one.get("metrics") or {}
     masked = (metrics.get("data_masking") or {}).get("info_types")
     fields(
@@ -215,7 +215,7 @@ def _show(one: Session) -> None:
     )
 
 
-def _status(one: Session) -> str:
+def _status(one: SessionShape) -> str:
     """The outcome of a session that is done, else what it waits for."""
     review = one.get("review")
     if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
@@ -223,7 +223,7 @@ def _status(one: Session) -> str:
     return one.get("outcome") or one["status"]
 
 
-def _review_fields(review: Review | None) -> list[tuple[str, Any]]:
+def _review_fields(review: ReviewShape | None) -> list[tuple[str, Any]]:
     if review is None:
         return []
     decisions = [

@@ -23,7 +23,7 @@ from postern.cli.terminal import replay, terminal_timeline
 from postern.cli.terminal.screen_filter import RESTORE, ScreenFilter
 from postern.cli.timestamps import duration
 from postern.client.client import Client
-from postern.client.client_shapes import Row, Session
+from postern.client.client_shapes import Row, SessionShape
 from postern.domain.targets.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 from postern.errors import Unavailable
@@ -263,7 +263,7 @@ def _write(pieces: Iterator[bytes], file: Path | None) -> int:
     return size
 
 
-def _is_spoken(session: Session) -> bool:
+def _is_spoken(session: SessionShape) -> bool:
     """Whether Postern knows what is asked and answered there: then it has exchanges. Others ran at a terminal, or
     through pipes."""
     return session["connection_subtype"] in OF_VALUES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.rules.masking import InfoType
-from postern.inspection.masking.detector import Detector, Form, Masked, Span, Whole, replaced_by
+from postern.inspection.masking.detector import Detector, MaskedText, Span, ValueForm, Whole, replaced_by
 
 MASK = b"****@****"
 
@@ -19,21 +19,21 @@ _AT_DOMAIN = re.compile(rb"(" + _DOMAIN % {b"atomic": b"++"} + rb")")
 _ADDRESS = rb"[" + _LOCAL + rb"]+" + _DOMAIN % {b"atomic": b"+"}
 
 
-def _mask(text: bytes) -> Masked:
+def _mask(text: bytes) -> MaskedText:
     """Cuts at each `@domain`; what an address may hold at the end of the piece before it is its local part."""
     pieces = _AT_DOMAIN.split(text)
     if len(pieces) == 1:
-        return Masked(text)
+        return MaskedText(text)
     fronts = [_without_local_part(piece) for piece in pieces[:-1:2]]
     if all(len(front) < len(piece) for front, piece in zip(fronts, pieces[:-1:2], strict=True)):
         fronts.append(pieces[-1])
         changed = MASK.join(fronts)
         hits = len(fronts) - 1
-        return Masked(changed, hits, len(text) - len(changed) + hits * len(MASK))
+        return MaskedText(changed, hits, len(text) - len(changed) + hits * len(MASK))
     return _mask_each(pieces, fronts)
 
 
-def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> Masked:
+def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> MaskedText:
     """The same where some `@domain` has nothing before it, and so stays."""
     parts: list[bytes] = []
     hits = size = 0
@@ -45,7 +45,7 @@ def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> Masked:
         else:
             parts += (piece, domain)
     parts.append(pieces[-1])
-    return Masked(b"".join(parts), hits, size)
+    return MaskedText(b"".join(parts), hits, size)
 
 
 def _find(text: bytes) -> list[Span]:
@@ -77,7 +77,7 @@ def _without_local_part(piece: bytes) -> bytes:
 
 EMAIL_ADDRESS = Detector(
     InfoType.EMAIL_ADDRESS,
-    (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask, _find, 0.95),),
+    (ValueForm(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask, _find, 0.95),),
     Whole(_ADDRESS, replaced_by(MASK)),
     "email, e mail, mail, mailto",
 )

@@ -11,9 +11,9 @@ from postern.inspection.masking.detector import (
     EDGE,
     NOT_BEFORE_WORD,
     Find,
-    Form,
     Judge,
     Span,
+    ValueForm,
     compile_re2,
     found_form,
     spans_valid,
@@ -32,7 +32,7 @@ _PIECE = re.compile(rb"\\.|\{[^}]*\}|\[[^]]*\]|.")
 _OF_DIGITS = re.compile(rb"[0-9]|\[[0-9-]+\]")
 
 
-def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> Form:
+def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> ValueForm:
     """A number, or letters and digits, that stands alone: no part of a longer chain such as a version or a UUID.
 
     `shape` is an expression without groups that capture or look around; its first piece is a digit or a class of
@@ -97,7 +97,7 @@ def _any_digits(shape: bytes) -> bytes:
     return b"".join(rb"\d" if _OF_DIGITS.fullmatch(piece) else piece for piece in _PIECE.findall(shape))
 
 
-def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> Form:
+def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> ValueForm:
     """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
 
     `pattern` matches only where `candidate` does, which must match a few hundred bytes at most, and `pattern` must

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.rules.masking import InfoType
-from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, Form, Span, found_form
+from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, Span, ValueForm, found_form
 from postern.inspection.masking.kinds import dates
 from postern.inspection.masking.kinds.making import MASK, number_form, token_form
 
@@ -38,7 +38,7 @@ def _find_cells(text: bytes) -> list[Span]:
 _WHOLE_CELL = found_form(rb"[0-9A-Za-z\x80-\xff]", _find_cells, _BY_COLUMN, MASK)
 
 
-def _labelled(label: bytes, value: bytes, score: float = _BY_LABEL) -> Form:
+def _labelled(label: bytes, value: bytes, score: float = _BY_LABEL) -> ValueForm:
     """Return the form of a value behind `label` and a colon or an equals sign, quoted or not."""
     sign = rb"[\"']?[ ]?[:=][ ]?[\"']?"
     return token_form(
@@ -70,7 +70,7 @@ PASSWORD = Detector(
 # A date is one of birth where something says so.
 DATE_OF_BIRTH = Detector(
     InfoType.DATE_OF_BIRTH,
-    tuple(Form(form.candidate, form.mask, form.find, _BY_CONTEXT) for form in dates.DATE_TIME.forms),
+    tuple(ValueForm(form.candidate, form.mask, form.find, _BY_CONTEXT) for form in dates.DATE_TIME.forms),
     words="birth, birthday, birthdate, date of birth, dob, born, geburtsdatum, geboren, naissance, nacimiento, nascita",
 )
 

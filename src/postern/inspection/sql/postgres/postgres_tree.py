@@ -43,7 +43,7 @@ FIELDS: Final[dict[str, dict[str, str]]] = {
 """Of each message, its fields that hold messages, and which."""
 
 
-class Unreadable(Exception):
+class UnreadablePostgres(Exception):
     """The text is none of PostgreSQL's, or nothing that may be given to its parser; says why, for people."""
 
 
@@ -66,10 +66,10 @@ def _readings(text: str) -> tuple[list[Message], ...]:
     if b"\\" not in data:
         return (first,)
     if len(data) > _READ_TWICE_BYTES and has_loose_backslash(data):
-        raise Unreadable("it holds a backslash before a quote, and is too large to be read both ways")
+        raise UnreadablePostgres("it holds a backslash before a quote, and is too large to be read both ways")
     try:
         second = _statements(data, _BACKSLASHES_ESCAPE)
-    except Unreadable:
+    except UnreadablePostgres:
         return (first,)
     return (first, second)
 
@@ -115,17 +115,17 @@ def checked(text: str) -> bytes:
     """The text in UTF-8, if it may be given to PostgreSQL's parser, which ends the process for some and takes minutes
     for others. Raises Unreadable."""
     if "\0" in text:
-        raise Unreadable("it holds a NUL character, which PostgreSQL does not read past")
+        raise UnreadablePostgres("it holds a NUL character, which PostgreSQL does not read past")
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise Unreadable("it holds bytes that are not text in the encoding agreed on") from None
+        raise UnreadablePostgres("it holds bytes that are not text in the encoding agreed on") from None
     if len(data) > MOST_BYTES:
-        raise Unreadable(f"it is larger than {MOST_BYTES >> 20} MiB")
+        raise UnreadablePostgres(f"it is larger than {MOST_BYTES >> 20} MiB")
     if scans_slowly(text):
-        raise Unreadable("it has too many signs in a row")
+        raise UnreadablePostgres("it has too many signs in a row")
     if len(data) > _UNCHECKED_BYTES and depth(data) > DEEPEST:
-        raise Unreadable("it is nested too deeply")
+        raise UnreadablePostgres("it is nested too deeply")
     return data
 
 
@@ -135,13 +135,13 @@ def _statements(data: bytes, options: int) -> list[Message]:
         if result.error:
             said = result.error.contents.message.decode(errors="replace")
             # The statement's own text has no place in messages: what is near may be all of a literal.
-            raise Unreadable(f"it cannot be parsed: {said.partition(_QUOTE)[0].removesuffix(' at or near')}")
+            raise UnreadablePostgres(f"it cannot be parsed: {said.partition(_QUOTE)[0].removesuffix(' at or near')}")
         written = result.parse_tree
         if len(written) > MOST_TREE:
-            raise Unreadable("it holds too much to be judged; send it in smaller parts, or use COPY")
+            raise UnreadablePostgres("it holds too much to be judged; send it in smaller parts, or use COPY")
         tree = json.loads(written)
     except RecursionError:
-        raise Unreadable("it is nested too deeply") from None
+        raise UnreadablePostgres("it is nested too deeply") from None
     finally:
         lib.pg_query_free_parse_result(result)
     return [statement["stmt"] for statement in tree.get("stmts", ()) if statement.get("stmt")]

@@ -18,12 +18,12 @@ from functools import partial
 from typing import Final, cast
 
 from postern.domain.text import small_letters
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at
 from postern.interception.events import RUN, Event, Operation
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 from postern.protocols.mysql.dialect.mysql_parser import whole_statements
-from postern.protocols.mysql.dialect.mysql_prepared import Known, may_keep
+from postern.protocols.mysql.dialect.mysql_prepared import PreparedTexts, may_keep
 from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset, setting_name
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
@@ -107,7 +107,7 @@ class _Judgement(Enum):
 class _State:
     """What a session's statements have left behind. `doubt`: one was executed whose text is not known."""
 
-    known: Known = field(default_factory=Known)
+    known: PreparedTexts = field(default_factory=PreparedTexts)
     doubt: bool = False
 
 
@@ -122,7 +122,7 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
     try:
         if reader.sets(text):
             return _Judgement.SETS, state
-    except Unreadable:
+    except UnreadableSql:
         return (_Judgement.SETS if _may_set(text) else _Judgement.HARMLESS), state
     state.doubt = not is_way_back and (state.doubt or (runs and reader.ran_unknown))
     return _Judgement.HARMLESS, state
@@ -131,7 +131,7 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
 class _Reader:
     """Reads one text. `ran_unknown`: it executes something of which the text is not known."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: PreparedTexts) -> None:
         self._known = known
         self.ran_unknown = False
         known.begin()
@@ -152,7 +152,7 @@ class _Reader:
                     self._known.learn(tokens)
         return False
 
-    def _run_sets(self, tokens: Sequence[Token], deep: int) -> bool:
+    def _run_sets(self, tokens: Sequence[SqlToken], deep: int) -> bool:
         """… or what it prepares or executes."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
             return False
@@ -168,7 +168,7 @@ class _Reader:
         return False
 
 
-def _charset_at(tokens: Sequence[Token], place: int) -> int:
+def _charset_at(tokens: Sequence[SqlToken], place: int) -> int:
     """Where the value stands of a character set of the client's, or one that texts are read in, that is set at
     `place`; 0 where none is."""
     token, after = tokens[place], place + 1
@@ -186,7 +186,7 @@ def _charset_at(tokens: Sequence[Token], place: int) -> int:
     return after + (key_at(tokens, after) in ("=", ":="))
 
 
-def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
+def _sets_unread(tokens: Sequence[SqlToken], place: int) -> bool:
     """Whether what is set there is a character set that is not read here. What a variable holds alone, the protocol
     follows."""
     after = _charset_at(tokens, place)
@@ -195,10 +195,10 @@ def _sets_unread(tokens: Sequence[Token], place: int) -> bool:
         return False
     connection = connection_charset(tokens, place)
     if connection is not None:
-        return value.kind is not Kind.VARIABLE and connection not in READ_CHARSETS
+        return value.kind is not SqlTokenKind.VARIABLE and connection not in READ_CHARSETS
     if key_at(tokens, after + 1) not in ("", ",", "COLLATE", ";"):
         return True
-    return value.kind is not Kind.VARIABLE and value.text.upper() not in READ_CHARSETS
+    return value.kind is not SqlTokenKind.VARIABLE and value.text.upper() not in READ_CHARSETS
 
 
 def _is_way_back(text: str) -> bool:
@@ -207,10 +207,10 @@ def _is_way_back(text: str) -> bool:
         return False
     try:
         found = [whole_statements(reading) for reading in readings(text)]
-    except Unreadable:
+    except UnreadableSql:
         return False
     return all(
         len(way) == 1 and [token.key for token in way[0][:2]] == ["SET", "NAMES"] and len(way[0]) in (3, 5)
-        and way[0][2].kind is not Kind.VARIABLE and not _sets_unread(way[0], 1)
+        and way[0][2].kind is not SqlTokenKind.VARIABLE and not _sets_unread(way[0], 1)
         for way in found
     )  # fmt: skip

@@ -17,9 +17,9 @@ from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
 from postern.inspection.sql.sql_tokens import (
-    Kind,
-    Token,
-    Unreadable,
+    SqlToken,
+    SqlTokenKind,
+    UnreadableSql,
     closing,
     dotted_name,
     key_at,
@@ -28,7 +28,7 @@ from postern.inspection.sql.sql_tokens import (
     words_of,
 )
 from postern.protocols.mysql.dialect import mysql_words as words
-from postern.protocols.mysql.dialect.mysql_readings import Reading, readings
+from postern.protocols.mysql.dialect.mysql_readings import StatementReading, readings
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset
 from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of
@@ -50,7 +50,7 @@ class MySqlParser(Shared):
 def judge_text(
     text: str,
     schema: TargetSchema | None,
-    one: Callable[[list[Token], Judging], Statement] | None = None,
+    one: Callable[[list[SqlToken], Judging], Statement] | None = None,
     within: tuple[Key, ...] = (),
 ) -> tuple[Statement, ...]:
     """By every reading. `one` judges each statement, in their order, in the place of `judge`."""
@@ -62,13 +62,13 @@ def judge_text(
             known = set(found)
             found += [each for each in said if each not in known] if found else said
         return tuple(found)
-    except Unreadable as error:
+    except UnreadableSql as error:
         return (unknown(str(error)),)
     except (RecursionError, MemoryError):
         return (unknown("it is nested too deeply"),)
 
 
-def whole_statements(reading: Reading) -> list[list[Token]]:
+def whole_statements(reading: StatementReading) -> list[list[SqlToken]]:
     """Without a last one that cannot be read to its end."""
     statements = statements_of(reading.tokens)
     if reading.broken and statements and reading.tokens[-1].key != ";":
@@ -77,7 +77,7 @@ def whole_statements(reading: Reading) -> list[list[Token]]:
 
 
 def _judge_reading(
-    reading: Reading, judging: Judging, one: Callable[[list[Token], Judging], Statement]
+    reading: StatementReading, judging: Judging, one: Callable[[list[SqlToken], Judging], Statement]
 ) -> list[Statement]:
     statements = whole_statements(reading)
     found = []
@@ -92,7 +92,7 @@ def _judge_reading(
     return found
 
 
-def judge(tokens: list[Token], judging: Judging) -> Statement:
+def judge(tokens: list[SqlToken], judging: Judging) -> Statement:
     verb = verb_of(tokens)
     if verb in ("EXPLAIN", "DESCRIBE", "DESC"):
         return _explain(tokens, judging)
@@ -133,7 +133,7 @@ def _follow_known_views(draft: Draft, judging: Judging) -> None:
 QUERIES = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "VALUES", "TABLE", "WITH")
 
 
-def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
     plain = _without_into(draft, without_extras(tokens, verb))
     if any(token.key == ":=" for token in plain):
@@ -145,7 +145,7 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     return draft.done()
 
 
-def _judge_query(draft: Draft, tokens: list[Token], verb: str, judging: Judging) -> None:
+def _judge_query(draft: Draft, tokens: list[SqlToken], verb: str, judging: Judging) -> None:
     """Add what the query does, and what the views in it do."""
     facts = judging.query(draft, tokens, verb)
     if facts is not None:
@@ -160,10 +160,10 @@ def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, 
     return judge_text(definition, schema, within=within)
 
 
-def without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
+def without_extras(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
     """REPLACE as INSERT, VALUES ROW(1) as VALUES (1), and without words such as LOW_PRIORITY, which mean nothing here
     and which sqlglot takes for names."""
-    found: list[Token] = []
+    found: list[SqlToken] = []
     for place, token in enumerate(tokens):
         before = key_at(tokens, place - 1)
         if token.key == "FOR" and before == "VALUE" and key_at(tokens, place - 2) in ("NEXT", "PREVIOUS"):
@@ -184,11 +184,19 @@ def without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
             continue
         found.append(token)
     if verb == "VALUES" and key_at(found, 0) == "VALUES":
-        found = [word("SELECT"), Token(Kind.SYMBOL, "*", "*"), word("FROM"), _BRACKET, *found, _CLOSE, word("v")]
+        found = [
+            word("SELECT"),
+            SqlToken(SqlTokenKind.SYMBOL, "*", "*"),
+            word("FROM"),
+            _BRACKET,
+            *found,
+            _CLOSE,
+            word("v"),
+        ]
     return found
 
 
-_BRACKET, _CLOSE = Token(Kind.SYMBOL, "(", "("), Token(Kind.SYMBOL, ")", ")")
+_BRACKET, _CLOSE = SqlToken(SqlTokenKind.SYMBOL, "(", "("), SqlToken(SqlTokenKind.SYMBOL, ")", ")")
 _FILE_OPTIONS = words_of(
     """
     FIELDS COLUMNS LINES TERMINATED OPTIONALLY ENCLOSED ESCAPED STARTING BY CHARACTER CHARSET SET
@@ -196,14 +204,14 @@ _FILE_OPTIONS = words_of(
 )
 
 
-def _without_into(draft: Draft, tokens: list[Token]) -> list[Token]:
+def _without_into(draft: Draft, tokens: list[SqlToken]) -> list[SqlToken]:
     plain, into = without_into(tokens)
     if into:
-        draft.add(Effect.SESSION if into[0].kind is Kind.VARIABLE else Effect.ADMIN)
+        draft.add(Effect.SESSION if into[0].kind is SqlTokenKind.VARIABLE else Effect.ADMIN)
     return plain
 
 
-def without_into(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+def without_into(tokens: list[SqlToken]) -> tuple[list[SqlToken], list[SqlToken]]:
     """Without INTO OUTFILE and INTO @variable, and those words by themselves, without the INTO."""
     for place, token in enumerate(tokens):
         after = place + 1
@@ -213,9 +221,13 @@ def without_into(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
             after += 2
             while after < len(tokens) and (tokens[after].key in _FILE_OPTIONS or _is_option_value(tokens, after)):
                 after += 1
-        elif tokens[after].kind is Kind.VARIABLE:
+        elif tokens[after].kind is SqlTokenKind.VARIABLE:
             after += 1
-            while key_at(tokens, after) == "," and after + 1 < len(tokens) and tokens[after + 1].kind is Kind.VARIABLE:
+            while (
+                key_at(tokens, after) == ","
+                and after + 1 < len(tokens)
+                and tokens[after + 1].kind is SqlTokenKind.VARIABLE
+            ):
                 after += 2
         else:
             continue
@@ -223,11 +235,11 @@ def without_into(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     return tokens, []
 
 
-def _is_option_value(tokens: Sequence[Token], place: int) -> bool:
-    return tokens[place].kind is Kind.STRING or key_at(tokens, place - 1) in ("SET", "CHARSET")
+def _is_option_value(tokens: Sequence[SqlToken], place: int) -> bool:
+    return tokens[place].kind is SqlTokenKind.STRING or key_at(tokens, place - 1) in ("SET", "CHARSET")
 
 
-def _explain(tokens: list[Token], judging: Judging) -> Statement:
+def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
     """EXPLAIN plans, and EXPLAIN ANALYZE (in MariaDB ANALYZE) runs what it explains."""
     place, runs = 1, False
     while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
@@ -254,7 +266,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     kind = defined(judging, draft, tokens)
     if draft.tag == tokens[0].key and kind in ("DATABASE", "SCHEMA", "TABLE", "VIEW", "SEQUENCE", *words.CREATES_CODE):
         draft.tag = f"{tokens[0].key} {kind}"
@@ -280,7 +292,7 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
                 judging.named(draft, tokens, place + 1)
 
 
-def _reaches_out(tokens: Sequence[Token]) -> bool:
+def _reaches_out(tokens: Sequence[SqlToken]) -> bool:
     """Whether a table is kept in files that are named, or in another server."""
     for place, token in enumerate(tokens):
         before = key_at(tokens, place - 1)
@@ -289,12 +301,12 @@ def _reaches_out(tokens: Sequence[Token]) -> bool:
             return True
         if token.key == "DIRECTORY" and before in ("DATA", "INDEX"):
             return True
-        if before == "CONNECTION" and token.kind is Kind.STRING:
+        if before == "CONNECTION" and token.kind is SqlTokenKind.STRING:
             return True
     return False
 
 
-def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kind: str) -> None:
+def _created_from_query(draft: Draft, tokens: list[SqlToken], judging: Judging, kind: str) -> None:
     """CREATE TABLE ... SELECT runs its query; CREATE VIEW keeps it for others to run."""
     if kind == "TABLE" and (place := next((at for at, token in enumerate(tokens) if token.key == "LIKE"), 0)):
         judging.named(draft, tokens, place + 1)
@@ -324,14 +336,14 @@ def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kin
     draft.untraced = said.untraced
 
 
-def creates_block(tokens: Sequence[Token]) -> bool:
+def creates_block(tokens: Sequence[SqlToken]) -> bool:
     if key_at(tokens, 0) not in ("CREATE", "ALTER"):
         return False
     listed = {token.key for token in tokens}
     return bool(listed & words.CREATES_CODE) and "BEGIN" in listed
 
 
-def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
+def _code(tokens: list[SqlToken], judging: Judging, goes_on: bool) -> Statement:
     """CREATE PROCEDURE and its like with a block: where the block ends is not worked out, so what follows its first
     semicolon may be run at once."""
     draft = Draft(tokens[0].key, {Effect.DDL})
@@ -344,7 +356,7 @@ def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
     return draft.done()
 
 
-def _set(tokens: list[Token], judging: Judging) -> Statement:
+def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft = Draft("SET", {Effect.SESSION})
     judging.calls(draft, tokens)
     judged = 0  # where the last query ended
@@ -355,7 +367,7 @@ def _set(tokens: list[Token], judging: Judging) -> Statement:
             assigned = name.rpartition(".")[2].lstrip("@")
         charset = connection_charset(tokens, place)
         if (token.key in ("GLOBAL", "PERSIST", "PERSIST_ONLY") and key_at(tokens, place - 1) in ("SET", ",")) or (
-            token.kind is Kind.VARIABLE
+            token.kind is SqlTokenKind.VARIABLE
             and name.startswith(("@@global", "@@persist"))
             and key_at(tokens, place - 1) in ("SET", ",")
         ):
@@ -378,7 +390,7 @@ def _set(tokens: list[Token], judging: Judging) -> Statement:
     return draft.done()
 
 
-def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judging) -> int:
+def _query_in_set(draft: Draft, tokens: list[SqlToken], place: int, judging: Judging) -> int:
     """Answers where it ends."""
     if key_at(tokens, place - 1) != "(":
         draft.unknown("its query is not understood")
@@ -388,7 +400,7 @@ def _query_in_set(draft: Draft, tokens: list[Token], place: int, judging: Judgin
     return end
 
 
-def _sql_mode(draft: Draft, tokens: Sequence[Token], place: int) -> None:
+def _sql_mode(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
     """A mode may change how all that follows is read; one that cannot be known may be any."""
     place += key_at(tokens, place) in ("=", ":=")
     value = tokens[place] if place < len(tokens) else None
@@ -398,18 +410,18 @@ def _sql_mode(draft: Draft, tokens: Sequence[Token], place: int) -> None:
             draft.unknown("it sets sql_mode to what is not known")
         return
     modes = {mode.strip().upper() for mode in value.text.split(",")} - {""}
-    if (value.kind is not Kind.STRING and value.kind is not Kind.WORD) or modes - words.CALM_MODES:
+    if (value.kind is not SqlTokenKind.STRING and value.kind is not SqlTokenKind.WORD) or modes - words.CALM_MODES:
         draft.unknown("it sets a sql_mode in which statements are read in another way")
 
 
-def _charset(draft: Draft, tokens: Sequence[Token], place: int) -> None:
+def _charset(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
     place += key_at(tokens, place) in ("=", ":=")
     value = tokens[place].text.upper() if place < len(tokens) else ""
     if value not in words.CALM_CHARSETS:
         draft.unknown("statements that follow come in an encoding that is not read here")
 
 
-def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     """A statement that its first words decide: its functions, its files, its names."""
     first = tokens[0].key
     judging.calls(draft, tokens)
@@ -430,7 +442,7 @@ def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         _granted(draft, tokens, judging)
 
 
-def _granted(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+def _granted(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
     place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
     place += key_at(tokens, place) in ("TABLE", "FUNCTION", "PROCEDURE")
     draft.effects &= {Effect.GRANT}

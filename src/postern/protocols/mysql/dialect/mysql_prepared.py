@@ -11,12 +11,12 @@ from postern.domain.rules.statement import Effect, Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.text import small_letters
 from postern.inspection.sql.judging import Draft, Judging
-from postern.inspection.sql.sql_tokens import Token, Unreadable, key_at, word
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, word
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser, judge, judge_text, whole_statements, without_into
 from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
-    Variable,
+    VariableText,
     bounded,
     folded,
     is_user_variable,
@@ -47,7 +47,7 @@ def may_keep(text: str) -> bool:
 
 
 @dataclass
-class Known:
+class PreparedTexts:
     """What variables and names of prepared statements may hold; nothing of them once `is_lost`. `size` are the
     characters of that."""
 
@@ -57,8 +57,8 @@ class Known:
     size: int = 0
     _run: int = 0  # characters of what was run since `begin`
 
-    def copy(self) -> Known:
-        return Known(dict(self.variables), dict(self.names), self.is_lost, self.size)
+    def copy(self) -> PreparedTexts:
+        return PreparedTexts(dict(self.variables), dict(self.names), self.is_lost, self.size)
 
     def begin(self) -> None:
         """Another text comes."""
@@ -78,11 +78,11 @@ class Known:
         self.names.clear()
 
     def meant(self, texts: Texts) -> tuple[str, ...] | None:
-        if isinstance(texts, Variable):
+        if isinstance(texts, VariableText):
             texts = None if self.is_lost else self.variables.get(texts.name)
         return texts if isinstance(texts, tuple) else None
 
-    def prepared(self, tokens: Sequence[Token]) -> tuple[str, ...] | None:
+    def prepared(self, tokens: Sequence[SqlToken]) -> tuple[str, ...] | None:
         """What PREPARE prepares, or EXECUTE runs."""
         if key_at(tokens, 0) == "PREPARE":
             return self.meant(texts_of(tokens[3:])) if key_at(tokens, 2) == "FROM" else None
@@ -91,7 +91,7 @@ class Known:
             return self.meant(texts_of(tokens[2:end]))
         return None if end != 2 or self.is_lost else self.meant(self.names.get(folded(tokens[1].text)))
 
-    def learn(self, tokens: Sequence[Token], deep: int = 0) -> None:
+    def learn(self, tokens: Sequence[SqlToken], deep: int = 0) -> None:
         """By a statement. It may fail, so that what was known before stays."""
         first = key_at(tokens, 0)
         if self.is_lost:
@@ -129,10 +129,10 @@ class Known:
                     self.lose()
                 for tokens in whole_statements(reading):
                     self.learn(tokens, deep)
-        except Unreadable:
+        except UnreadableSql:
             self.lose()
 
-    def _filled(self, tokens: Sequence[Token], *, anyhow: bool = False) -> None:
+    def _filled(self, tokens: Sequence[SqlToken], *, anyhow: bool = False) -> None:
         """Variables that may hold anything from now on."""
         _, into = without_into(list(tokens))
         filled = [token for token in into if is_user_variable(token)]
@@ -164,14 +164,14 @@ class MySqlPreparedStatements:
 
     def __init__(self, parser: MySqlParser) -> None:
         self._parser = parser
-        self._known = Known()
+        self._known = PreparedTexts()
         self._heard: list[str] = []  # what has passed and was not looked into yet
         self._count = 0
         self._length = 0
 
     def missed(self) -> None:
         """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
-        self._known = Known(is_lost=True)
+        self._known = PreparedTexts(is_lost=True)
         self._heard.clear()
 
     @property
@@ -197,7 +197,7 @@ class MySqlPreparedStatements:
         known = self._looked_into().copy()
         judged: dict[str, tuple[Statement, ...]] = {}
 
-        def one(tokens: list[Token], judging: Judging) -> Statement:
+        def one(tokens: list[SqlToken], judging: Judging) -> Statement:
             found = judge(tokens, judging)
             if key_at(tokens, 0) in ("PREPARE", "EXECUTE"):
                 texts = known.prepared(tokens)
@@ -223,11 +223,11 @@ class MySqlPreparedStatements:
                     if key_at(tokens, 0) == "EXECUTE":
                         found |= dict.fromkeys(known.prepared(tokens) or ())
                     known.learn(tokens)
-        except Unreadable:
+        except UnreadableSql:
             return []
         return list(found)
 
-    def _looked_into(self) -> Known:
+    def _looked_into(self) -> PreparedTexts:
         heard, self._heard = self._heard, []
         for text in heard:
             self._known.begin()
@@ -235,7 +235,7 @@ class MySqlPreparedStatements:
         return self._known
 
     def _run(
-        self, found: Statement, tokens: Sequence[Token], prepared: Sequence[Statement], judging: Judging
+        self, found: Statement, tokens: Sequence[SqlToken], prepared: Sequence[Statement], judging: Judging
     ) -> Statement:
         """With the effects of what is prepared: PREPARE has them too, so that nobody asks for it in vain."""
         if not prepared:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from postern.inspection.sql.sql_lexing import MAX_TOKENS, check_text, token_of, why_unreadable
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, symbol
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, symbol
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 MAX_SERVERS = 8
@@ -35,7 +35,7 @@ MODES = (USUAL, Mode(True, True), Mode(False, False), Mode(False, True))
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerVersion:
     """`version` as in versioned comments: 80036, or 101119 for MariaDB 10.11.19."""
 
     version: int
@@ -50,10 +50,10 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StatementReading:
     """`broken` says why the text cannot be read to its end; the tokens are those before."""
 
-    tokens: tuple[Token, ...]
+    tokens: tuple[SqlToken, ...]
     usual: bool
     broken: str = ""
 
@@ -91,11 +91,11 @@ def _pattern(mode: Mode) -> re.Pattern[str]:
 _PATTERNS = {mode: _pattern(mode) for mode in MODES}
 
 
-def readings(text: str) -> list[Reading]:
+def readings(text: str) -> list[StatementReading]:
     """Each different one, the usual first. Raises Unreadable for a text that cannot be judged at all."""
     check_text(text)
     modes = MODES if '"' in text or "\\" in text else (USUAL,)
-    found: dict[tuple[Token, ...], Reading] = {}
+    found: dict[tuple[SqlToken, ...], StatementReading] = {}
     for server in _servers(text):
         for mode in modes:
             reading = _read(text, mode, server)
@@ -110,30 +110,30 @@ def ways_of(text: str) -> int:
     return servers * (len(MODES) if '"' in text or "\\" in text else 1)
 
 
-_BROKEN = Token(Kind.SYMBOL, "")
+_BROKEN = SqlToken(SqlTokenKind.SYMBOL, "")
 _VERSIONED = re.compile(r"/\*M?!([0-9]{5,6})?")
 
 
-def _servers(text: str) -> list[Server]:
+def _servers(text: str) -> list[ServerVersion]:
     """Such that every set of versioned comments that some server runs is run by one of them."""
     found = [match.group(1) for match in _VERSIONED.finditer(text)]
     if not found:
-        return [Server(NEVER - 1, False)]
+        return [ServerVersion(NEVER - 1, False)]
     versions = sorted({int(version) for version in found if version and OLDEST < int(version) != NEVER})
     if len(versions) >= MAX_SERVERS:
-        raise Unreadable("it has comments for too many versions of the server")
-    return [Server(version, maria) for version in reversed([OLDEST, *versions]) for maria in (False, True)]
+        raise UnreadableSql("it has comments for too many versions of the server")
+    return [ServerVersion(version, maria) for version in reversed([OLDEST, *versions]) for maria in (False, True)]
 
 
-def _read(text: str, mode: Mode, server: Server) -> Reading:
+def _read(text: str, mode: Mode, server: ServerVersion) -> StatementReading:
     pattern = _PATTERNS[mode]
-    tokens: list[Token] = []
+    tokens: list[SqlToken] = []
     place, opened, usual = 0, False, mode == USUAL
     try:
         while place < len(text):
             match = pattern.match(text, place)
             if match is None or match.end() == place:
-                return Reading(tuple(tokens), usual, why_unreadable(text, place))
+                return StatementReading(tuple(tokens), usual, why_unreadable(text, place))
             place, kind = match.end(), match.lastgroup
             if match["versioned"] is not None:
                 if server.runs(int(match["version"] or 0), match["maria"] == "M"):
@@ -148,47 +148,47 @@ def _read(text: str, mode: Mode, server: Server) -> Reading:
             elif kind not in ("blank", "comment"):
                 _append(tokens, _token(match, text, tokens))
                 if len(tokens) > MAX_TOKENS:
-                    raise Unreadable(f"it has more than {MAX_TOKENS} words and signs")
-    except Unreadable as error:
-        return Reading(tuple(tokens), usual, str(error))
-    return Reading(tuple(tokens), usual)
+                    raise UnreadableSql(f"it has more than {MAX_TOKENS} words and signs")
+    except UnreadableSql as error:
+        return StatementReading(tuple(tokens), usual, str(error))
+    return StatementReading(tuple(tokens), usual)
 
 
 _INTRODUCED = re.compile(r"_(\w+)")
 _BLANKS_OF_OTHERS = re.compile(r"[\u0085\u00a0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
 
 
-def _token(match: re.Match[str], text: str, tokens: list[Token]) -> Token:
+def _token(match: re.Match[str], text: str, tokens: list[SqlToken]) -> SqlToken:
     if match.lastgroup == "word":
         if tokens and tokens[-1].key == "." and not match.group().isdigit():
-            return Token(Kind.NAME, match.group())  # behind a dot nothing is a keyword
+            return SqlToken(SqlTokenKind.NAME, match.group())  # behind a dot nothing is a keyword
         found = match.group()
         if not found.isascii() and (blank := _BLANKS_OF_OTHERS.search(found)) is not None:
-            raise Unreadable(f"U+{ord(blank.group()):04X} may be a blank or not")
+            raise UnreadableSql(f"U+{ord(blank.group()):04X} may be a blank or not")
         if found.isdigit() and found.isascii():
-            return Token(Kind.NUMBER, found)
+            return SqlToken(SqlTokenKind.NUMBER, found)
         if found[0].isdigit():
-            return Token(Kind.NAME, found)
+            return SqlToken(SqlTokenKind.NAME, found)
     token = token_of(match, text)
     if match.lastgroup == "string" and match.group()[0] == "_" and not _is_as_written(match.group(), token):
-        return Token(Kind.STRING, token.text)
+        return SqlToken(SqlTokenKind.STRING, token.text)
     return token
 
 
-def _is_as_written(literal: str, token: Token) -> bool:
+def _is_as_written(literal: str, token: SqlToken) -> bool:
     """Whether the character set that stands in front of a string leaves what it says."""
     charset = _INTRODUCED.match(literal)
     is_read = charset is not None and charset[1].upper() in READ_CHARSETS
     return is_read and token.content is not None and token.content.isascii()
 
 
-def _append(tokens: list[Token], token: Token) -> None:
-    if token.key == "." and tokens and tokens[-1].kind is Kind.NUMBER:
-        raise Unreadable("a dot follows a number")
-    if token.kind is Kind.STRING and tokens and tokens[-1].kind is Kind.STRING:
+def _append(tokens: list[SqlToken], token: SqlToken) -> None:
+    if token.key == "." and tokens and tokens[-1].kind is SqlTokenKind.NUMBER:
+        raise UnreadableSql("a dot follows a number")
+    if token.kind is SqlTokenKind.STRING and tokens and tokens[-1].kind is SqlTokenKind.STRING:
         before = tokens[-1]  # side by side they are one
         both = None if before.content is None or token.content is None else before.content + token.content
-        tokens[-1] = Token(Kind.STRING, before.text + token.text, content=both)
+        tokens[-1] = SqlToken(SqlTokenKind.STRING, before.text + token.text, content=both)
     else:
         tokens.append(token)
 
@@ -198,11 +198,11 @@ def _behind_comment(text: str, place: int) -> int:
     while True:
         close = text.find("*/", place)
         if close < 0:
-            raise Unreadable("a comment is not closed")
+            raise UnreadableSql("a comment is not closed")
         inner = text.find("/*", place, close)
         if inner < 0:
             return close + 2
         inner_close = text.find("*/", inner + 2)
         if inner_close < 0:
-            raise Unreadable("a comment is not closed")
+            raise UnreadableSql("a comment is not closed")
         place = inner_close + 2

@@ -11,7 +11,7 @@ from typing import Final
 
 from postern.inspection.masking.error_messages import SIGNAL_NUMBER
 from postern.inspection.masking.statement_facts import StatementFacts
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, statements_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, statements_of
 from postern.protocols.mysql.dialect.mysql_readings import readings
 
 _LONGEST: Final = 16 * 1024  # characters that are taken apart on the event loop, when an answer has come
@@ -107,13 +107,13 @@ def _takes_names(text: str) -> bool:
     return any(map(_takes_names_of_tables, _statements(text)))
 
 
-def _takes_names_of_tables(tokens: Sequence[Token]) -> bool:
+def _takes_names_of_tables(tokens: Sequence[SqlToken]) -> bool:
     if _is_code(tokens) or not {token.key for token in tokens}.isdisjoint(_TABLES):
         return True
     return any(token.key == "*" and key_at(tokens, place - 1) != "(" for place, token in enumerate(tokens))
 
 
-def _is_code(tokens: Sequence[Token]) -> bool:
+def _is_code(tokens: Sequence[SqlToken]) -> bool:
     if not tokens:
         return False
     keys = {token.key for token in tokens}
@@ -125,11 +125,13 @@ def _is_code(tokens: Sequence[Token]) -> bool:
     return "PREPARE" in keys and not _prepares_literal(tokens)
 
 
-def _prepares_literal(tokens: Sequence[Token]) -> bool:
+def _prepares_literal(tokens: Sequence[SqlToken]) -> bool:
     """PREPARE … FROM 'text', which is a name where double quotes quote names, or DROP PREPARE."""
     place = next(place for place, token in enumerate(tokens) if token.key == "PREPARE")
     rest = tokens[place + 2 :]
-    return not rest or (len(rest) == 2 and rest[0].key == "FROM" and rest[1].kind in (Kind.STRING, Kind.NAME))
+    return not rest or (
+        len(rest) == 2 and rest[0].key == "FROM" and rest[1].kind in (SqlTokenKind.STRING, SqlTokenKind.NAME)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -148,13 +150,13 @@ def _varies(text: str) -> bool:
     return any(map(_may_vary, _statements(text)))
 
 
-def _may_vary(tokens: Sequence[Token]) -> bool:
-    if any((token.kind is Kind.VARIABLE and token.text != "?") or token.key in _VARIES for token in tokens):
+def _may_vary(tokens: Sequence[SqlToken]) -> bool:
+    if any((token.kind is SqlTokenKind.VARIABLE and token.text != "?") or token.key in _VARIES for token in tokens):
         return True
     return _queries_in_list(tokens)
 
 
-def _queries_in_list(tokens: Sequence[Token]) -> bool:
+def _queries_in_list(tokens: Sequence[SqlToken]) -> bool:
     """Whether a query stands within a list of columns. Brackets that hold no query belong to the clause around them."""
     in_list = [True]  # by depth of brackets: whether this is a list of columns
     is_query = [True]
@@ -175,15 +177,19 @@ def _queries_in_list(tokens: Sequence[Token]) -> bool:
     return False
 
 
-def _statements(text: str) -> list[list[Token]]:
+def _statements(text: str) -> list[list[SqlToken]]:
     """Of each reading. One of an unknown word where the text cannot be read."""
     if len(text) > _LONGEST:
         return [list(_UNREAD)]
     try:
         return [tokens for reading in readings(text) for tokens in statements_of(reading.tokens)]
-    except Unreadable:
+    except UnreadableSql:
         return [list(_UNREAD)]
 
 
 # Counts as code, sets something and varies.
-_UNREAD: Final = (Token(Kind.WORD, "SIGNAL", "SIGNAL"), Token(Kind.WORD, "SET", "SET"), Token(Kind.VARIABLE, "@"))
+_UNREAD: Final = (
+    SqlToken(SqlTokenKind.WORD, "SIGNAL", "SIGNAL"),
+    SqlToken(SqlTokenKind.WORD, "SET", "SET"),
+    SqlToken(SqlTokenKind.VARIABLE, "@"),
+)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import Kind, Token, closing, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _MOST: Final = 32
@@ -20,13 +20,13 @@ _SIGNS: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class VariableText:
     """Whatever the variable holds."""
 
     name: str
 
 
-Texts = tuple[str, ...] | Variable | None
+Texts = tuple[str, ...] | VariableText | None
 """Each that it may be; None where it may be any."""
 
 
@@ -38,7 +38,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", "".join(one for one in letters if not unicodedata.combining(one))).rstrip()
 
 
-def variable_name(token: Token) -> str:
+def variable_name(token: SqlToken) -> str:
     """Of a variable of the user's, as they are compared."""
     text = token.text[1:]
     if text[:1] in ("'", '"', "`"):
@@ -46,19 +46,19 @@ def variable_name(token: Token) -> str:
     return folded(text)
 
 
-def is_user_variable(token: Token) -> bool:
-    return token.kind is Kind.VARIABLE and token.text.startswith("@") and not token.text.startswith("@@")
+def is_user_variable(token: SqlToken) -> bool:
+    return token.kind is SqlTokenKind.VARIABLE and token.text.startswith("@") and not token.text.startswith("@@")
 
 
-def texts_of(tokens: Sequence[Token]) -> Texts:
+def texts_of(tokens: Sequence[SqlToken]) -> Texts:
     """Of an expression."""
     if len(tokens) == 1:
         token = tokens[0]
         if is_user_variable(token):
-            return Variable(variable_name(token))
-        if token.kind is Kind.NAME:
+            return VariableText(variable_name(token))
+        if token.kind is SqlTokenKind.NAME:
             return ()  # a column, where there is none: the server refuses it
-        if token.kind is not Kind.STRING or token.content is None:
+        if token.kind is not SqlTokenKind.STRING or token.content is None:
             return None
         return tuple(dict.fromkeys((_ESCAPED.sub(_sign, token.content), token.content)))
     called = key_at(tokens, 0)
@@ -81,9 +81,9 @@ def bounded(texts: Sequence[str]) -> tuple[str, ...] | None:
     return None if len(found) > _MOST or sum(map(len, found)) > _LONGEST else found
 
 
-def split(tokens: Sequence[Token]) -> list[list[Token]]:
+def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
     """At each comma that is in no brackets."""
-    found: list[list[Token]] = [[]]
+    found: list[list[SqlToken]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.key == "(") - (token.key == ")")
@@ -94,12 +94,12 @@ def split(tokens: Sequence[Token]) -> list[list[Token]]:
     return found
 
 
-def setting_name(token: Token) -> str:
+def setting_name(token: SqlToken) -> str:
     """Of the setting that a token of a SET names, in small letters."""
     return token.text.lower().replace("`", "").rpartition(".")[2].lstrip("@")
 
 
-def connection_charset(tokens: Sequence[Token], place: int) -> str | None:
+def connection_charset(tokens: Sequence[SqlToken], place: int) -> str | None:
     """The character set in which texts that are prepared are read from then on, in capitals, where the setting at
     `place` is given one; empty where that is not told, None where it is none of these settings."""
     if setting_name(tokens[place]) not in ("character_set_connection", "collation_connection"):
@@ -107,12 +107,12 @@ def connection_charset(tokens: Sequence[Token], place: int) -> str | None:
     if key_at(tokens, place + 1) not in ("=", ":="):
         return None
     value = tokens[place + 2] if place + 2 < len(tokens) else None
-    if value is None or value.kind is Kind.VARIABLE or key_at(tokens, place + 3) not in ("", ",", ";"):
+    if value is None or value.kind is SqlTokenKind.VARIABLE or key_at(tokens, place + 3) not in ("", ",", ";"):
         return ""
     return value.text.upper().split("_")[0]
 
 
-def may_respell(tokens: Sequence[Token]) -> bool:
+def may_respell(tokens: Sequence[SqlToken]) -> bool:
     """Whether a SET may make the server read texts that are prepared in a character set in which they say something
     else. SET CHARACTER SET takes that of the database."""
     for place in range(1, len(tokens)):

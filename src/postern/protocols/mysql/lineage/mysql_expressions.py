@@ -19,13 +19,13 @@ from postern.inspection.lineage.scope import (
     Plain,
     Scope,
     Sources,
-    Work,
+    WorkBudget,
     is_nothing_else,
     merged,
     union,
 )
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import (
     column_name,
     column_of,
@@ -61,7 +61,7 @@ class Variables:
     """What variables of the user's hold: `before` the statement, and what it puts into them. As one may be read in one
     row and written in another, it is read again until nothing new is put anywhere."""
 
-    def __init__(self, state: State, names: dict[str, str], given: Sources) -> None:
+    def __init__(self, state: SessionState, names: dict[str, str], given: Sources) -> None:
         """`given` is what the bind variables of the statement are made of."""
         self._held: dict[str, Sources] = dict(state.variables)
         self._lost = state.lost
@@ -87,10 +87,10 @@ class Variables:
             self.is_settled = False
 
 
-class Expressions:
+class MysqlExpressions:
     """`query` reads a query inside of an expression."""
 
-    def __init__(self, state: State, work: Work, variables: Variables, query: Query) -> None:
+    def __init__(self, state: SessionState, work: WorkBudget, variables: Variables, query: Query) -> None:
         self._state = state
         self._work = work
         self._query = query

@@ -10,44 +10,44 @@ from typing import Final, cast
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.lineage_cache import Snapshots
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, Work
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, WorkBudget
+from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.schema_ref import SchemaRef, ref_of
-from postern.inspection.sql.sql_tokens import Token, Unreadable
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql
 from postern.protocols.mysql.dialect.mysql_readings import readings, ways_of
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_statements import Read, Statements
+from postern.protocols.mysql.lineage.mysql_statements import MysqlRead, MysqlStatements
 
 log = logging.getLogger(__name__)
 
 MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
 MOST_READ: Final = 256 * 1024  # … each in as many ways as it may be read in
 MOST_TOKENS: Final = 128 * 1024  # … in all ways and for all databases in which they are
-_NO_STATE: Final = State()
-_OF_A_VIEW: Final = State(lost=True, settings=False)
+_NO_STATE: Final = SessionState()
+_OF_A_VIEW: Final = SessionState(lost=True, settings=False)
 
 
 class MySqlLineage:
     """Of MySQL and MariaDB. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
 
     def __init__(self) -> None:
-        self._snapshots: Snapshots[Catalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
+        self._snapshots: Snapshots[MysqlLineageCatalogue, tuple[MysqlRead, ...] | None] = Snapshots(_catalogue)
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
         """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
         None where that cannot be known. None for what is not one statement that answers with rows, or whose number of
         columns cannot be known."""
-        reads = self.read(text, schema, State(databases=schema.search_path or None))
+        reads = self.read(text, schema, SessionState(databases=schema.search_path or None))
         if reads is None or len(reads) != 1:
             return None
         outs = reads[0].outs
         return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
 
     def read(
-        self, text: str, schema: TargetSchema, state: State = _NO_STATE, given: Sources = NOTHING
-    ) -> tuple[Read, ...] | None:
+        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
+    ) -> tuple[MysqlRead, ...] | None:
         """Each statement of the text, by every way in which some server may read it and each database that it may be
         asked in; None when it cannot be taken apart, or is too large or too deep."""
         if _is_never_read(text):
@@ -58,8 +58,8 @@ class MySqlLineage:
         return kept.of(text if shape is None else shape, key, lambda: _read(text, kept.catalogue, state, given))
 
     def unread(
-        self, text: str, schema: TargetSchema, state: State = _NO_STATE, given: Sources = NOTHING
-    ) -> Unread | None:
+        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
+    ) -> UnreadText | None:
         """None where `read` need not read it."""
         kept, key = self._snapshots.of(schema), (state, given)
         words = MYSQL_SHAPES.of(text) or text
@@ -67,14 +67,14 @@ class MySqlLineage:
             return None
 
         def keep(found: object) -> None:
-            kept.keep(words, key, cast("tuple[Read, ...] | None", found))
+            kept.keep(words, key, cast("tuple[MysqlRead, ...] | None", found))
 
         def make_task() -> Callable[[], object]:
             return partial(_read_elsewhere, ref_of(schema), text, state, given)
 
-        return Unread(len(text), partial(self.read, text, schema, state, given), make_task, keep)
+        return UnreadText(len(text), partial(self.read, text, schema, state, given), make_task, keep)
 
-    def catalogue(self, schema: TargetSchema) -> Catalogue:
+    def catalogue(self, schema: TargetSchema) -> MysqlLineageCatalogue:
         return self._snapshots.of(schema).catalogue
 
 
@@ -87,25 +87,27 @@ def _own() -> MySqlLineage:
     return MySqlLineage()
 
 
-def _read_elsewhere(ref: SchemaRef, text: str, state: State, given: Sources) -> tuple[Read, ...] | None:
+def _read_elsewhere(ref: SchemaRef, text: str, state: SessionState, given: Sources) -> tuple[MysqlRead, ...] | None:
     """In another process, which keeps what it knows of the schema."""
     return _own().read(text, ref.load(), state, given)
 
 
-def _read(text: str, catalogue: Catalogue, state: State, given: Sources) -> tuple[Read, ...] | None:
+def _read(
+    text: str, catalogue: MysqlLineageCatalogue, state: SessionState, given: Sources
+) -> tuple[MysqlRead, ...] | None:
     try:
-        ways, databases, work = readings(text), state.databases or ("",), Work()
+        ways, databases, work = readings(text), state.databases or ("",), WorkBudget()
         if sum(len(way.tokens) for way in ways) * len(databases) > MOST_TOKENS:
             raise TooMuch
         of = [
-            [read for way in ways for read in Statements(catalogue, state, database, given, work).read(way)]
+            [read for way in ways for read in MysqlStatements(catalogue, state, database, given, work).read(way)]
             for database in databases
         ]
         if not all(any(read.fails for read in reads) for reads in of):
             # In one of these databases all names mean something: the answer is not of one in which they do not.
             of = [[replace(read, outs=None) if read.fails else read for read in reads] for reads in of]
         found = [read for reads in of for read in reads]
-    except (Unreadable, TooMuch, RecursionError, MemoryError):
+    except (UnreadableSql, TooMuch, RecursionError, MemoryError):
         return None
     except Exception:
         log.exception("the lineage of a statement could not be found; its columns are unknown")
@@ -113,12 +115,12 @@ def _read(text: str, catalogue: Catalogue, state: State, given: Sources) -> tupl
     return tuple(dict.fromkeys(found))
 
 
-def _catalogue(schema: TargetSchema) -> Catalogue:
+def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
     def define(relation: Relation, column: str) -> list[Out]:
         """The server tells definitions in its own words, in which no mode changes what they say."""
         try:
             tokens = _only(relation.generated[column] if column else relation.definition)
-            reader = Statements(catalogue, _OF_A_VIEW, relation.schema)
+            reader = MysqlStatements(catalogue, _OF_A_VIEW, relation.schema)
             if not column:
                 return reader.definition(tokens)
             own = frozenset(relation.columns) - {column}
@@ -130,19 +132,19 @@ def _catalogue(schema: TargetSchema) -> Catalogue:
                     if name in own
                 ],
             )
-        except (Unreadable, TooMuch, RecursionError, MemoryError):
+        except (UnreadableSql, TooMuch, RecursionError, MemoryError):
             return [UNKNOWN]
         except Exception:
             log.exception("the definition of a view could not be read; its columns are unknown")
             return [UNKNOWN]
 
-    catalogue = Catalogue(schema, define)
+    catalogue = MysqlLineageCatalogue(schema, define)
     return catalogue
 
 
-def _only(text: str) -> tuple[Token, ...]:
+def _only(text: str) -> tuple[SqlToken, ...]:
     """By the one way in which it is read; where there are several that differ nobody knows which."""
     found = {way.tokens for way in readings(text) if way.usual or not way.broken}
     if len(found) != 1:
-        raise Unreadable("it is read in several ways")
+        raise UnreadableSql("it is read in several ways")
     return found.pop()

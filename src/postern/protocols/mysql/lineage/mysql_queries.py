@@ -13,12 +13,12 @@ from postern.inspection.lineage.scope import (
     UNKNOWN,
     Cte,
     Ctes,
+    FromPart,
     Item,
     Out,
-    Part,
     Scope,
     TooMuch,
-    Work,
+    WorkBudget,
     either,
     merged,
     only,
@@ -26,8 +26,8 @@ from postern.inspection.lineage.scope import (
     union,
 )
 from postern.protocols.mysql.dialect.mysql_texts import folded
-from postern.protocols.mysql.lineage.mysql_expressions import Expressions, Variables
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
+from postern.protocols.mysql.lineage.mysql_expressions import MysqlExpressions, Variables
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
 from postern.protocols.mysql.lineage.mysql_names import Level, column_name, items_of
 
 _WIDEST: Final = 4096  # columns that the server takes for one table
@@ -38,15 +38,15 @@ class _Cte(Cte):
     name = ""  # as it is spelled
 
 
-class Queries:
+class MysqlQueries:
     """`database` is what a table without one is of, empty where that cannot be known. `doubtful` as `spelling` says."""
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        state: State,
+        catalogue: MysqlLineageCatalogue,
+        state: SessionState,
         database: str,
-        work: Work,
+        work: WorkBudget,
         variables: Variables,
         doubtful: frozenset[str],
     ) -> None:
@@ -55,7 +55,7 @@ class Queries:
         self._database = database
         self._work = work
         self._doubtful = doubtful
-        self.expressions = Expressions(state, work, variables, self.query)
+        self.expressions = MysqlExpressions(state, work, variables, self.query)
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> list[Out]:
         self._work.step()
@@ -72,7 +72,7 @@ class Queries:
             return self._values(node, parent, ctes)
         return self._select(node, parent, ctes) if isinstance(node, exp.Select) else [UNKNOWN]
 
-    def table(self, table: exp.Table) -> Part:
+    def table(self, table: exp.Table) -> FromPart:
         """A table or view, never a CTE."""
         name, schema = table.name, table.db
         return self._named(table, self.columns(schema, name), name, schema or self._database)
@@ -176,11 +176,11 @@ class Queries:
         first: exp.Expr,
         joins: Sequence[exp.Join],
         scope: Scope,
-        before: list[Part],
+        before: list[FromPart],
         ctes: Ctes,
         *,
         alone: bool = False,
-    ) -> Part:
+    ) -> FromPart:
         """A comma binds less than JOIN. `before` is what stands further left."""
         groups = [self._part(first, scope, before, ctes, alone=alone)]
         for join in joins:
@@ -189,11 +189,11 @@ class Queries:
                 groups[-1] = _join(groups[-1], right, join)
             else:
                 groups.append(right)
-        part = Part(tuple(_items(groups)), tuple(out for group in groups for out in group.outs))
+        part = FromPart(tuple(_items(groups)), tuple(out for group in groups for out in group.outs))
         self._work.step(len(part.outs))
         return part
 
-    def _part(self, node: exp.Expr, scope: Scope, left: list[Part], ctes: Ctes, *, alone: bool = False) -> Part:
+    def _part(self, node: exp.Expr, scope: Scope, left: list[FromPart], ctes: Ctes, *, alone: bool = False) -> FromPart:
         """`left` is what stands further left: what is lateral may speak of it. `alone`: without its own joins."""
         self._work.step()
         joins = node.args.get("joins") or ()
@@ -207,9 +207,9 @@ class Queries:
             return self._part(node.this, scope, left, ctes)
         if isinstance(node, exp.Subquery | exp.Values):
             return self._named(node, self.query(node, scope.parent, ctes))
-        return Part((), (UNKNOWN,))
+        return FromPart((), (UNKNOWN,))
 
-    def _table(self, table: exp.Table, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
+    def _table(self, table: exp.Table, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
         if isinstance(table.this, exp.JSONTable):
             # What its columns are called is known, and all are made of the same.
             document = table.this
@@ -217,11 +217,11 @@ class Queries:
             self.expressions.filters.add(found)  # how many rows it gives
             return self._named(table, [Out(None, found, many=True)])
         if not isinstance(table.this, exp.Identifier) or table.args.get("catalog") is not None:
-            return Part((), (UNKNOWN,))
+            return FromPart((), (UNKNOWN,))
         if table.db:
             return self.table(table)
         if table.name.lower() == "dual" and not table.this.args.get("quoted"):
-            return Part((), ())
+            return FromPart((), ())
         cte = ctes.find(folded(table.name))
         if cte is None:
             return self.table(table)
@@ -243,43 +243,43 @@ class Queries:
     def relation(self, table: exp.Table) -> Relation | None:
         return self._catalogue.relation(table.db or self._database, table.name, self._state)
 
-    def _named(self, node: exp.Expr, outs: Sequence[Out], name: str = "", schema: str = "") -> Part:
+    def _named(self, node: exp.Expr, outs: Sequence[Out], name: str = "", schema: str = "") -> FromPart:
         if node.alias:
             name, schema = node.alias, ""
             outs = renamed(outs, [column_name(one) for one in node.alias_column_names])
         columns = tuple(outs)
-        return Part((Item(name, columns, schema),), columns)
+        return FromPart((Item(name, columns, schema),), columns)
 
 
-def _items(groups: Sequence[Part]) -> Iterator[Item]:
+def _items(groups: Sequence[FromPart]) -> Iterator[Item]:
     for group in groups:
         yield from group.items
 
 
-def _join(left: Part, right: Part, join: exp.Join) -> Part:
+def _join(left: FromPart, right: FromPart, join: exp.Join) -> FromPart:
     items = left.items + right.items
     names = [column_name(one.name) for one in join.args.get("using") or ()]
     if join.args.get("method"):
         if any(out.name is None for out in left.outs + right.outs):
-            return Part(items, (Out(None, merged(left.outs + right.outs), many=True),))
+            return FromPart(items, (Out(None, merged(left.outs + right.outs), many=True),))
         both = {out.name for out in right.outs}
         names = list(dict.fromkeys(out.name for out in left.outs if out.name is not None and out.name in both))
     if not names:
-        return Part(items, left.outs + right.outs)
+        return FromPart(items, left.outs + right.outs)
     if join.args.get("side") == "RIGHT":
         left, right = right, left
     common = [_common(left, right, name) for name in names]
     rest = [out for out in left.outs + right.outs if out.name not in names]
-    return Part(items, (*common, *rest))
+    return FromPart(items, (*common, *rest))
 
 
-def _common(left: Part, right: Part, name: str) -> Out:
+def _common(left: FromPart, right: FromPart, name: str) -> Out:
     """A column that a join merges: it shows one side's value, or the other's."""
     one, other = _side(left, name), _side(right, name)
     return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
 
 
-def _side(part: Part, name: str) -> Out:
+def _side(part: FromPart, name: str) -> Out:
     exact = [out for out in part.outs if out.name == name]
     return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 

@@ -15,13 +15,13 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merged, union
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
-from postern.protocols.mysql.dialect.mysql_texts import Texts, Variable, bounded
+from postern.protocols.mysql.dialect.mysql_texts import Texts, VariableText, bounded
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_statements import Read
+from postern.protocols.mysql.lineage.mysql_statements import MysqlRead
 
 _NAMES: Final = 256  # of each kind; what is kept beyond is unknown
 _MEANINGS: Final = 32  # of one of them
@@ -30,7 +30,7 @@ _REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked las
 
 _EMPTY: Final = TargetSchema()
 _NO_TAGS: Final[frozenset[str]] = frozenset()
-_Reads = tuple[Read, ...] | None
+_Reads = tuple[MysqlRead, ...] | None
 
 
 class MySqlSessionLineage:
@@ -44,12 +44,12 @@ class MySqlSessionLineage:
         """`schema` is asked for what is known now, which is None when it could not be read."""
         self._lineage = lineage
         self._known = schema
-        self._state = State()
+        self._state = SessionState()
         self._used: tuple[str, ...] | None = ()  # databases besides the login's
         self._handlers: dict[str, list[Outs]] = {}
         self._prepared: dict[str, Texts] = {}
         self._texts: dict[str, Texts] = {}  # of variables
-        self._last: tuple[str, TargetSchema, State, _Reads] | None = None
+        self._last: tuple[str, TargetSchema, SessionState, _Reads] | None = None
 
     def missed(self) -> None:
         """Statements were let through that this was not told of: they may have done anything."""
@@ -70,7 +70,7 @@ class MySqlSessionLineage:
                 if text is None:
                     self.missed()
 
-    def unread(self, statement: str) -> Unread | None:
+    def unread(self, statement: str) -> UnreadText | None:
         """What `asked` would have to read for this one, or for what it executes; None where that is known."""
         schema, state, last = self._schema, self._now(self._schema), self._last
         if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
@@ -102,7 +102,7 @@ class MySqlSessionLineage:
     def _schema(self) -> TargetSchema:
         return self._known() or _EMPTY
 
-    def _now(self, schema: TargetSchema) -> State:
+    def _now(self, schema: TargetSchema) -> SessionState:
         """With the databases that a name may be of: the login's, and each that was used since."""
         path = schema.search_path
         if self._used is None or not (path or self._used):
@@ -119,7 +119,7 @@ class MySqlSessionLineage:
         self._last = (statement, schema, state, found) if len(statement) <= _REMEMBERED else None
         return found
 
-    def _run(self, read: Read) -> Iterator[_Reads]:
+    def _run(self, read: MysqlRead) -> Iterator[_Reads]:
         """What EXECUTE runs, each text that it may be; None for what is not known, or runs another one."""
         schema, texts = self._schema, self._executed(read)
         if texts is None:
@@ -129,21 +129,21 @@ class MySqlSessionLineage:
             found = self._lineage.read(text, schema, self._now(schema), read.given)
             yield None if found is None or any(inner.runs or inner.prepares for inner in found) else found
 
-    def _executed(self, read: Read) -> tuple[str, ...] | None:
+    def _executed(self, read: MysqlRead) -> tuple[str, ...] | None:
         """The texts that EXECUTE may run; None where they are not known. Of another statement none."""
         if not read.runs:
             return ()
         texts = read.executes
         if isinstance(texts, str):
             texts = self._prepared.get(texts)
-        if isinstance(texts, Variable):
+        if isinstance(texts, VariableText):
             texts = self._meant(texts)
         return None if self._state.lost or not isinstance(texts, tuple) else texts
 
-    def _meant(self, variable: Variable) -> Texts:
+    def _meant(self, variable: VariableText) -> Texts:
         return None if self._state.lost else self._texts.get(variable.name)
 
-    def _learn(self, read: Read) -> None:
+    def _learn(self, read: MysqlRead) -> None:
         state = self._state
         if read.opens is not None:
             name, outs = read.opens
@@ -152,9 +152,9 @@ class MySqlSessionLineage:
                 kept.append(outs if len(kept) < _MEANINGS and len(self._handlers) <= _NAMES else (UNKNOWN,))
         if read.prepares is not None:
             name, texts = read.prepares
-            self._add(self._prepared, name, self._meant(texts) if isinstance(texts, Variable) else texts)
+            self._add(self._prepared, name, self._meant(texts) if isinstance(texts, VariableText) else texts)
         for name, texts in read.texts:
-            self._add(self._texts, name, self._meant(texts) if isinstance(texts, Variable) else texts)
+            self._add(self._texts, name, self._meant(texts) if isinstance(texts, VariableText) else texts)
         if read.uses and self._used is not None and read.uses not in self._used:
             self._used = None if len(self._used) >= _DATABASES else (*self._used, read.uses)
         names, variables = state.names | read.names, state.variables
@@ -166,7 +166,7 @@ class MySqlSessionLineage:
         lost = state.lost or read.lost or len(variables) > _NAMES
         everything = state.everything or read.everything or len(names) > _NAMES
         settings = state.settings and read.settings
-        changed = State(frozenset() if everything else names, everything, None, variables, lost, settings)
+        changed = SessionState(frozenset() if everything else names, everything, None, variables, lost, settings)
         if changed != state:
             self._state = changed
 
@@ -187,7 +187,7 @@ class MySqlSessionLineage:
             meant += self._meanings(read)
         return one_of(meant, columns, _compared)
 
-    def _meanings(self, read: Read) -> list[Outs | None]:
+    def _meanings(self, read: MysqlRead) -> list[Outs | None]:
         if read.handler:
             return [None] if self._state.lost else list(self._handlers.get(read.handler, [(UNKNOWN,)]))
         if not read.runs:

@@ -15,7 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from postern.inspection.sql.sql_calls import called_at
-from postern.inspection.sql.sql_tokens import Kind, Token, Unreadable, key_at, word
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, word
 from postern.inspection.sql.sqlglot_tree import tree_of
 from postern.protocols.mysql.dialect import mysql_words as words
 from postern.protocols.mysql.dialect.mysql_parser import without_extras
@@ -41,10 +41,10 @@ class Spelled:
     doubtful: frozenset[str]
 
 
-def spelled(tokens: Sequence[Token], verb: str, pure: Pure) -> Spelled:
+def spelled(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> Spelled:
     """Raises Unreadable."""
     variables: dict[str, str] = {}
-    plain: list[Token] = []
+    plain: list[SqlToken] = []
     names: Counter[str] = Counter()
     calls = dict(called_at(tokens, CALLS))
     place = 0
@@ -57,31 +57,31 @@ def spelled(tokens: Sequence[Token], verb: str, pure: Pure) -> Spelled:
         before = key_at(tokens, place - 1)
         place += 1
         if token.key == "PROCEDURE":
-            raise Unreadable("it analyses its answer")
+            raise UnreadableSql("it analyses its answer")
         if token.key == "JOIN" and before not in _JOINED:
             plain.append(word("INNER"))
         elif token.key in ONLY_NAMES:
-            token = Token(Kind.NAME, token.text)
+            token = SqlToken(SqlTokenKind.NAME, token.text)
         elif is_user_variable(token):
             number = f"v{len(variables)}"
             variables[number] = variable_name(token)
-            token = Token(Kind.VARIABLE, f"@{number}")
+            token = SqlToken(SqlTokenKind.VARIABLE, f"@{number}")
         if token.is_name and token.key not in GRAMMAR:
             names[token.text.lower()] += 1
         plain.append(token)
     tree, nodes = tree_of(without_extras(plain, verb), "INSERT" if verb == "REPLACE" else verb, words.GRAMMAR)
     _check_names(names, nodes)
-    strings = {token.text for token in tokens if token.kind is Kind.STRING}
+    strings = {token.text for token in tokens if token.kind is SqlTokenKind.STRING}
     return Spelled(tree, variables, frozenset(text for text in strings if "_" in text))
 
 
-def _called(tokens: Sequence[Token], start: int, bracket: int, pure: Pure) -> Token:
+def _called(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:
     """The name that the function which begins there is given."""
     parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
     last = tokens[bracket - 1]
     if len(parts) == 1 and last.key == "LAST_INSERT_ID" and pure(("ROW_COUNT",)):
         return word(LAST)
-    if (last.kind is Kind.NAME and len(parts) == 1) or not pure(parts):
+    if (last.kind is SqlTokenKind.NAME and len(parts) == 1) or not pure(parts):
         return word(FOREIGN)
     return last if last.key in SPECIAL else word(PLAIN)
 
@@ -92,4 +92,4 @@ def _check_names(names: Counter[str], nodes: Sequence[exp.Expr]) -> None:
         found.update(value.lower() for value in node.args.values() if isinstance(value, str))
     for name, count in names.items():
         if count > found[name]:
-            raise Unreadable("a name in it is not understood")
+            raise UnreadableSql("a name in it is not understood")

@@ -15,20 +15,20 @@ from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
     Ctes,
+    FromPart,
     Item,
     Out,
-    Part,
     Sources,
-    Work,
+    WorkBudget,
     merged,
     union,
 )
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
-    Kind,
-    Token,
-    Unreadable,
+    SqlToken,
+    SqlTokenKind,
+    UnreadableSql,
     dotted_name,
     key_at,
     keys,
@@ -37,7 +37,7 @@ from postern.inspection.sql.sql_tokens import (
 )
 from postern.protocols.mysql.dialect import mysql_words as words
 from postern.protocols.mysql.dialect.mysql_parser import QUERIES, creates_block, judge, whole_statements, without_into
-from postern.protocols.mysql.dialect.mysql_readings import Reading
+from postern.protocols.mysql.dialect.mysql_readings import StatementReading
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     folded,
@@ -49,9 +49,9 @@ from postern.protocols.mysql.dialect.mysql_texts import (
 )
 from postern.protocols.mysql.lineage import mysql_builtins as builtins
 from postern.protocols.mysql.lineage.mysql_expressions import Variables
-from postern.protocols.mysql.lineage.mysql_lineage_catalogue import Catalogue, State
+from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
 from postern.protocols.mysql.lineage.mysql_names import Level
-from postern.protocols.mysql.lineage.mysql_queries import Queries
+from postern.protocols.mysql.lineage.mysql_queries import MysqlQueries
 from postern.protocols.mysql.lineage.mysql_spelling import LAST, Spelled, spelled
 
 _ROUNDS: Final = 8  # of reading a statement again for what it puts into variables
@@ -60,14 +60,14 @@ _CHANGES: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class MysqlRead:
     """One statement. `outs` are the columns of its answer, None where it has none.
 
     `opens` is what HANDLER opens under a name, `handler` the one whose rows it shows. `prepares` is a name and what is
     prepared under it; `executes` the name, or the texts themselves, that it `runs` with variables made of `given`.
 
-    After it: `names` and `everything` are in doubt as `State` has it; `uses` is the database that names may be of;
-    `puts` what it adds to variables, `texts` what these hold as text; `lost` and not `settings` as `State` has it.
+    After it: `names` and `everything` are in doubt as `SessionState` has it; `uses` is the database that names may be of;
+    `puts` what it adds to variables, `texts` what these hold as text; `lost` and not `settings` as `SessionState` has it.
     Where a name means nothing, as far as the snapshot tells, it `fails`.
     """
 
@@ -88,26 +88,31 @@ class Read:
     fails: bool = False
 
 
-LOST: Final = Read((UNKNOWN,), everything=True, lost=True, settings=False)
+LOST: Final = MysqlRead((UNKNOWN,), everything=True, lost=True, settings=False)
 
 
-class Statements:
+class MysqlStatements:
     """Reads one reading of a text. `database` is what a table without one is of, `given` what its bind variables are
     made of; `work` is shared by all that is done for one text."""
 
     def __init__(
-        self, catalogue: Catalogue, state: State, database: str, given: Sources = NOTHING, work: Work | None = None
+        self,
+        catalogue: MysqlLineageCatalogue,
+        state: SessionState,
+        database: str,
+        given: Sources = NOTHING,
+        work: WorkBudget | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._state = state
         self._database = database
         self._given = given
-        self._work = work or Work()
+        self._work = work or WorkBudget()
         self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
 
-    def read(self, reading: Reading) -> list[Read]:
+    def read(self, reading: StatementReading) -> list[MysqlRead]:
         statements = whole_statements(reading)
-        found: list[Read] = []
+        found: list[MysqlRead] = []
         for place, tokens in enumerate(statements):
             if creates_block(tokens):
                 return [*found, self._block(tokens, goes_on=len(statements) - place > 1, rest=statements[-1])]
@@ -116,17 +121,17 @@ class Statements:
             found.append(LOST)
         return found
 
-    def definition(self, tokens: Sequence[Token]) -> list[Out]:
+    def definition(self, tokens: Sequence[SqlToken]) -> list[Out]:
         """The columns of a view."""
         return list(self._query(list(tokens), verb_of(tokens)).outs or [UNKNOWN])
 
-    def expression(self, tokens: Sequence[Token], outs: Sequence[Out]) -> list[Out]:
+    def expression(self, tokens: Sequence[SqlToken], outs: Sequence[Out]) -> list[Out]:
         """What an expression over the columns of one table is made of."""
         found = self._spelled([word("SELECT"), *tokens], "SELECT")
         queries = self._queries(found, Variables(self._state, {}, NOTHING))
         return queries.targets(found.tree.expressions, Level(outs=list(outs)), Ctes())
 
-    def _statement(self, tokens: list[Token]) -> Read:
+    def _statement(self, tokens: list[SqlToken]) -> MysqlRead:
         verb = verb_of(tokens)
         first = key_at(tokens, 0)
         if first in _OTHERS:
@@ -141,9 +146,9 @@ class Statements:
         answer = _ANY if known[1] & {Effect.ADMIN, Effect.READ} else None
         if first in ("CHECKSUM", "BACKUP", "CLONE"):
             answer = (UNKNOWN,)
-        return self._written(tokens, Read(answer))
+        return self._written(tokens, MysqlRead(answer))
 
-    def _written(self, tokens: Sequence[Token], read: Read) -> Read:
+    def _written(self, tokens: Sequence[SqlToken], read: MysqlRead) -> MysqlRead:
         """A statement of which no tree is made: it may put anything into each variable that it names."""
         variables = {variable_name(token) for token in tokens if is_user_variable(token)}
         lost = self._runs_code(tokens)
@@ -155,7 +160,7 @@ class Statements:
             settings=read.settings and not lost,
         )
 
-    def _runs_code(self, tokens: Sequence[Token]) -> bool:
+    def _runs_code(self, tokens: Sequence[SqlToken]) -> bool:
         """Whether it runs code that nobody here can read: a function, also one that a view calls."""
         for start, bracket in called_at(tokens, builtins.CALLS):
             parts = tuple(each.text for each in tokens[start:bracket] if each.key != ".")
@@ -175,13 +180,13 @@ class Statements:
         schema = self._catalogue.schema
         return any(schema.relations[key].definition for key in self._catalogue.spelled("", name))
 
-    def _spelled(self, tokens: Sequence[Token], verb: str) -> Spelled:
+    def _spelled(self, tokens: Sequence[SqlToken], verb: str) -> Spelled:
         return spelled(tokens, verb, lambda parts: self._catalogue.pure(parts, self._state))
 
-    def _queries(self, found: Spelled, variables: Variables) -> Queries:
-        return Queries(self._catalogue, self._state, self._database, self._work, variables, found.doubtful)
+    def _queries(self, found: Spelled, variables: Variables) -> MysqlQueries:
+        return MysqlQueries(self._catalogue, self._state, self._database, self._work, variables, found.doubtful)
 
-    def _query(self, tokens: list[Token], verb: str) -> Read:
+    def _query(self, tokens: list[SqlToken], verb: str) -> MysqlRead:
         plain, into = without_into(tokens)
         targets = [variable_name(token) for token in into if is_user_variable(token)]
         answers = not into and (verb not in _CHANGES or "RETURNING" in {token.key for token in tokens})
@@ -189,13 +194,13 @@ class Statements:
             found = self._spelled(plain, verb)
             variables = Variables(self._state, found.variables, self._given)
             outs = self._settled(found, verb, variables, targets)
-        except Unreadable:
-            return self._written(tokens, Read((UNKNOWN,) if answers else None))
+        except UnreadableSql:
+            return self._written(tokens, MysqlRead((UNKNOWN,) if answers else None))
         lost = self._runs_code(tokens)
         texts = tuple((name, None) for name in sorted(variables.put))
         answer = tuple(outs) if answers else None
         puts = frozenset(variables.put.items())
-        return Read(answer, puts=puts, texts=texts, lost=lost, settings=not lost, fails=variables.fails)
+        return MysqlRead(answer, puts=puts, texts=texts, lost=lost, settings=not lost, fails=variables.fails)
 
     def _settled(self, found: Spelled, verb: str, variables: Variables, targets: Sequence[str]) -> list[Out]:
         for _ in range(_ROUNDS):
@@ -207,12 +212,12 @@ class Statements:
                 variables.assign(name, outs[place].sources if is_plain else merged(outs))
             if variables.is_settled:
                 return outs
-        raise Unreadable("it goes on putting values into variables")
+        raise UnreadableSql("it goes on putting values into variables")
 
-    def _shown(self, tree: exp.Expr, queries: Queries) -> list[Out]:
+    def _shown(self, tree: exp.Expr, queries: MysqlQueries) -> list[Out]:
         return queries.query(tree, None, Ctes())
 
-    def _changed(self, tree: exp.Expr, queries: Queries) -> list[Out]:
+    def _changed(self, tree: exp.Expr, queries: MysqlQueries) -> list[Out]:
         """INSERT, REPLACE and DELETE may show rows, with what has just been written; of UPDATE nothing is shown."""
         ctes = queries.within(tree, None, Ctes())
         target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
@@ -246,10 +251,10 @@ class Statements:
         )
         items = tuple(Item(item.name, outs, item.schema) for item in scope.items)
         after = Level()
-        after.add(Part(items, outs))
+        after.add(FromPart(items, outs))
         return queries.targets(returning.expressions, after, ctes)
 
-    def _puts(self, tree: exp.Expr, queries: Queries, scope: Level, ctes: Ctes) -> None:
+    def _puts(self, tree: exp.Expr, queries: MysqlQueries, scope: Level, ctes: Ctes) -> None:
         """What stands elsewhere in a change is not shown, and may put anything into a variable."""
         for node in tree.walk():
             if isinstance(node, exp.PropertyEQ) and isinstance(node.this, exp.Parameter):
@@ -258,7 +263,7 @@ class Statements:
                 found = queries.expressions.all(node.expressions, scope, ctes)
                 queries.expressions.variables.assign(builtins.LAST_ID, found)
 
-    def _definition(self, tokens: list[Token]) -> Read:
+    def _definition(self, tokens: list[SqlToken]) -> MysqlRead:
         draft = Draft("")
         kind = defined(self._judging, draft, tokens)
         for place, token in enumerate(tokens):
@@ -267,9 +272,9 @@ class Statements:
                 self._judging.named(draft, tokens, after)
         names = frozenset(folded(one.name) for one in draft.objects if one.kind in _MADE)
         everything = not names and kind not in _HARMLESS
-        return self._written(tokens, Read(names=names, everything=everything))
+        return self._written(tokens, MysqlRead(names=names, everything=everything))
 
-    def _block(self, tokens: list[Token], *, goes_on: bool, rest: Sequence[Token]) -> Read:
+    def _block(self, tokens: list[SqlToken], *, goes_on: bool, rest: Sequence[SqlToken]) -> MysqlRead:
         """Code whose end is not looked for: what follows may be a part of it, or a statement."""
         made = self._definition(tokens)
         ends = key_at(rest, len(rest) - 1) == "END"
@@ -277,10 +282,10 @@ class Statements:
             made, everything=made.everything or goes_on, lost=goes_on, outs=(UNKNOWN,) if goes_on and not ends else None
         )
 
-    def _explain(self, tokens: list[Token]) -> Read:
+    def _explain(self, tokens: list[SqlToken]) -> MysqlRead:
         """A plan as JSON or as a tree quotes what it has read already; as a table it names tables and keys."""
         if key_at(tokens, 0) == "ANALYZE" and by_first_words(tokens, words.STATEMENTS):
-            return self._written(tokens, Read(_ANY))
+            return self._written(tokens, MysqlRead(_ANY))
         place = 1
         answer = _PLAN
         while key_at(tokens, place) in ("ANALYZE", "EXTENDED", "PARTITIONS", "FORMAT", "FORCE"):
@@ -290,24 +295,24 @@ class Statements:
             place += 1
         if verb_of(tokens[place:]) not in QUERIES and key_at(tokens, place) != "FOR":
             answer = _ANY  # of a table
-        return self._written(tokens, Read(answer))
+        return self._written(tokens, MysqlRead(answer))
 
-    def _show(self, tokens: list[Token]) -> Read:
+    def _show(self, tokens: list[SqlToken]) -> MysqlRead:
         for count in (4, 3, 2, 1):
             found = keys(tokens[1:], count)
             if found in builtins.SHOWS:
-                return self._written(tokens, Read(_ANY))
+                return self._written(tokens, MysqlRead(_ANY))
             if found in builtins.SHOWS_SETTINGS:
                 calm = self._state.settings and not self._state.lost
-                return self._written(tokens, Read(_ANY if calm else (UNKNOWN,)))
+                return self._written(tokens, MysqlRead(_ANY if calm else (UNKNOWN,)))
             if found in builtins.SHOWS_COUNTERS:
                 calm = _counts_calmly(tokens[1 + count :])
-                return self._written(tokens, Read(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
-        return self._written(tokens, Read((UNKNOWN,)))
+                return self._written(tokens, MysqlRead(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
+        return self._written(tokens, MysqlRead((UNKNOWN,)))
 
-    def _set(self, tokens: list[Token]) -> Read:
+    def _set(self, tokens: list[SqlToken]) -> MysqlRead:
         if by_first_words(tokens, words.STATEMENTS):
-            return self._written(tokens, Read())
+            return self._written(tokens, MysqlRead())
         if key_at(tokens, 1) == "STATEMENT":
             return self._under_settings(tokens)
         known = Effect.UNKNOWN not in judge(tokens, self._judging).effects
@@ -321,7 +326,7 @@ class Statements:
                 name = variable_name(part[0])
                 sources, inner = self._value(value)
                 texts.append((name, texts_of(value)))
-            elif any(token.key == "(" or token.kind is Kind.VARIABLE for token in value):
+            elif any(token.key == "(" or token.kind is SqlTokenKind.VARIABLE for token in value):
                 sources, inner = self._value(value)
                 setting = part[place - 1].text.lower().rpartition(".")[2].lstrip("@") if place else ""
                 name = builtins.QUOTING_SETTINGS.get(setting, "")
@@ -333,7 +338,7 @@ class Statements:
             if name:
                 puts[name] = union([puts.get(name, NOTHING), sources])
         lost = self._runs_code(tokens) or not known or may_respell(tokens)
-        return Read(
+        return MysqlRead(
             everything=not known,
             puts=frozenset(puts.items()),
             texts=tuple(texts),
@@ -341,12 +346,12 @@ class Statements:
             settings=settings and not lost,
         )
 
-    def _value(self, tokens: Sequence[Token]) -> tuple[Sources, Read]:
+    def _value(self, tokens: Sequence[SqlToken]) -> tuple[Sources, MysqlRead]:
         """What an expression without tables around it is made of, and what it puts into variables."""
         read = self._query([word("SELECT"), *tokens], "SELECT")
         return merged(read.outs or ()), read
 
-    def _under_settings(self, tokens: list[Token]) -> Read:
+    def _under_settings(self, tokens: list[SqlToken]) -> MysqlRead:
         """SET STATEMENT … FOR a statement."""
         place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
         said = " ".join(token.text.lower() for token in tokens[:place])
@@ -354,46 +359,46 @@ class Statements:
             return LOST
         return self._statement(tokens[place + 1 :])
 
-    def _handler(self, tokens: list[Token]) -> Read:
+    def _handler(self, tokens: list[SqlToken]) -> MysqlRead:
         parts, place = dotted_name(tokens, 1)
         if not parts:
             return LOST
         if key_at(tokens, place) != "OPEN":
             is_read = key_at(tokens, place) == "READ"
-            return self._written(tokens, Read(handler=folded(parts[-1]) if is_read else ""))
+            return self._written(tokens, MysqlRead(handler=folded(parts[-1]) if is_read else ""))
         after = place + 1 + (key_at(tokens, place + 1) == "AS")
         name = tokens[after].text if after < len(tokens) else parts[-1]
         variables = Variables(self._state, {}, NOTHING)
-        queries = Queries(self._catalogue, self._state, self._database, self._work, variables, frozenset())
-        return Read(opens=(folded(name), tuple(queries.columns(parts[-2] if len(parts) > 1 else "", parts[-1]))))
+        queries = MysqlQueries(self._catalogue, self._state, self._database, self._work, variables, frozenset())
+        return MysqlRead(opens=(folded(name), tuple(queries.columns(parts[-2] if len(parts) > 1 else "", parts[-1]))))
 
-    def _use(self, tokens: list[Token]) -> Read:
-        return Read(uses=tokens[1].text) if len(tokens) == 2 else LOST
+    def _use(self, tokens: list[SqlToken]) -> MysqlRead:
+        return MysqlRead(uses=tokens[1].text) if len(tokens) == 2 else LOST
 
-    def _prepare(self, tokens: list[Token]) -> Read:
+    def _prepare(self, tokens: list[SqlToken]) -> MysqlRead:
         if len(tokens) < 4 or key_at(tokens, 2) != "FROM":
             return LOST
-        return self._written(tokens, Read(prepares=(folded(tokens[1].text), texts_of(tokens[3:]))))
+        return self._written(tokens, MysqlRead(prepares=(folded(tokens[1].text), texts_of(tokens[3:]))))
 
-    def _execute(self, tokens: list[Token]) -> Read:
+    def _execute(self, tokens: list[SqlToken]) -> MysqlRead:
         using = next((at for at, token in enumerate(tokens) if token.key == "USING"), len(tokens))
         given: Sources = NOTHING
         if tokens[using + 1 :]:
             given, _ = self._value(tokens[using + 1 :])
         if key_at(tokens, 1) == "IMMEDIATE":
-            return Read(executes=texts_of(tokens[2:using]), runs=True, given=given, lost=self._runs_code(tokens))
+            return MysqlRead(executes=texts_of(tokens[2:using]), runs=True, given=given, lost=self._runs_code(tokens))
         if using != 2:
             return LOST
-        return Read(executes=folded(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
+        return MysqlRead(executes=folded(tokens[1].text), runs=True, given=given, lost=self._runs_code(tokens))
 
-    def _call(self, tokens: list[Token]) -> Read:
-        return Read((UNKNOWN,), lost=True, settings=False)
+    def _call(self, tokens: list[SqlToken]) -> MysqlRead:
+        return MysqlRead((UNKNOWN,), lost=True, settings=False)
 
-    def _do(self, tokens: list[Token]) -> Read:
+    def _do(self, tokens: list[SqlToken]) -> MysqlRead:
         return replace(self._query([word("SELECT"), *tokens[1:]], "SELECT"), outs=None)
 
 
-def _counts_calmly(tokens: Sequence[Token]) -> bool:
+def _counts_calmly(tokens: Sequence[SqlToken]) -> bool:
     """Whether the LIKE of a SHOW STATUS names only counters that tell nothing of values."""
     if len(tokens) != 2 or tokens[0].key != "LIKE" or tokens[1].content is None:
         return False
@@ -412,17 +417,17 @@ _HARMLESS: Final = words_of(
     UNIQUE USER
     """
 )
-_OTHERS: Final[dict[str, Callable[[Statements, list[Token]], Read]]] = {
-    "ANALYZE": Statements._explain,
-    "CALL": Statements._call,
-    "DESC": Statements._explain,
-    "DESCRIBE": Statements._explain,
-    "DO": Statements._do,
-    "EXECUTE": Statements._execute,
-    "EXPLAIN": Statements._explain,
-    "HANDLER": Statements._handler,
-    "PREPARE": Statements._prepare,
-    "SET": Statements._set,
-    "SHOW": Statements._show,
-    "USE": Statements._use,
+_OTHERS: Final[dict[str, Callable[[MysqlStatements, list[SqlToken]], MysqlRead]]] = {
+    "ANALYZE": MysqlStatements._explain,
+    "CALL": MysqlStatements._call,
+    "DESC": MysqlStatements._explain,
+    "DESCRIBE": MysqlStatements._explain,
+    "DO": MysqlStatements._do,
+    "EXECUTE": MysqlStatements._execute,
+    "EXPLAIN": MysqlStatements._explain,
+    "HANDLER": MysqlStatements._handler,
+    "PREPARE": MysqlStatements._prepare,
+    "SET": MysqlStatements._set,
+    "SHOW": MysqlStatements._show,
+    "USE": MysqlStatements._use,
 }

@@ -14,7 +14,7 @@ OWN = g.NEEDED | g.LONG_FLAG | g.TRANSACTIONS | g.MULTI_STATEMENTS | g.MULTI_RES
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ClientOptions:
     """`user` is the name at the gateway, which no target hears of. Attributes are names and values as
     performance_schema shows them."""
 
@@ -31,7 +31,7 @@ class Chosen:
         return {_USER: self.user, _CAPABILITIES: str(self.capabilities), _COLLATION: str(self.collation), **attributes}
 
     @classmethod
-    def read(cls, texts: Mapping[str, str]) -> Chosen:
+    def read(cls, texts: Mapping[str, str]) -> ClientOptions:
         """What is missing is as the gateway's own logins have it."""
         attributes = {
             _encoded(name.removeprefix(_ATTRIBUTE)): _encoded(value)
@@ -49,7 +49,7 @@ class Chosen:
 
 def own(name: str) -> Mapping[str, str]:
     """Of a login of the gateway's own, which is to be known by that name."""
-    return Chosen(attributes={b"program_name": name.encode()}).texts()
+    return ClientOptions(attributes={b"program_name": name.encode()}).texts()
 
 
 def _decoded(data: bytes) -> str:

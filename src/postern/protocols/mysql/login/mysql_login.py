@@ -48,7 +48,7 @@ _REFUSED: Final = "the user name or password is wrong, or the credential is no l
 
 
 @dataclass(frozen=True, slots=True)
-class Startup:
+class MysqlStartup:
     """What the client asked for. Names are in UTF-8, with every other byte kept by surrogates."""
 
     user: str
@@ -101,7 +101,7 @@ class ClientLogin:
         self._proof = b""
         self._encrypted = False
 
-    async def greet(self, *, require_tls: bool) -> Startup:
+    async def greet(self, *, require_tls: bool) -> MysqlStartup:
         """The client's login up to what it answers to the greeting."""
         line, stream = self._line, self._line.stream
         offered = g.CLIENTS | (g.SSL if stream.tls_offered else 0)
@@ -137,7 +137,7 @@ class ClientLogin:
         self._plugin, self._proof = answer.plugin, answer.proof
         database = None if answer.database is None else answer.database.decode("utf-8", "surrogateescape")
         capabilities = answer.capabilities & ~g.SSL | g.LONG_PASSWORD
-        return Startup(user, database, capabilities, answer.collation, answer.attributes, self._encrypted)
+        return MysqlStartup(user, database, capabilities, answer.collation, answer.attributes, self._encrypted)
 
     async def authenticate(
         self, verifier: Verifier, digests: auth.Digests, key: Callable[[], auth.ExchangeKey] | None
@@ -203,7 +203,7 @@ def reject(stream: Handshake, code: int, text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetLogin:
+class MysqlTargetLogin:
     """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.
 
     `capabilities` are those that the client chose: what the target says is laid out by them.
@@ -219,7 +219,7 @@ class TargetLogin:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetGreeting:
+class MysqlTargetGreeting:
     """What the target said. `thread` is its name for the connection, `status` the flags behind the login; `extended`:
     its column definitions have extended metadata."""
 
@@ -234,7 +234,7 @@ class TargetGreeting:
 _SHAPING: Final = g.TRANSACTIONS | g.MULTI_RESULTS | g.PS_MULTI_RESULTS
 
 
-async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
+async def connect(stream: Handshake, login: MysqlTargetLogin) -> MysqlTargetGreeting:
     """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     line = _Line(stream, "target", MAX_TARGET)
     greeted = g.parse_greeting(_accepted(await line.read()))
@@ -261,7 +261,7 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
     line.write(g.response(line.sequence, replace(answer, proof=proof, plugin=plugin), encrypted=encrypted))
     done = await prover.run(plugin, greeted.salt)
     extended = bool(capabilities & g.EXTENDED_METADATA)
-    return TargetGreeting(greeted.shown_version, greeted.thread, greeted.is_mariadb, done.status, extended)
+    return MysqlTargetGreeting(greeted.shown_version, greeted.thread, greeted.is_mariadb, done.status, extended)
 
 
 def _known_there(collation: int, greeted: g.Greeting) -> int:
@@ -301,7 +301,7 @@ async def _encrypt(line: _Line, sslmode: str, greeted: g.Greeting, answer: g.Res
 class _Prover:
     """Proves to the target who the gateway is, in the way that the target asks for."""
 
-    def __init__(self, line: _Line, login: TargetLogin, encrypted: bool) -> None:
+    def __init__(self, line: _Line, login: MysqlTargetLogin, encrypted: bool) -> None:
         self._line = line
         self._encrypted = encrypted
         self._password = login.password.reveal().encode("utf-8", "surrogateescape")

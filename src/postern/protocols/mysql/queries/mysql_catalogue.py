@@ -11,7 +11,7 @@ from typing import Any
 from postern.domain.targets.errand import ErrandKind
 from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.mysql.queries import mysql_schema as schema
-from postern.protocols.mysql.queries.mysql_query import Query
+from postern.protocols.mysql.queries.mysql_query import MysqlQuery
 
 _DATABASES = """
 select schema_name from information_schema.schemata
@@ -54,4 +54,4 @@ _QUESTIONS: Mapping[ErrandKind, Question] = {
     ),
 }
 
-CATALOGUE = Catalogue(Query, _QUESTIONS, schema.QUESTIONS, schema.target_schema)
+CATALOGUE = Catalogue(MysqlQuery, _QUESTIONS, schema.QUESTIONS, schema.target_schema)

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from postern.errors import ProtocolViolation
 from postern.protocols.framing import Intake
 from postern.protocols.gateway_queries import Row, TargetRefused
-from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, Ended, refused
+from postern.protocols.mysql.recorded.mysql_reading import Answers, Cells, StatementEnd, refused
 from postern.protocols.mysql.wire import mysql_messages as m
 
 MAX_PACKET = 16 << 20  # bytes; a row of a catalogue is far smaller
 
 
-class Query:
+class MysqlQuery:
     """`start()` for the target, then `feed` with what it sends, until `finished`.
 
     `error` is the target's, None when all went well. The stream is ready for another query afterwards. Each `?` of the
@@ -71,7 +71,7 @@ class Query:
         elif isinstance(found, m.Failed):
             self.error = refused(found)
             self.finished = True
-        elif isinstance(found, Ended):
+        elif isinstance(found, StatementEnd):
             self.finished = not found.more
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from postern.protocols.mysql.recorded.mysql_reading import Answers, Ended
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Messages
+from postern.protocols.mysql.recorded.mysql_reading import Answers, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import MysqlMessages
 from postern.protocols.mysql.wire import mysql_messages as m
 
 
-class Script:
+class MysqlScript:
     """One COM_QUERY with all its statements; the first error ends it. What was shown is in the recording."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._messages = Messages()
+        self._messages = MysqlMessages()
         self._answers = Answers()
         self.failed = False
         self.finished = False
@@ -34,7 +34,7 @@ class Script:
             found = self._answers.take(message.payload)
             if isinstance(found, m.Failed):
                 self.failed = True
-            elif not isinstance(found, Ended) or found.more:
+            elif not isinstance(found, StatementEnd) or found.more:
                 continue
             self.finished = True
         return m.QUIT if self.finished else b""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from postern.domain.rules.trial import Answered
-from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Said
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, Said, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
 from postern.protocols.mysql.wire import mysql_messages as m
 
 
@@ -12,7 +12,7 @@ class MysqlAnswers:
     """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
 
     def __init__(self) -> None:
-        self._reading = Reading()
+        self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[Answered]:
         """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
@@ -24,7 +24,7 @@ def _answer(found: Found | Left) -> Answered | None:
         return Answered(tuple(cell for cell in found.cells if cell is not None), rows=1)
     if isinstance(found, m.Failed):
         return Answered((found.text.encode(),), ends=True)
-    if isinstance(found, Ended):
+    if isinstance(found, StatementEnd):
         info = found.done.info if found.done is not None else b""
         return Answered((info,) if info else (), ends=True)
     if isinstance(found, Said):

@@ -25,10 +25,10 @@ MAX_COLUMNS = 4096  # MySQL's own limit, and MariaDB's
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ResultHead:
     """A result begins."""
 
-    fields: tuple[m.Field, ...]
+    fields: tuple[m.MysqlField, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class StatementEnd:
     """An answer, or the part of one that ends with this statement: `done` is None behind rows, of which there were
     `rows`. `more`: another statement's follows."""
 
@@ -55,7 +55,7 @@ class Said:
     text: bytes
 
 
-Found = Head | Cells | Ended | Said | m.Failed
+Found = ResultHead | Cells | StatementEnd | Said | m.Failed
 
 
 class _State(Enum):
@@ -72,8 +72,8 @@ class Answers:
         self._state = _State.BEGINS
         self._left = 0  # definitions to come, then an EOF
         self._groups: list[int] = []  # of what was prepared: how many definitions each
-        self._fields: tuple[m.Field, ...] = ()
-        self._found: list[m.Field] = []
+        self._fields: tuple[m.MysqlField, ...] = ()
+        self._found: list[m.MysqlField] = []
         self._rows = 0
         self._binary: bool | None = None
         self._cursor = False
@@ -111,10 +111,10 @@ class Answers:
                 return None
             done = m.parse_ok(payload)
             done = replace(done, info=_unpacked(done.info))
-            return Ended(bool(done.status & m.MORE_RESULTS), done)
+            return StatementEnd(bool(done.status & m.MORE_RESULTS), done)
         if m.is_eof(first, len(payload)):
             status, _ = m.parse_eof(payload)
-            return Ended(bool(status & m.MORE_RESULTS))
+            return StatementEnd(bool(status & m.MORE_RESULTS))
         if first in (m.LOCAL_INFILE, m.EOF):  # the contents of a file are asked for; another proof is
             return None
         try:
@@ -148,7 +148,7 @@ class Answers:
         self._fields, self._binary, self._rows = tuple(self._found), None, 0
         self._cursor = bool(status & m.CURSOR_EXISTS)
         self._state = _State.BEGINS if self._cursor else _State.ROWS
-        return Head(self._fields)
+        return ResultHead(self._fields)
 
     def _rows_begin(self, payload: bytes) -> Found | None:
         self._state, self._rows, self._binary = _State.ROWS, 0, True
@@ -158,7 +158,7 @@ class Answers:
         if m.is_eof(payload[0], len(payload)):
             self._state = _State.BEGINS
             status, _ = m.parse_eof(payload)
-            return Ended(bool(status & m.MORE_RESULTS), rows=self._rows)
+            return StatementEnd(bool(status & m.MORE_RESULTS), rows=self._rows)
         self._rows += 1
         if self._binary is None:
             self._binary = self._is_binary(payload)

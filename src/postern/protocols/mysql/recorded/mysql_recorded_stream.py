@@ -9,7 +9,7 @@ from postern.protocols.mysql.recorded.mysql_reading import Answers, Found
 from postern.protocols.mysql.wire import mysql_messages as m
 
 
-class Message(NamedTuple):
+class MysqlMessage(NamedTuple):
     """`payload` is None for one of several packets, which is not gathered; `size` is of all of it."""
 
     size: int
@@ -23,18 +23,18 @@ class Left:
     size: int
 
 
-class Messages:
+class MysqlMessages:
     """`feed` takes the stream cut anywhere."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._long = 0  # bytes of a payload of several packets, so far
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[MysqlMessage]:
         """What is complete now."""
         buffer = self._buffer
         buffer += data
-        found: list[Message] = []
+        found: list[MysqlMessage] = []
         pos = 0
         while len(buffer) - pos >= m.HEAD:
             size = int.from_bytes(buffer[pos : pos + 3], "little")
@@ -45,10 +45,10 @@ class Messages:
             if size == m.MAX_PAYLOAD:
                 self._long += size
             elif self._long:
-                found.append(Message(self._long + size, None))
+                found.append(MysqlMessage(self._long + size, None))
                 self._long = 0
             else:
-                found.append(Message(size, payload))
+                found.append(MysqlMessage(size, payload))
         del buffer[:pos]
         return found
 
@@ -57,11 +57,11 @@ class Messages:
         return b"" if self._long else bytes(self._buffer[m.HEAD :])
 
 
-class Reading:
+class MysqlReading:
     """Both: what a recorded stream tells."""
 
     def __init__(self) -> None:
-        self._messages = Messages()
+        self._messages = MysqlMessages()
         self._answers = Answers()
 
     def feed(self, data: bytes) -> list[Found | Left]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
-from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Head
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, ResultHead, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
 from postern.protocols.mysql.recorded.mysql_text_renderer import tag
 from postern.protocols.mysql.wire import mysql_messages as m
 
@@ -13,7 +13,7 @@ class MysqlResults:
     """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
 
     def __init__(self) -> None:
-        self._reading = Reading()
+        self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[Result]:
         """What is complete now. Raises ProtocolViolation for bytes that are no packets."""
@@ -23,9 +23,9 @@ class MysqlResults:
 def _result(found: Found | Left) -> Result | None:
     if isinstance(found, Cells):
         return Row(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
-    if isinstance(found, Head):
-        return Columns(tuple(field.name for field in found.fields))
-    if isinstance(found, Ended):
+    if isinstance(found, ResultHead):
+        return ResultColumns(tuple(field.name for field in found.fields))
+    if isinstance(found, StatementEnd):
         return Finished(tag(found))
     if isinstance(found, m.Failed):
         return Problem("ERROR", found.text, code=found.state)

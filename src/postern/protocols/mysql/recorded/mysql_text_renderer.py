@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from operator import itemgetter
 
-from postern.protocols.mysql.recorded.mysql_reading import Cells, Ended, Found, Head, Said
-from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, Reading
+from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, ResultHead, Said, StatementEnd
+from postern.protocols.mysql.recorded.mysql_recorded_stream import Left, MysqlReading
 from postern.protocols.mysql.wire import mysql_messages as m
 
 _ESCAPES = ((b"\\", b"\\\\"), (b"\t", b"\\t"), (b"\n", b"\\n"), (b"\0", b"\\0"))
@@ -16,7 +16,7 @@ class MysqlLens:
     """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
 
     def __init__(self) -> None:
-        self._reading = Reading()
+        self._reading = MysqlReading()
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
         """Neighbours of one kind come as one piece. Raises ProtocolViolation for bytes that are no packets."""
@@ -26,14 +26,14 @@ class MysqlLens:
     def rest(self) -> list[tuple[str, bytes]]:
         """A row that was cut off, as far as it came."""
         cells = self._reading.rest()
-        self._reading = Reading()
+        self._reading = MysqlReading()
         return [("o", _line(cells))] if cells else []
 
 
 def _piece(found: Found | Left) -> tuple[str, bytes]:
     if isinstance(found, Cells):
         return "o", _line(found.cells)
-    if isinstance(found, Head):
+    if isinstance(found, ResultHead):
         return "o", _line(tuple(field.name.encode() for field in found.fields))
     if isinstance(found, m.Failed):
         return "e", f"ERROR {found.code} ({found.state}): {found.text}\n".encode()
@@ -44,7 +44,7 @@ def _piece(found: Found | Left) -> tuple[str, bytes]:
     return "o", tag(found).encode() + b"\n"
 
 
-def tag(ended: Ended) -> str:
+def tag(ended: StatementEnd) -> str:
     """How a statement ended, as the command line of MySQL says it."""
     if ended.done is None:
         return f"{ended.rows} row{'' if ended.rows == 1 else 's'} in set"

@@ -5,7 +5,7 @@ where a packet must be judged, replaced, swallowed or preceded by a refusal of o
 waited for. `phases` says what stands at the head.
 
 Sequence ids go on through all packets of an answer. Where the gateway has left packets out or put some in, those behind
-get other ids (`Ledger.shift`), and pass one by one.
+get other ids (`MysqlResponseQueue.shift`), and pass one by one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ from postern.protocols.framing import Intake
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
 from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummary
-from postern.protocols.mysql.wire.mysql_response_queue import NAMES, QUERY, REFUSED, Ledger, Slot
-from postern.protocols.mysql.wire.mysql_result_state import ROWS, START, Answer
-from postern.protocols.mysql.wire.mysql_rows import DataRows, Layout, layout_of
+from postern.protocols.mysql.wire.mysql_response_queue import (
+    NAMES,
+    QUERY,
+    REFUSED,
+    MysqlPendingResponse,
+    MysqlResponseQueue,
+)
+from postern.protocols.mysql.wire.mysql_result_state import ROWS, START, ResultState
+from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, MysqlRows, layout_of
 from postern.protocols.wire_base import Piece, Wants
 
 # Packets that are no rows: definitions, errors, names of files. Servers send a few hundred bytes.
@@ -31,10 +37,10 @@ _ENDLESS: Final = 1 << 40
 _PHASES: Final = ("its start", "its columns", "its rows")
 
 
-class Backend(Answer):
+class MysqlBackend(ResultState):
     """The target's half of the wire. `local_files`: clients may be asked for their files."""
 
-    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, local_files: bool) -> None:
+    def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, local_files: bool) -> None:
         super().__init__(ledger, wants, max_message, local_files)
         self._intake = Intake()
         self._passing: i64 = 0
@@ -42,7 +48,7 @@ class Backend(Answer):
         self._swallowing = False  # the packet that is passing is not shown
         self._need: i64 = 0
         self._violation: ProtocolViolation | None = None
-        self._given: DataRows | None = None  # rows that are being judged: the client does not have them yet
+        self._given: MysqlRows | None = None  # rows that are being judged: the client does not have them yet
 
     @property
     def position(self) -> str:
@@ -81,7 +87,7 @@ class Backend(Answer):
             is_head = False
         return 1
 
-    def _next_of(self, head: Slot) -> int:
+    def _next_of(self, head: MysqlPendingResponse) -> int:
         if not self._begun:
             return head.first
         return self.ledger.behind_file if self._any_number else int(self._sequence)
@@ -282,7 +288,7 @@ class Backend(Answer):
             pieces.append(_renumbered(buf, pos, self.ledger.shift))
         return start
 
-    def _events(self, buf: bytes, pos: i64, end: i64) -> tuple[DataRows | None, i64]:
+    def _events(self, buf: bytes, pos: i64, end: i64) -> tuple[MysqlRows | None, i64]:
         """All complete rows from `pos` on. None: the first is not there yet, and `_need` says how much of it must be;
         or it is too large, and an error has taken its place."""
         slot = self.ledger.slots[0]
@@ -305,7 +311,7 @@ class Backend(Answer):
             self._sequence += count
             self._seen += count
             raw = buf[first:pos]
-            return DataRows(
+            return MysqlRows(
                 slot.exchange, layout, raw, int(count), number, slot.began, whole=None, as_text=self._as_text
             ), pos
         whole = self._long_row(buf, pos, end)
@@ -322,14 +328,14 @@ class Backend(Answer):
         while pos < first + whole:
             self._count(buf[pos + 3])
             pos += m.HEAD + m.uint24(buf, pos)
-        (one,) = m.Packets(len(raw)).feed(raw)
+        (one,) = m.MysqlPackets(len(raw)).feed(raw)
         self._seen += 1
         packets = m.packets_of(len(one.payload))
-        return DataRows(
+        return MysqlRows(
             slot.exchange, layout, raw, packets, number, slot.began, whole=one.payload, as_text=self._as_text
         ), pos
 
-    def _layout_of(self, slot: Slot) -> Layout:
+    def _layout_of(self, slot: MysqlPendingResponse) -> MysqlLayout:
         if self._layout is None:
             self._layout = layout_of(tuple(self._definitions), slot.kind != QUERY, self.ledger.codec)
         return self._layout

@@ -6,7 +6,7 @@ from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_response_queue import Statement
+from postern.protocols.mysql.wire.mysql_response_queue import MysqlStatement
 from postern.protocols.mysql.wire.mysql_values import plain, read_binary
 
 _HEAD: Final = 10  # command, number, flags, count of iterations
@@ -17,7 +17,7 @@ _SIGN: Final = 0x8000  # of a type: its number has no sign
 DOUBTFUL: Final = frozenset({m.INT24, m.YEAR, m.BIT, m.GEOMETRY, m.NULL})
 
 
-def brought(payload: bytes, statement: Statement) -> tuple[int, ...]:
+def brought(payload: bytes, statement: MysqlStatement) -> tuple[int, ...]:
     """The types that an EXECUTE brings, of which at least the head is there; empty where those of the last one stand.
     Raises ProtocolViolation."""
     count = statement.count
@@ -33,14 +33,14 @@ def brought(payload: bytes, statement: Statement) -> tuple[int, ...]:
     return tuple([int(m.uint16(payload, pos + 1 + 2 * at)) for at in range(count)])
 
 
-def with_types(payload: bytes, statement: Statement) -> bytes:
+def with_types(payload: bytes, statement: MysqlStatement) -> bytes:
     """The same EXECUTE, which brought none, with those that the statement is known to have."""
     pos = _HEAD + (statement.count + 7) // 8
     types = b"".join([m.packed16(given) for given in statement.types])
     return payload[:pos] + b"\x01" + types + payload[pos + 1 :]
 
 
-def parameters(payload: bytes, statement: Statement, brings: bool) -> tuple[bytes | None, ...] | None:
+def parameters(payload: bytes, statement: MysqlStatement, brings: bool) -> tuple[bytes | None, ...] | None:
     """The values of an EXECUTE, None for NULL; `brings`: its types stand in it. What was sent ahead as long data is
     in its place. None: values of DOUBTFUL types are among them. Raises ProtocolViolation."""
     count = statement.count

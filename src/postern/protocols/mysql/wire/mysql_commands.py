@@ -7,7 +7,7 @@ from typing import Final
 
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import BEFORE
-from postern.protocols.mysql.wire.mysql_response_queue import SIMPLE, STATISTICS, Slot
+from postern.protocols.mysql.wire.mysql_response_queue import SIMPLE, STATISTICS, MysqlPendingResponse
 from postern.protocols.wire_base import Request
 
 # Connection ids from here on are the gateway's own.
@@ -38,7 +38,7 @@ class Command(Request):
 
     __slots__ = ("code", "dead", "owner", "raw", "slot", "stops_query")
 
-    def __init__(self, code: int, raw: bytes, slot: Slot) -> None:
+    def __init__(self, code: int, raw: bytes, slot: MysqlPendingResponse) -> None:
         super().__init__()
         self.code = code
         self.raw = raw

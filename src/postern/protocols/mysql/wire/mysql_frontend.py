@@ -32,9 +32,9 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     PREPARE,
     QUERY,
     SIMPLE,
-    Ledger,
-    Slot,
-    Statement,
+    MysqlPendingResponse,
+    MysqlResponseQueue,
+    MysqlStatement,
 )
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import Wants
@@ -45,10 +45,10 @@ HEAD: Final = 64 * 1024
 _CURSORS: Final = 0x07  # flags of an EXECUTE that ask for one
 
 
-class Frontend:
+class MysqlFrontend:
     """The client's half of the wire. `poll` yields bytes to pass on, or a command to judge."""
 
-    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, user: str) -> None:
+    def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, user: str) -> None:
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
@@ -62,7 +62,7 @@ class Frontend:
         self._drops_on = False
         self._file_goes_on = False
         self._sequence: i64 = 0  # of the next packet of that payload
-        self._streaming: Slot | None = None  # of an EXECUTE whose values stream
+        self._streaming: MysqlPendingResponse | None = None  # of an EXECUTE whose values stream
         self._refusing: Command | None = None  # one that is dropped, and is refused once it is
 
     @property
@@ -216,7 +216,7 @@ class Frontend:
         self._streaming = None
         if code == m.COM_STMT_SEND_LONG_DATA:
             return None
-        command = Command(code, b"", Slot(QUERY, self.ledger.next_exchange()))
+        command = Command(code, b"", MysqlPendingResponse(QUERY, self.ledger.next_exchange()))
         text = known.text if known is not None else text_of(head[1:], self.ledger.encoding)
         self._asks(command, text, truncated=True)
         command.dead = (m.ER_NET_PACKET_TOO_LARGE, "08S01")
@@ -228,14 +228,14 @@ class Frontend:
         self._refusing = command
         return None
 
-    def _may_stream(self, statement: Statement, head: bytes) -> bool:
+    def _may_stream(self, statement: MysqlStatement, head: bytes) -> bool:
         """Nobody looks at its values, and it tells their types or need not."""
         tells = 3 * statement.count + 16 <= len(head)
         return not self.wants.operations and tells and (statement.sure or bool(brought(head, statement)))
 
     def _command(self, raw: bytes, size: i64) -> bytes | Command | None:
         """A whole command: bytes to pass on, a request to judge, or nothing."""
-        payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.Packets(len(raw)).feed(raw)[0].payload
+        payload = raw[m.HEAD :] if size != m.MAX_PAYLOAD else m.MysqlPackets(len(raw)).feed(raw)[0].payload
         found = self._understood(raw, payload)
         if size == m.MAX_PAYLOAD and isinstance(found, Command):
             found.slot.first = m.packets_of(len(payload))
@@ -252,7 +252,7 @@ class Frontend:
         if code in PLAIN:
             if len(payload) > 3:
                 raise ProtocolViolation(f"the client sent a command {code:#04x} of {len(payload)} bytes")
-            self.ledger.owe(Slot(PLAIN[code]))
+            self.ledger.owe(MysqlPendingResponse(PLAIN[code]))
             return raw
         if m.COM_STMT_SEND_LONG_DATA <= code <= m.COM_STMT_RESET or code == m.COM_STMT_FETCH:
             return self._of_statement(raw, payload)
@@ -260,7 +260,7 @@ class Frontend:
 
     def _query(self, raw: bytes, payload: bytes) -> Command:
         text = text_of(payload[1:], self.ledger.encoding)
-        command = Command(m.COM_QUERY, raw, Slot(QUERY, self.ledger.next_exchange()))
+        command = Command(m.COM_QUERY, raw, MysqlPendingResponse(QUERY, self.ledger.next_exchange()))
         self._asks(command, text)
         found = KILL.fullmatch(text)
         if found is not None:
@@ -271,7 +271,7 @@ class Frontend:
         self.ledger.spoken.forget(text)
         return command
 
-    def _speaks(self, slot: Slot, text: str) -> Refuse | None:
+    def _speaks(self, slot: MysqlPendingResponse, text: str) -> Refuse | None:
         """A statement may change the character set in which the next ones are read; some may not be spoken here."""
         unread = sets_unread(text)
         if unread:
@@ -288,23 +288,25 @@ class Frontend:
 
     def _prepare(self, raw: bytes, payload: bytes) -> Command:
         text = text_of(payload[1:], self.ledger.encoding)
-        statement = Statement(text)
+        statement = MysqlStatement(text)
         statement.speaks = may_speak(payload)
-        command = Command(m.COM_STMT_PREPARE, raw, Slot(PREPARE, self.ledger.next_exchange(), statement))
+        command = Command(
+            m.COM_STMT_PREPARE, raw, MysqlPendingResponse(PREPARE, self.ledger.next_exchange(), statement)
+        )
         self._asks(command, text, Phase.PREPARE)
         if statement.speaks:
             # It is not set before it runs.
-            command.forced = self._speaks(Slot(PREPARE), text)
+            command.forced = self._speaks(MysqlPendingResponse(PREPARE), text)
         return command
 
-    def _named(self, payload: bytes) -> Statement | None:
+    def _named(self, payload: bytes) -> MysqlStatement | None:
         """The statement whose number a command begins with."""
         if len(payload) < 5:
             raise ProtocolViolation("a command names no prepared statement")
         return self.ledger.statements.get(int(m.uint32(payload, 1)))
 
-    def _execute_slot(self, statement: Statement, payload: bytes) -> Slot:
-        slot = Slot(EXECUTE, self.ledger.next_exchange(), statement)
+    def _execute_slot(self, statement: MysqlStatement, payload: bytes) -> MysqlPendingResponse:
+        slot = MysqlPendingResponse(EXECUTE, self.ledger.next_exchange(), statement)
         slot.cursor = len(payload) > 5 and bool(payload[5] & _CURSORS)
         if statement.speaks:
             self._speaks(slot, statement.text)
@@ -335,7 +337,7 @@ class Frontend:
             )
         return command
 
-    def _typed(self, statement: Statement, slot: Slot, types: tuple[int, ...]) -> None:
+    def _typed(self, statement: MysqlStatement, slot: MysqlPendingResponse, types: tuple[int, ...]) -> None:
         """The types that an EXECUTE brings stand for those behind it, too, as the client means it. The target may not
         have them: it was refused, or could not read it for what was sent ahead (MariaDB: a value that is too long, or
         of no parameter). Until that is sure, whatever is judged by types goes with them."""
@@ -346,7 +348,7 @@ class Frontend:
 
     def _unknown(self, raw: bytes, payload: bytes) -> Command:
         number = m.uint32(payload, 1)
-        command = Command(payload[0], b"", Slot(SIMPLE, self.ledger.next_exchange()))
+        command = Command(payload[0], b"", MysqlPendingResponse(SIMPLE, self.ledger.next_exchange()))
         self._asks(command, f"prepared statement {number}")
         command.dead = (m.ER_UNKNOWN_STATEMENT, "HY000")
         command.forced = Refuse(
@@ -370,14 +372,14 @@ class Frontend:
             ledger.forget(statement.id)
         elif code == m.COM_STMT_RESET:
             ledger.forget_long(statement)
-            ledger.owe(Slot(SIMPLE))
+            ledger.owe(MysqlPendingResponse(SIMPLE))
         else:
-            slot = Slot(FETCH, ledger.next_exchange(), statement)
+            slot = MysqlPendingResponse(FETCH, ledger.next_exchange(), statement)
             slot.began = statement.began or slot.exchange
             ledger.owe(slot)
         return raw
 
-    def _long_data(self, statement: Statement, payload: bytes) -> None:
+    def _long_data(self, statement: MysqlStatement, payload: bytes) -> None:
         """A part of a value. What goes beyond the bound is not kept: whoever looks at values is told."""
         if len(payload) < 7:
             raise ProtocolViolation("long data names no parameter")
@@ -397,7 +399,7 @@ class Frontend:
         if code == m.COM_QUIT:
             self.terminated = True
             return raw
-        command = Command(code, raw, Slot(SIMPLE, ledger.next_exchange()))
+        command = Command(code, raw, MysqlPendingResponse(SIMPLE, ledger.next_exchange()))
         if code == m.COM_INIT_DB:
             self._asks(command, f"USE {quoted(text_of(payload[1:], ledger.encoding))}")
         elif code == m.COM_FIELD_LIST:
@@ -420,7 +422,7 @@ class Frontend:
         return command
 
     def _reset(self, raw: bytes) -> bytes:
-        slot = Slot(SIMPLE)
+        slot = MysqlPendingResponse(SIMPLE)
         slot.resets = True
         self.ledger.owe(slot)
         # From here on a number may be that of another statement.

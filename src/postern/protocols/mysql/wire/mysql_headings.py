@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from postern.interception.events import Heading
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_rows import Layout
+from postern.protocols.mysql.wire.mysql_rows import MysqlLayout
 
 
 class ColumnHeading(Heading):
@@ -21,7 +21,7 @@ class ColumnHeading(Heading):
     def __init__(
         self,
         exchange: int,
-        layout: Layout,
+        layout: MysqlLayout,
         head: bytes,
         definitions: list[bytes],
         sequence: int,

@@ -258,7 +258,7 @@ class Packet(NamedTuple):
     payload: bytes
 
 
-class Packets:
+class MysqlPackets:
     """Whole payloads out of a stream that is cut anywhere, for whoever reads all of it: not for the wire.
 
     Raises ProtocolViolation for a payload of more than `most` bytes before it is waited for.
@@ -407,7 +407,7 @@ def local_infile(sequence: int, name: bytes) -> bytes:
     return packet(sequence, b"\xfb", name)
 
 
-class Field(NamedTuple):
+class MysqlField(NamedTuple):
     """A Column Definition 41. `collation` is the one of the cells, 63 for bytes; `table` is the alias in the query,
     `org_table` the table itself and `org_name` the column in it, both empty where it is none."""
 
@@ -429,17 +429,17 @@ _TAIL: Final = struct.Struct("<BHIBHBH")
 _LONGEST: Final = 4 * 1024  # bytes of a definition that is remembered; servers send some hundred
 
 
-def parse_field(payload: bytes, codec: str = "utf-8") -> Field:
+def parse_field(payload: bytes, codec: str = "utf-8") -> MysqlField:
     """Names are in the encoding of the connection. What follows (default values of COM_FIELD_LIST) is left out."""
     return _known_field(payload, codec) if len(payload) <= _LONGEST else _read_field(payload, codec)
 
 
 @lru_cache(maxsize=512)
-def _known_field(payload: bytes, codec: str) -> Field:
+def _known_field(payload: bytes, codec: str) -> MysqlField:
     return _read_field(payload, codec)
 
 
-def _read_field(payload: bytes, codec: str) -> Field:
+def _read_field(payload: bytes, codec: str) -> MysqlField:
     end = len(payload)
     texts: list[str] = []
     pos: i64 = 0
@@ -455,7 +455,7 @@ def _read_field(payload: bytes, codec: str) -> Field:
     _, database, table, org_table, name, org_name = texts
     if extended == _JSON_FORMAT:
         kind = JSON  # which MariaDB keeps as text
-    return Field(name, kind, flags, collation, decimals, length, database, table, org_table, org_name)
+    return MysqlField(name, kind, flags, collation, decimals, length, database, table, org_table, org_name)
 
 
 _JSON_FORMAT: Final = b"\x01\x04json"  # item 1 is a format, item 0 the name of a type
@@ -506,7 +506,7 @@ def _name_and_end(payload: bytes) -> tuple[bytes, i64]:
 _NAME_PLACE: Final = 4
 
 
-def column(sequence: int, field: Field, extended: bytes | None = None) -> bytes:
+def column(sequence: int, field: MysqlField, extended: bytes | None = None) -> bytes:
     """`extended` is MariaDB's extended metadata; None where it is not spoken of."""
     texts = ("def", field.database, field.table, field.org_table, field.name, field.org_name)
     body = b"".join([lenenc_text(text.encode()) for text in texts])

@@ -50,7 +50,7 @@ _PLACE: Final = 64  # bytes that are counted for each value that is sent ahead, 
 MAX_OWED: Final = 65_536  # commands that wait for their answers: refused ones wait without the target's hearing of them
 
 
-class Statement:
+class MysqlStatement:
     """A prepared statement. `types` are those of its parameters, as the last EXECUTE gave them, and `sure` once the
     target has them for certain; `speaks`: it may set a character set. `long` is what was sent ahead of values;
     `definitions` are the payloads that describe the rows of its cursor, and `as_text` the places of those that the
@@ -86,7 +86,7 @@ class Statement:
         self.began = 0  # the exchange of the EXECUTE whose rows are fetched
 
 
-class Slot:
+class MysqlPendingResponse:
     """One owed answer. `hidden` answers are ours: the client never sees them."""
 
     __slots__ = (
@@ -107,7 +107,7 @@ class Slot:
         "types",
     )
 
-    def __init__(self, kind: int, exchange: int = 0, statement: Statement | None = None) -> None:
+    def __init__(self, kind: int, exchange: int = 0, statement: MysqlStatement | None = None) -> None:
         self.kind = kind
         self.exchange = exchange
         self.statement = statement
@@ -125,7 +125,7 @@ class Slot:
         self.types: tuple[int, ...] = ()  # EXECUTE: those that it brings
 
 
-class Ledger:
+class MysqlResponseQueue:
     """State that both directions of one link share."""
 
     __slots__ = (
@@ -146,8 +146,8 @@ class Ledger:
     )
 
     def __init__(self, collation: int, status: int) -> None:
-        self.slots: deque[Slot] = deque()
-        self.statements: dict[int, Statement] = {}
+        self.slots: deque[MysqlPendingResponse] = deque()
+        self.statements: dict[int, MysqlStatement] = {}
         self.status = status  # the flags that the target last told
         self.exchange = 0
         self.texts = 0  # characters of the statements
@@ -166,7 +166,7 @@ class Ledger:
         self.exchange += 1
         return self.exchange
 
-    def owe(self, slot: Slot) -> None:
+    def owe(self, slot: MysqlPendingResponse) -> None:
         """Its turn comes behind all others."""
         if len(self.slots) >= MAX_OWED:
             raise ProtocolViolation(f"more than {MAX_OWED} commands wait for their answers")
@@ -189,7 +189,7 @@ class Ledger:
         """For what the target says: names of columns, errors."""
         return "utf-8" if self.encoding == SQL_ASCII else self.encoding
 
-    def remember(self, number: int, statement: Statement) -> None:
+    def remember(self, number: int, statement: MysqlStatement) -> None:
         if len(self.statements) >= MAX_STATEMENTS:
             raise ProtocolViolation(f"more than {MAX_STATEMENTS} prepared statements on one connection")
         self.forget(number)
@@ -207,7 +207,7 @@ class Ledger:
             self.texts -= len(statement.text)
             self.described -= statement.described
 
-    def describe(self, statement: Statement, definitions: tuple[bytes, ...]) -> None:
+    def describe(self, statement: MysqlStatement, definitions: tuple[bytes, ...]) -> None:
         """A cursor of the statement is open, whose rows are described so."""
         statement.definitions = definitions
         if self.statements.get(statement.id) is not statement:
@@ -218,7 +218,7 @@ class Ledger:
         if self.described > MAX_DESCRIBED:
             raise ProtocolViolation(f"cursors whose columns take more than {MAX_DESCRIBED} bytes on one connection")
 
-    def ahead(self, statement: Statement, place: int, most: int) -> bytearray | None:
+    def ahead(self, statement: MysqlStatement, place: int, most: int) -> bytearray | None:
         """Where a value that is sent ahead is kept; None where that would be more than `most` bytes of them all."""
         kept = statement.long.get(place)
         if kept is None:
@@ -228,7 +228,7 @@ class Ledger:
             kept = statement.long[place] = bytearray()
         return kept
 
-    def forget_long(self, statement: Statement) -> None:
+    def forget_long(self, statement: MysqlStatement) -> None:
         """What was sent ahead of an EXECUTE is used up, or thrown away."""
         for value in statement.long.values():
             self.held -= len(value) + _PLACE

@@ -37,10 +37,10 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     QUERY,
     SIMPLE,
     STATISTICS,
-    Ledger,
-    Slot,
+    MysqlPendingResponse,
+    MysqlResponseQueue,
 )
-from postern.protocols.mysql.wire.mysql_rows import Layout, layout_of
+from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, layout_of
 from postern.protocols.wire_base import Piece, Reply, Wants
 
 START: Final = 0
@@ -52,10 +52,10 @@ MAX_DEFINITIONS: Final = 16 << 20  # bytes of one result's; servers have up to 4
 _UNTIL_EOF: Final = -1  # how many definitions there are is told by their end
 
 
-class Answer:
+class ResultState:
     """The state of the answer at the head. `local_files`: clients may be asked for their files."""
 
-    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, local_files: bool) -> None:
+    def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, local_files: bool) -> None:
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
@@ -69,7 +69,7 @@ class Answer:
         self._left: i64 = 0  # column definitions that are still to come
         self._definitions: list[bytes] = []
         self._defined: i64 = 0  # their bytes
-        self._layout: Layout | None = None  # of these
+        self._layout: MysqlLayout | None = None  # of these
         self._later: i64 = 0  # PREPARE: definitions of columns behind those of parameters
         self._describes_result = False  # PREPARE: those of parameters have come
         self._seen: i64 = 0  # rows of this answer
@@ -96,7 +96,7 @@ class Answer:
             raise ProtocolViolation(f"the target sent a packet with number {number} out of its turn")
         self._sequence += 1
 
-    def _begin(self, head: Slot) -> None:
+    def _begin(self, head: MysqlPendingResponse) -> None:
         """What the answer at the head begins with."""
         if not self._begun:
             self._begun = True
@@ -139,7 +139,7 @@ class Answer:
             return False
         return shown
 
-    def _take(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
+    def _take(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
         """A packet of the answer at the head. False when the client must not see it, or not yet."""
         shown = not (self.cutting or head.hidden)
         first: i64 = buf[pos]
@@ -184,7 +184,7 @@ class Answer:
             raise ProtocolViolation("the target answered what nobody asked")
         self.fatal = True
 
-    def _failed(self, head: Slot, payload: bytes, number: i64) -> bool:
+    def _failed(self, head: MysqlPendingResponse, payload: bytes, number: i64) -> bool:
         """An ERR packet, which ends the whole answer: of several statements, some have run."""
         if len(payload) < 3:
             raise ProtocolViolation("the target sent an error without a number")
@@ -205,7 +205,7 @@ class Answer:
         self._over()
         return not self.wants.output
 
-    def _simple(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
+    def _simple(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
         """False: another packet has taken its place."""
         first: i64 = buf[pos]
         if first == m.OK:
@@ -234,7 +234,7 @@ class Answer:
         self._layout = None
         self._phase = COLUMNS
 
-    def _prepared(self, head: Slot, buf: bytes, pos: i64, end: i64) -> None:
+    def _prepared(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64) -> None:
         if end - pos < 12 or buf[pos] != m.OK or head.statement is None:
             raise ProtocolViolation("the target did not say what it has prepared")
         columns = m.uint16(buf, pos + 5)
@@ -249,7 +249,7 @@ class Answer:
         if not self._left:
             self._next_columns(head)
 
-    def _next_columns(self, head: Slot) -> None:
+    def _next_columns(self, head: MysqlPendingResponse) -> None:
         """Of what was prepared: columns are told behind parameters, where there are some."""
         self._left, self._later = self._later, 0
         self._describes_result = True
@@ -257,7 +257,7 @@ class Answer:
             self._tag = "PREPARE"
             self._done(head)
 
-    def _column(self, head: Slot, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
+    def _column(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
         """A column definition, or what ends them. False when the client must not see it, or not yet."""
         self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
@@ -293,7 +293,7 @@ class Answer:
         self._phase = ROWS
         return shown
 
-    def _heading(self, head: Slot) -> ColumnHeading:
+    def _heading(self, head: MysqlPendingResponse) -> ColumnHeading:
         """The description of a result, which is whole now."""
         self._holds = False
         prepared = head.statement.text if head.kind == PREPARE and head.statement is not None else ""
@@ -309,7 +309,7 @@ class Answer:
             adds_metadata=self.adds_metadata,
         )
 
-    def _file(self, head: Slot, number: i64) -> bool:
+    def _file(self, head: MysqlPendingResponse, number: i64) -> bool:
         """The target asks for a file of the client. It gets an empty one where it may not have it."""
         slots = self.ledger.slots
         if len(slots) > 1 and self.ledger.owes_behind:
@@ -330,7 +330,7 @@ class Answer:
             self.cutting = True
         return False
 
-    def _ended(self, head: Slot, status: i64) -> None:
+    def _ended(self, head: MysqlPendingResponse, status: i64) -> None:
         """The end of a result; others may follow."""
         self.ledger.status = int(status)
         if status & m.MORE_RESULTS and head.kind != FETCH:
@@ -340,7 +340,7 @@ class Answer:
             return
         self._done(head)
 
-    def _done(self, head: Slot) -> None:
+    def _done(self, head: MysqlPendingResponse) -> None:
         """The whole answer has come, and nothing went wrong."""
         if head.exchange and not head.hidden and not self.lets_end:
             rows = int(self._seen) if self._phase == ROWS or self._seen else min(self._affected, MAX_ROWS)

@@ -14,35 +14,35 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Fill, Kind, Rows
+from postern.interception.events import Change, Column, Fill, Rows, TextKind
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import wide_codec
-from postern.protocols.mysql.wire.mysql_messages import Field, parse_field, read_lenenc, uint24
+from postern.protocols.mysql.wire.mysql_messages import MysqlField, parse_field, read_lenenc, uint24
 from postern.protocols.mysql.wire.mysql_types import DATED, SIZED, kind_of, width_of
 from postern.protocols.mysql.wire.mysql_values import cell_change, fill_value, packed, plain, sized
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
 _HIDDEN: Final = b"****"
-_TEXT: Final = Field("", m.VAR_STRING)
+_TEXT: Final = MysqlField("", m.VAR_STRING)
 
 
-class Layout:
+class MysqlLayout:
     """The columns of one result, decoded once."""
 
-    def __init__(self, fields: tuple[Field, ...], binary: bool) -> None:
+    def __init__(self, fields: tuple[MysqlField, ...], binary: bool) -> None:
         self.fields: Final = fields
         self.binary: Final = binary
         self.columns: Final[tuple[Column, ...]] = tuple([_column(field) for field in fields])
         self.widths: Final[list[int]] = [width_of(field.type) for field in fields]
-        self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
+        self.searched: Final = [column.kind is not TextKind.OPAQUE for column in self.columns]
         # Of numbers, which stand in a binary row as such
         self.whole: Final = [binary and field.type == m.LONGLONG for field in fields]
         # Of texts in UTF-16 and its like, which are searched as UTF-8
         self.wide: Final = [wide_codec(field.collation) for field in fields]
 
 
-def _column(field: Field) -> Column:
+def _column(field: MysqlField) -> Column:
     origin = (field.database, field.org_table, field.org_name)
     return Column(field.name, kind_of(field), origin=origin if any(origin) else None)
 
@@ -50,19 +50,19 @@ def _column(field: Field) -> Column:
 _LARGEST: Final = 64 * 1024  # bytes of definitions that are remembered
 
 
-def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+def layout_of(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
     """Of the payloads of column definitions. Raises ProtocolViolation when they cannot be read."""
     if sum([len(one) for one in definitions]) > _LARGEST:
         return _read(definitions, binary, codec)
     return _known(definitions, binary, codec)
 
 
-def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
-    return Layout(tuple([parse_field(one, codec) for one in definitions]), binary)
+def _read(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
+    return MysqlLayout(tuple([parse_field(one, codec) for one in definitions]), binary)
 
 
 @lru_cache(maxsize=64)
-def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> Layout:
+def _known(definitions: tuple[bytes, ...], binary: bool, codec: str) -> MysqlLayout:
     return _read(definitions, binary, codec)
 
 
@@ -213,7 +213,7 @@ def _narrow(cell: bytes, codec: str) -> bytes:
     return cell.decode(codec, "replace").encode("utf-8", "replace")
 
 
-class DataRows(Rows):
+class MysqlRows(Rows):
     """Rows of one result within one read. `replace` must be given as many texts as `texts` gave.
 
     `raw` is what the target sent, of `packets` packets, the first of which is number `sequence` to the client. `whole`
@@ -224,7 +224,7 @@ class DataRows(Rows):
     def __init__(
         self,
         exchange: int,
-        layout: Layout,
+        layout: MysqlLayout,
         raw: bytes,
         packets: int,
         sequence: int,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.interception.events import Kind, Scalar
+from postern.interception.events import Scalar, TextKind
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_messages import Field
+from postern.protocols.mysql.wire.mysql_messages import MysqlField
 
 # How a value stands in a binary row: so many bytes, or one of these.
 DATED: Final = -1  # a byte with the length, then that
@@ -65,16 +65,16 @@ def width_of(kind: int) -> int:
     return DATED if kind in _DATED else SIZED
 
 
-def kind_of(field: Field) -> Kind:
+def kind_of(field: MysqlField) -> TextKind:
     """A type that is not known is searched, which at worst finds nothing."""
     if field.type in _OPAQUE:
-        return Kind.OPAQUE
+        return TextKind.OPAQUE
     if field.type in (m.LONGLONG, m.DECIMAL, m.NEWDECIMAL):
-        return Kind.NUMBER
-    return Kind.JSON if field.type == m.JSON else Kind.TEXT
+        return TextKind.NUMBER
+    return TextKind.JSON if field.type == m.JSON else TextKind.TEXT
 
 
-def scalar_of(field: Field) -> Scalar:
+def scalar_of(field: MysqlField) -> Scalar:
     """What one value of the column is."""
     found = _OTHERS.get(field.type)
     if found is not None:

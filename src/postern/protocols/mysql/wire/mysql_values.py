@@ -17,7 +17,7 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Fill, KindChange, Scalar
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_messages import Field
+from postern.protocols.mysql.wire.mysql_messages import MysqlField
 from postern.protocols.mysql.wire.mysql_types import DATED, SIZED, scalar_of, width_of
 
 _TIME: Final = struct.Struct("<BIBBB")
@@ -130,7 +130,7 @@ def sized(kind: int, data: bytes) -> bytes:
     return data if width >= 0 else len(data).to_bytes(1, "little") + data
 
 
-def binary_texts(payload: bytes, fields: Sequence[Field]) -> tuple[bytes | None, ...]:
+def binary_texts(payload: bytes, fields: Sequence[MysqlField]) -> tuple[bytes | None, ...]:
     """The cells of a row of a prepared statement as plain text, None for NULL. Raises ProtocolViolation for what is not
     exactly such a row."""
     pos = 1 + (len(fields) + 9) // 8
@@ -205,7 +205,7 @@ def _bits_packed(text: bytes, size: int) -> bytes:
     return int(text or b"0", 2).to_bytes(size, "big")
 
 
-def cell_change(field: Field, binary: bool, by: Change) -> Callable[[bytes], bytes | None]:
+def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes], bytes | None]:
     """What becomes of a cell of that column, as it stands in a row without its length; None: it becomes NULL."""
     scalar = scalar_of(field)
     if scalar is Scalar.OTHER:
@@ -235,7 +235,7 @@ def cell_change(field: Field, binary: bool, by: Change) -> Callable[[bytes], byt
     return each
 
 
-def fill_value(field: Field, binary: bool, by: Fill) -> bytes | None:
+def fill_value(field: MysqlField, binary: bool, by: Fill) -> bytes | None:
     """What every cell of that column becomes."""
     scalar = scalar_of(field)
     found = by.constant(scalar)

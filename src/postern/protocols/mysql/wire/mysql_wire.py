@@ -13,14 +13,20 @@ from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_backend import Backend
+from postern.protocols.mysql.wire.mysql_backend import MysqlBackend
 from postern.protocols.mysql.wire.mysql_commands import Command
-from postern.protocols.mysql.wire.mysql_frontend import Frontend
+from postern.protocols.mysql.wire.mysql_frontend import MysqlFrontend
 from postern.protocols.mysql.wire.mysql_headings import ColumnHeading
 from postern.protocols.mysql.wire.mysql_output import ErrorText, StatementSummary, refusal_packet
-from postern.protocols.mysql.wire.mysql_response_queue import EXECUTE, REFUSED, SIMPLE, Ledger, Slot
-from postern.protocols.mysql.wire.mysql_rows import DataRows
-from postern.protocols.wire_base import TARGET_GONE, Piece, Request, Side, Standing, Wants, Wire
+from postern.protocols.mysql.wire.mysql_response_queue import (
+    EXECUTE,
+    REFUSED,
+    SIMPLE,
+    MysqlPendingResponse,
+    MysqlResponseQueue,
+)
+from postern.protocols.mysql.wire.mysql_rows import MysqlRows
+from postern.protocols.wire_base import TARGET_GONE, Piece, Request, Side, TransactionState, Wants, Wire
 
 Kill = Callable[[int, bool], None]
 
@@ -49,10 +55,10 @@ class MysqlWire(Wire):
     ) -> None:
         self.wants = Wants()
         status = (parameters or {}).get("status", "")
-        self._ledger = Ledger(collation, int(status) if status.isdecimal() else m.AUTOCOMMIT)
-        self._frontend = Frontend(self._ledger, self.wants, max_message, user)
+        self._ledger = MysqlResponseQueue(collation, int(status) if status.isdecimal() else m.AUTOCOMMIT)
+        self._frontend = MysqlFrontend(self._ledger, self.wants, max_message, user)
         may_be_asked = local_files and bool(capabilities & g.LOCAL_FILES)
-        self._backend = Backend(self._ledger, self.wants, max_message, may_be_asked)
+        self._backend = MysqlBackend(self._ledger, self.wants, max_message, may_be_asked)
         self._kill = kill
         has_metadata = (parameters or {}).get("extended_metadata") == "yes"
         self._backend.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
@@ -73,7 +79,7 @@ class MysqlWire(Wire):
         assert isinstance(request, Command)
         ledger = self._ledger
         if request.owner:
-            slot = Slot(REFUSED, request.slot.exchange)
+            slot = MysqlPendingResponse(REFUSED, request.slot.exchange)
             slot.first = request.slot.first
             slot.data = m.ok(slot.first, m.Done(status=ledger.status & (m.IN_TRANSACTION | m.AUTOCOMMIT)))
             ledger.owe(slot)
@@ -90,7 +96,7 @@ class MysqlWire(Wire):
         """A change of user is a reset, and a change of the database where there is one: two commands, one answer."""
         self._ledger.forget_statements()
         if len(request.raw) > len(_RESET):
-            hidden = Slot(SIMPLE)
+            hidden = MysqlPendingResponse(SIMPLE)
             hidden.hidden = True
             hidden.resets = True
             self._ledger.owe(hidden)
@@ -100,7 +106,7 @@ class MysqlWire(Wire):
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, Command)
         ledger = self._ledger
-        slot = Slot(REFUSED, request.slot.exchange)
+        slot = MysqlPendingResponse(REFUSED, request.slot.exchange)
         slot.first = request.slot.first
         if request.dead is None or refusal is not request.forced:
             slot.data = refusal_packet(request.slot.first, refusal)
@@ -112,7 +118,7 @@ class MysqlWire(Wire):
         if request.slot.kind != EXECUTE or statement is None or not (statement.long or statement.truncated):
             return b""
         ledger.forget_long(statement)
-        hidden = Slot(SIMPLE)
+        hidden = MysqlPendingResponse(SIMPLE)
         hidden.hidden = True
         ledger.owe(hidden)
         return m.command(m.COM_STMT_RESET, m.packed32(statement.id))
@@ -130,7 +136,7 @@ class MysqlWire(Wire):
         return bool(slots) and (slots[0].kind == REFUSED or bool(slots[0].data))
 
     def render(self, event: Rows | Output) -> bytes:
-        if isinstance(event, DataRows):
+        if isinstance(event, MysqlRows):
             data, packets = event.encode()
             self._ledger.shift += packets - event.packets
             return data
@@ -138,7 +144,7 @@ class MysqlWire(Wire):
         return event.encode()
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        if isinstance(event, DataRows):
+        if isinstance(event, MysqlRows):
             self._backend.cutting = True
             return refusal_packet(event.sequence, refusal)
         if isinstance(event, ColumnHeading):
@@ -156,9 +162,9 @@ class MysqlWire(Wire):
         return backend.cutting and not backend.lets_end and len(self._ledger.slots) == 1
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TransactionState:
         ledger = self._ledger
-        return Standing(ledger.in_transaction, ledger.owes)
+        return TransactionState(ledger.in_transaction, ledger.owes)
 
     def position(self, side: Side) -> str:
         return self._frontend.position if side is Side.CLIENT else self._backend.position

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from postgast import PgQueryError, deparse, pg_query_pb2
 
 from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
-from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, children, names, node, readings
+from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, names, node, readings
 from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, named, uses
 
 MOST_CHARACTERS: Final = 10_000
@@ -41,7 +41,7 @@ class PostgresCounter:
             parts = [list(_parts(statement)) for statement in ways[0]]
             stirs = [_stirs(statement) for statement in ways[0]]
             more = any(_does_more(statement) for statement in ways[0])
-        except Unreadable as error:
+        except UnreadablePostgres as error:
             return _unknown(str(error))
         except RecursionError:
             return _unknown("it is nested too deeply")
@@ -309,7 +309,7 @@ def _text(rows: Message, tables: Sequence[tuple[Message, Named]], schemas: Mappi
         tree = json_format.ParseDict({"stmts": [{"stmt": whole}]}, pg_query_pb2.ParseResult())
         text = deparse(tree)
         (again, *more) = readings(text)[0]
-    except (PgQueryError, Unreadable, json_format.ParseError, DecodeError, ValueError) as error:
+    except (PgQueryError, UnreadablePostgres, json_format.ParseError, DecodeError, ValueError) as error:
         raise Uncountable(f"its query could not be written ({type(error).__name__})") from None
     if more or _placeless(again) != _placeless(whole):
         raise Uncountable("its query could not be written as it is meant")

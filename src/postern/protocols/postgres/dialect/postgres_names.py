@@ -20,7 +20,7 @@ _OWN_TYPES: Final = {("information_schema", name) for name in _DOMAINS} | {(OWN,
 _SYSTEM_SCHEMAS: Final = frozenset({OWN, "information_schema", "pg_toast"})
 
 
-class Names:
+class TargetNames:
     """Without a `schema` nothing is known of the target: its tables pass for tables, all else of it is unknown.
 
     A name without a schema is looked up in every schema, since a session changes its search_path as it likes, and is

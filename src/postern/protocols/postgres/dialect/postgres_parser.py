@@ -8,12 +8,12 @@ from typing import Final
 
 from postern.domain.rules.statement import Effect, Statement
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, node, readings
+from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, node, readings
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
 from postern.inspection.sql.sql_parser import unknown
 from postern.protocols.postgres.dialect.postgres_findings import Findings
-from postern.protocols.postgres.dialect.postgres_names import Names
+from postern.protocols.postgres.dialect.postgres_names import TargetNames
 from postern.protocols.postgres.dialect.postgres_scans import scans_of
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.dialect.postgres_statements import HANDLERS, tag_of
@@ -48,7 +48,7 @@ class PostgresParser(Shared):
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Judged, ...]] = TextCache()
-        self._names: list[tuple[TargetSchema | None, Names]] = []
+        self._names: list[tuple[TargetSchema | None, TargetNames]] = []
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         """See the port. Texts of more than 1 MiB are unknown."""
@@ -58,11 +58,11 @@ class PostgresParser(Shared):
         """As `parse`, with the names of prepared statements."""
         return self._cache.of(text, schema, self._judged)
 
-    def _known(self, schema: TargetSchema | None) -> Names:
+    def _known(self, schema: TargetSchema | None) -> TargetNames:
         for one, known in self._names:
             if one is schema:
                 return known
-        known = Names(schema)
+        known = TargetNames(schema)
         self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
         return known
 
@@ -70,7 +70,7 @@ class PostgresParser(Shared):
         known = self._known(schema)
         try:
             ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
-        except Unreadable as error:
+        except UnreadablePostgres as error:
             return (Judged(unknown(str(error)), encodes=True),)
         except RecursionError:
             return (Judged(unknown("it is nested too deeply"), encodes=True),)
@@ -84,7 +84,7 @@ class PostgresParser(Shared):
         return tuple(_doubtful(one) for way in judged for one in way)
 
 
-def _walk(statement: Message, known: Names, deep: int) -> Findings:
+def _walk(statement: Message, known: TargetNames, deep: int) -> Findings:
     kind, message = node(statement)
     found = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
     found.tag = tag_of(kind, message)
@@ -92,7 +92,7 @@ def _walk(statement: Message, known: Names, deep: int) -> Findings:
     return found
 
 
-def _code(known: Names, deep: int) -> Callable[[str], Findings]:
+def _code(known: TargetNames, deep: int) -> Callable[[str], Findings]:
     def code(text: str) -> Findings:
         found = Findings()
         if deep > DEEPEST_CODE:
@@ -102,7 +102,7 @@ def _code(known: Names, deep: int) -> Callable[[str], Findings]:
             for way in readings(text):
                 for one in way:
                     found.join(_walk(one, known, deep))
-        except Unreadable as error:
+        except UnreadablePostgres as error:
             found.unknown(f"code in it: {error}")
         return found
 

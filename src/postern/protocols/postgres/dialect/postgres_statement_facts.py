@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from postern.inspection.masking.statement_facts import StatementFacts
-from postern.inspection.sql.postgres.postgres_tree import Message, Unreadable, children, node, readings
+from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, node, readings
 from postern.interception.events import CopyFormat
 
 _LONGEST: Final = 16 * 1024  # characters that are parsed on the event loop, when a message has come
@@ -70,7 +70,7 @@ def _kinds(statement: str) -> frozenset[str]:
         return frozenset({""})
     try:
         return frozenset(_kind(one) for way in readings(statement) for one in way)
-    except (Unreadable, RecursionError):
+    except (UnreadablePostgres, RecursionError):
         return frozenset({""})
 
 
@@ -104,7 +104,7 @@ def _spells_names(statement: str) -> bool:
         return False
     try:
         kinds = [kind for way in readings(statement) for one in way for kind in _all_kinds(one)]
-    except (Unreadable, RecursionError):
+    except (UnreadablePostgres, RecursionError):
         return False
     return _CHOOSES_NAMES.isdisjoint(kinds)
 
@@ -126,7 +126,7 @@ def copy_format(statement: str) -> CopyFormat | None:
         return None
     try:
         nodes = [node(each) for way in readings(statement) for each in way]
-    except (Unreadable, RecursionError):
+    except (UnreadablePostgres, RecursionError):
         return None
     copies = [found for kind, found in nodes if kind == "CopyStmt"]
     found = {_format_of(one.get("options", ())) for one in copies if not (one.get("is_from") or one.get("filename"))}

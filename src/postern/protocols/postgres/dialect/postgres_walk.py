@@ -9,7 +9,7 @@ from postern.domain.rules.statement import EVERYTHING, Effect, ObjectKind
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
 from postern.protocols.postgres.dialect.postgres_findings import Findings
-from postern.protocols.postgres.dialect.postgres_names import Names, is_of_system
+from postern.protocols.postgres.dialect.postgres_names import TargetNames, is_of_system
 from postern.protocols.postgres.dialect.postgres_settings import change_setting
 from postern.protocols.postgres.dialect.postgres_system_catalogue import KEPT_RELATIONS
 
@@ -44,7 +44,7 @@ PLAIN: Final = frozenset(_PLAIN.split())
 class Walk:
     """`code(text)` tells what the statements of a text do that stands in this one, or in a view that it reads."""
 
-    def __init__(self, known: Names, handlers: dict[str, Handler], code: Callable[[str], Findings]) -> None:
+    def __init__(self, known: TargetNames, handlers: dict[str, Handler], code: Callable[[str], Findings]) -> None:
         self.known = known
         self.found = Findings()
         self.code = code

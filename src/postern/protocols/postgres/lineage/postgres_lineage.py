@@ -10,11 +10,11 @@ from typing import Final, cast
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.lineage_cache import Snapshots
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.schema_ref import SchemaRef, ref_of
-from postern.inspection.sql.postgres.postgres_tree import Unreadable, readings
+from postern.inspection.sql.postgres.postgres_tree import UnreadablePostgres, readings
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts, PostgresLineageCatalogue
 from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Lineage:
     """Of PostgreSQL. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
 
     def __init__(self) -> None:
-        self._snapshots: Snapshots[Catalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
+        self._snapshots: Snapshots[PostgresLineageCatalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
         """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
@@ -50,7 +50,7 @@ class Lineage:
         words = text if shape is None else shape  # what of it does not only name values
         return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
 
-    def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> Unread | None:
+    def unread(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> UnreadText | None:
         """None where `read` need not read it."""
         readings = self._snapshots.of(schema)
         words = POSTGRES_SHAPES.of(text) or text
@@ -63,9 +63,9 @@ class Lineage:
         def make_task() -> Callable[[], object]:
             return partial(_read_elsewhere, ref_of(schema), text, doubts)
 
-        return Unread(len(text), partial(self.read, text, schema, doubts), make_task, keep)
+        return UnreadText(len(text), partial(self.read, text, schema, doubts), make_task, keep)
 
-    def catalogue(self, schema: TargetSchema) -> Catalogue:
+    def catalogue(self, schema: TargetSchema) -> PostgresLineageCatalogue:
         return self._snapshots.of(schema).catalogue
 
 
@@ -83,7 +83,7 @@ def _read_elsewhere(ref: SchemaRef, text: str, doubts: Doubts) -> tuple[Read, ..
     return _own().read(text, ref.load(), doubts)
 
 
-def _catalogue(schema: TargetSchema) -> Catalogue:
+def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
     def define(relation: Relation, column: str) -> list[Out]:
         text = f"select {relation.generated[column]}" if column else relation.definition
         try:
@@ -95,21 +95,21 @@ def _catalogue(schema: TargetSchema) -> Catalogue:
                 return list(reader.read(statements[0]).outs or [UNKNOWN])
             own = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
             return reader.expression(statements[0]["SelectStmt"]["targetList"][0], own)
-        except (Unreadable, TooMuch, RecursionError):
+        except (UnreadablePostgres, TooMuch, RecursionError):
             return [UNKNOWN]
 
-    catalogue = Catalogue(schema, define)
+    catalogue = PostgresLineageCatalogue(schema, define)
     return catalogue
 
 
-def _read(text: str, words: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+def _read(text: str, words: str, catalogue: PostgresLineageCatalogue, doubts: Doubts) -> tuple[Read, ...] | None:
     """By each way in which the server may read it. Where they differ, an answer may be of any statement of both."""
     folded = words.lower()
     sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
     try:
         reader = Statements(catalogue, doubts, sets=sets)
         ways = [tuple([reader.read(statement) for statement in way]) for way in readings(text)]
-    except (Unreadable, TooMuch, RecursionError):
+    except (UnreadablePostgres, TooMuch, RecursionError):
         return None
     except Exception:
         log.exception("the lineage of a statement could not be found; its columns are unknown")

@@ -9,18 +9,18 @@ from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
     Ctes,
+    FromPart,
     Item,
     Out,
-    Part,
     Scope,
     Sources,
-    Work,
+    WorkBudget,
     merged,
     union,
 )
 from postern.inspection.sql.postgres.postgres_tree import Message
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
-from postern.protocols.postgres.lineage.postgres_lineage_queries import Queries
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_queries import PostgresQueries
 
 Written = dict[str, Sources]
 """What is written into each column, by its name."""
@@ -29,8 +29,8 @@ Written = dict[str, Sources]
 class Changes:
     """Also the door to queries: a change may hold one, and be held by one."""
 
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, work: Work) -> None:
-        self.queries = Queries(catalogue, doubts, work, self._change)
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget) -> None:
+        self.queries = PostgresQueries(catalogue, doubts, work, self._change)
         self._expressions = self.queries.expressions
         self._origins = self.queries.origins
 
@@ -90,7 +90,9 @@ class Changes:
         target = self._after(merge["relation"], target, written)
         return self._returning(merge, target, beside, parent, ctes, target_last=True)
 
-    def _beside(self, values: Sequence[Message], target: Part | None, parent: Scope | None, ctes: Ctes) -> list[Part]:
+    def _beside(
+        self, values: Sequence[Message], target: FromPart | None, parent: Scope | None, ctes: Ctes
+    ) -> list[FromPart]:
         """What stands beside the target. It may speak of the target where it is lateral."""
         if not values:
             return []
@@ -99,7 +101,7 @@ class Changes:
         found = self._origins.scope(values, before, ctes)
         skipped = 0 if target is None else len(target.items)
         columns = 0 if target is None else len(target.outs)
-        return [Part(tuple(found.items[skipped:]), tuple(found.outs[columns:]))]
+        return [FromPart(tuple(found.items[skipped:]), tuple(found.outs[columns:]))]
 
     def _assign(self, written: Written, values: Iterable[Message], scope: Scope, ctes: Ctes) -> None:
         for one in values:
@@ -109,8 +111,8 @@ class Changes:
     def _returning(
         self,
         change: Message,
-        target: Part,
-        beside: list[Part],
+        target: FromPart,
+        beside: list[FromPart],
         parent: Scope | None,
         ctes: Ctes,
         *,
@@ -127,7 +129,7 @@ class Changes:
                 scope.items.append(Item(name, target.outs))
         return self.queries.targets(clause.get("exprs", ()), scope, ctes)
 
-    def _after(self, table: Message, target: Part, written: Written) -> Part:
+    def _after(self, table: Message, target: FromPart, written: Written) -> FromPart:
         """The target with what is written into it. Whatever is written may show in any column that is computed."""
         relation = self._origins.relation(table)
         computed = set(_names(target)) if relation is None or relation.definition else set(relation.generated)
@@ -141,10 +143,10 @@ class Changes:
             plain = COMPUTED if is_fresh else out.plain
             outs.append(Out(out.name, union([out.sources, fresh]), out.many, plain=plain))
         items = tuple(Item(item.name, tuple(outs), item.schema, item.system) for item in target.items)
-        return Part(items, tuple(outs))
+        return FromPart(items, tuple(outs))
 
 
-def _names(target: Part) -> list[str]:
+def _names(target: FromPart) -> list[str]:
     return [out.name for out in target.outs if out.name is not None]
 
 

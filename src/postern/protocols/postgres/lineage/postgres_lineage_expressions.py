@@ -17,14 +17,14 @@ from postern.inspection.lineage.scope import (
     Out,
     Scope,
     Sources,
-    Work,
+    WorkBudget,
     is_nothing_else,
     merged,
     union,
 )
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
 from postern.protocols.postgres.lineage.postgres_builtins import WORDED_SETTINGS, ZONED
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
@@ -57,10 +57,10 @@ def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
     )
 
 
-class Expressions:
+class PostgresExpressions:
     """`query` reads a query inside of an expression."""
 
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, work: Work, query: Query) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget, query: Query) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
         self._work = work

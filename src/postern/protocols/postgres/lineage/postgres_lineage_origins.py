@@ -9,12 +9,12 @@ from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
     Ctes,
+    FromPart,
     Item,
     Out,
-    Part,
     Scope,
     Sources,
-    Work,
+    WorkBudget,
     either,
     merged,
     only,
@@ -23,13 +23,18 @@ from postern.inspection.lineage.scope import (
 )
 from postern.inspection.sql.postgres.postgres_tree import Message, node
 from postern.protocols.postgres.lineage.postgres_builtins import COLUMNS, RECORDS
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
-from postern.protocols.postgres.lineage.postgres_lineage_expressions import Expressions, Query, strings
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_expressions import PostgresExpressions, Query, strings
 
 
-class Origins:
+class PostgresOrigins:
     def __init__(
-        self, catalogue: Catalogue, doubts: Doubts, work: Work, expressions: Expressions, query: Query
+        self,
+        catalogue: PostgresLineageCatalogue,
+        doubts: Doubts,
+        work: WorkBudget,
+        expressions: PostgresExpressions,
+        query: Query,
     ) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
@@ -39,12 +44,12 @@ class Origins:
 
     def scope(self, values: Sequence[Message], scope: Scope, ctes: Ctes) -> Scope:
         """The scope of a query whose FROM this is, within that of `scope`."""
-        parts: list[Part] = []
+        parts: list[FromPart] = []
         for value in values:
             parts.append(self._part(value, scope, parts, ctes))
         return self._beside(scope, parts)
 
-    def table(self, table: Message) -> Part:
+    def table(self, table: Message) -> FromPart:
         """A table or view, never a CTE: as what statements change is named."""
         relation, name, alias = self.relation(table), table.get("relname", ""), table.get("alias")
         if relation is None:
@@ -54,11 +59,11 @@ class Origins:
     def relation(self, table: Message) -> Relation | None:
         return self._catalogue.relation(table.get("schemaname", ""), table.get("relname", ""), self._doubts)
 
-    def _beside(self, scope: Scope, parts: Sequence[Part]) -> Scope:
+    def _beside(self, scope: Scope, parts: Sequence[FromPart]) -> Scope:
         self._work.step(sum(len(part.outs) for part in parts))
         return scope.with_parts(parts)
 
-    def _part(self, value: Message | None, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
+    def _part(self, value: Message | None, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
         """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
         kind, message = node(value)
         if kind == "RangeVar":
@@ -75,18 +80,18 @@ class Origins:
             return self._xml_table(message, self._beside(scope, left), ctes)
         if kind == "JsonTable":
             return self._json_table(message, self._beside(scope, left), ctes)
-        return Part((), (UNKNOWN,))
+        return FromPart((), (UNKNOWN,))
 
-    def _named(self, table: Message, ctes: Ctes) -> Part:
+    def _named(self, table: Message, ctes: Ctes) -> FromPart:
         name = table.get("relname", "")
         cte = None if table.get("schemaname") else ctes.find(name)
         return self.table(table) if cte is None else _part(name, "", cte.outs(), table.get("alias"))
 
-    def _sub_query(self, element: Message, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
+    def _sub_query(self, element: Message, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
         parent = self._beside(scope, left) if element.get("lateral") else scope.parent
         return _part("", "", self._query(element.get("subquery"), parent, ctes), element.get("alias"))
 
-    def _join(self, join: Message, scope: Scope, before: list[Part], ctes: Ctes) -> Part:
+    def _join(self, join: Message, scope: Scope, before: list[FromPart], ctes: Ctes) -> FromPart:
         left = self._part(join.get("larg"), scope, before, ctes)
         right = self._part(join.get("rarg"), scope, [*before, left], ctes)
         filters = self._expressions.filters
@@ -106,7 +111,7 @@ class Origins:
             items += (Item(join["join_using_alias"].get("aliasname", ""), tuple(common)),)
         return _joined(join, items, common + rest)
 
-    def _function(self, element: Message, scope: Scope, ctes: Ctes) -> Part:
+    def _function(self, element: Message, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []
         functions = element.get("functions", [])
         single = len(functions) == 1
@@ -141,7 +146,7 @@ class Origins:
             return name, [Out(None, sources, many=True)]
         return name, [Out(name, sources)]
 
-    def _xml_table(self, element: Message, scope: Scope, ctes: Ctes) -> Part:
+    def _xml_table(self, element: Message, scope: Scope, ctes: Ctes) -> FromPart:
         columns = [one["RangeTableFuncCol"] for one in element.get("columns", ())]
         inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
         inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
@@ -150,7 +155,7 @@ class Origins:
         outs = [Out(column.get("colname", ""), sources) for column in columns]
         return _part("xmltable", "", outs, element.get("alias"))
 
-    def _json_table(self, element: Message, scope: Scope, ctes: Ctes) -> Part:
+    def _json_table(self, element: Message, scope: Scope, ctes: Ctes) -> FromPart:
         columns = list(_json_columns(element.get("columns", ())))
         behaviors = [column[when] for column in columns for when in ("on_empty", "on_error") if when in column]
         of = self._expressions
@@ -166,26 +171,26 @@ class Origins:
         return _part("json_table", "", outs, element.get("alias"))
 
 
-def _part(name: str, schema: str, outs: Sequence[Out], alias: Message | None, *, system: bool = False) -> Part:
+def _part(name: str, schema: str, outs: Sequence[Out], alias: Message | None, *, system: bool = False) -> FromPart:
     if alias is not None:
         name, schema = alias.get("aliasname", ""), ""
         outs = renamed(outs, strings(alias.get("colnames")))
     columns = tuple(outs)
-    return Part((Item(name, columns, schema, system),), columns)
+    return FromPart((Item(name, columns, schema, system),), columns)
 
 
-def _joined(join: Message, items: tuple[Item, ...], outs: list[Out]) -> Part:
+def _joined(join: Message, items: tuple[Item, ...], outs: list[Out]) -> FromPart:
     """With an alias, only that can be spoken of."""
-    return _part("", "", outs, join["alias"]) if "alias" in join else Part(items, tuple(outs))
+    return _part("", "", outs, join["alias"]) if "alias" in join else FromPart(items, tuple(outs))
 
 
-def _common(left: Part, right: Part, name: str) -> Out:
+def _common(left: FromPart, right: FromPart, name: str) -> Out:
     """A column that a join merges: it shows one side's value, or the other's."""
     one, other = _side(left, name), _side(right, name)
     return Out(name, union([one.sources, other.sources]), plain=either(one.plain, other.plain))
 
 
-def _side(part: Part, name: str) -> Out:
+def _side(part: FromPart, name: str) -> Out:
     exact = [out for out in part.outs if out.name == name]
     return only(name, exact) if exact else only(name, (), [out for out in part.outs if out.name is None])
 

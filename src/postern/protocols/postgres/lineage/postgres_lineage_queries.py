@@ -14,30 +14,30 @@ from postern.inspection.lineage.scope import (
     Out,
     Scope,
     TooMuch,
-    Work,
+    WorkBudget,
     either,
     merged,
     renamed,
     union,
 )
 from postern.inspection.sql.postgres.postgres_tree import Message, node
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Catalogue, Doubts
-from postern.protocols.postgres.lineage.postgres_lineage_expressions import Expressions, strings
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import Doubts, PostgresLineageCatalogue
+from postern.protocols.postgres.lineage.postgres_lineage_expressions import PostgresExpressions, strings
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
-from postern.protocols.postgres.lineage.postgres_lineage_origins import Origins
+from postern.protocols.postgres.lineage.postgres_lineage_origins import PostgresOrigins
 
 _WIDEST: Final = 1664  # columns that the server takes for one list
 
 Change = Callable[[str, Message, Scope | None, Ctes], list[Out]]
 
 
-class Queries:
+class PostgresQueries:
     """`change` reads what INSERT, UPDATE, DELETE and MERGE return."""
 
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, work: Work, change: Change) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, work: WorkBudget, change: Change) -> None:
         self._change = change
-        self.expressions = Expressions(catalogue, doubts, work, self.query)
-        self.origins = Origins(catalogue, doubts, work, self.expressions, self.query)
+        self.expressions = PostgresExpressions(catalogue, doubts, work, self.query)
+        self.origins = PostgresOrigins(catalogue, doubts, work, self.expressions, self.query)
         self._work = work
 
     def query(self, value: Message | None, parent: Scope | None, ctes: Ctes) -> list[Out]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, Work
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope, WorkBudget
 from postern.inspection.sql.postgres.postgres_tree import Message, children, node
-from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Catalogue, Doubts
+from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts, PostgresLineageCatalogue
 from postern.protocols.postgres.lineage.postgres_lineage_changes import Changes
 from postern.protocols.postgres.lineage.postgres_lineage_expressions import strings
 
 
-class Kept(Enum):
+class KeptNames(Enum):
     CURSOR = "cursor"
     PREPARED = "prepared"
 
@@ -28,8 +28,8 @@ class Read:
     """
 
     outs: tuple[Out, ...] | None = None
-    shows: tuple[Kept, str] | None = None
-    keeps: tuple[Kept, str] | None = None
+    shows: tuple[KeptNames, str] | None = None
+    keeps: tuple[KeptNames, str] | None = None
     doubts: Doubts = NO_DOUBTS
 
 
@@ -60,11 +60,11 @@ _PATH: Final = frozenset({"search_path", "role", "session_authorization"})
 class Statements:
     """Reads one text. `sets` says that a query of it may set a setting."""
 
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, *, sets: bool = False) -> None:
+    def __init__(self, catalogue: PostgresLineageCatalogue, doubts: Doubts, *, sets: bool = False) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
         self._sets = sets
-        self._work = Work()
+        self._work = WorkBudget()
         self._changes = Changes(catalogue, doubts, self._work)
 
     def read(self, statement: Message) -> Read:
@@ -73,14 +73,16 @@ class Statements:
             return Read()
         doubts = self._doubts_after(kind, message)
         if kind == "DeclareCursorStmt":
-            return Read(self._rows(message.get("query")), keeps=(Kept.CURSOR, message["portalname"]), doubts=doubts)
+            return Read(
+                self._rows(message.get("query")), keeps=(KeptNames.CURSOR, message["portalname"]), doubts=doubts
+            )
         if kind == "PrepareStmt":
-            return Read(self._rows(message.get("query")), keeps=(Kept.PREPARED, message["name"]), doubts=doubts)
+            return Read(self._rows(message.get("query")), keeps=(KeptNames.PREPARED, message["name"]), doubts=doubts)
         if kind == "FetchStmt":
-            shown = None if message.get("ismove") else (Kept.CURSOR, message.get("portalname", ""))
+            shown = None if message.get("ismove") else (KeptNames.CURSOR, message.get("portalname", ""))
             return Read(shows=shown, doubts=doubts)
         if kind == "ExecuteStmt":
-            return Read(shows=(Kept.PREPARED, message.get("name", "")), doubts=doubts)
+            return Read(shows=(KeptNames.PREPARED, message.get("name", "")), doubts=doubts)
         return Read(self._rows(statement), doubts=doubts)
 
     def expression(self, column: Message, outs: list[Out]) -> list[Out]:

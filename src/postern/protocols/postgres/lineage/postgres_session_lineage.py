@@ -10,12 +10,12 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.scope import Out, union
-from postern.inspection.lineage.unread import Unread
+from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, Doubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import cut
-from postern.protocols.postgres.lineage.postgres_lineage_statements import Kept, Read
+from postern.protocols.postgres.lineage.postgres_lineage_statements import KeptNames, Read
 
 _NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
 _MEANINGS: Final = 32  # of one of them
@@ -38,7 +38,7 @@ class SessionLineage:
         self._lineage = lineage
         self._known = schema
         self._doubts = NO_DOUBTS
-        self._kept: dict[tuple[Kept, str], list[Outs | None]] = {}
+        self._kept: dict[tuple[KeptNames, str], list[Outs | None]] = {}
         self._last: tuple[str, TargetSchema, Doubts, tuple[Read, ...] | None] | None = None
 
     @property
@@ -69,7 +69,7 @@ class SessionLineage:
             if read.keeps is not None:
                 self._keep(read.keeps, read.outs)
 
-    def unread(self, statement: str) -> Unread | None:
+    def unread(self, statement: str) -> UnreadText | None:
         """What `asked` would have to read for this one; None where that is known."""
         last = self._last
         if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
@@ -92,7 +92,7 @@ class SessionLineage:
         relation = self._schema.relations.get((column.schema, column.table))
         return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
 
-    def _keep(self, name: tuple[Kept, str], outs: Outs | None) -> None:
+    def _keep(self, name: tuple[KeptNames, str], outs: Outs | None) -> None:
         if name not in self._kept and len(self._kept) >= _NAMES:
             return
         meanings = self._kept.setdefault(name, [])

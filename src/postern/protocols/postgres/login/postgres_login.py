@@ -25,7 +25,7 @@ from scramp.core import ScramServer
 from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
-from postern.protocols.postgres.login.postgres_scram import Exchange, KeyCache, Rejected, derive
+from postern.protocols.postgres.login.postgres_scram import KeyCache, Rejected, ScramExchange, derive
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.verifiers import decoy as decoy
 from postern.protocols.wire_base import Handshake
@@ -50,7 +50,7 @@ _OFF = frozenset({"", "0", "false", "off", "no"})
 
 
 @dataclass(frozen=True, slots=True)
-class Startup:
+class PostgresStartup:
     """What the client asked for. `parameters` is everything that is to reach the target."""
 
     user: str
@@ -66,7 +66,7 @@ class Cancel:
     key: bytes
 
 
-async def greet(stream: Handshake, *, require_tls: bool) -> Startup | Cancel:
+async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Cancel:
     """Read the client's startup phase, up to its StartupMessage or CancelRequest.
 
     A client that probes the port may say Terminate instead, here or in place of its password. As with a server it is
@@ -103,7 +103,9 @@ async def greet(stream: Handshake, *, require_tls: bool) -> Startup | Cancel:
         return _startup(stream, code, m.parse_parameters(body[4:]), encrypted, require_tls)
 
 
-def _startup(stream: Handshake, code: int, given: dict[str, str], encrypted: bool, require_tls: bool) -> Startup:
+def _startup(
+    stream: Handshake, code: int, given: dict[str, str], encrypted: bool, require_tls: bool
+) -> PostgresStartup:
     if code >> 16 != 3:
         raise ProtocolViolation(f"protocol {code >> 16}.{code & 0xFFFF} is not supported; 3.0 to 3.2 are")
     if require_tls and not encrypted:
@@ -122,7 +124,7 @@ def _startup(stream: Handshake, code: int, given: dict[str, str], encrypted: boo
         raise Denied("replication connections are not possible through Postern")
     for name in extensions:
         del given[name]
-    return Startup(user, database, given, protocol, encrypted)
+    return PostgresStartup(user, database, given, protocol, encrypted)
 
 
 async def authenticate(stream: Handshake, verifier: Verifier) -> None:
@@ -197,7 +199,7 @@ def turn_away(stream: Handshake, code: str, text: str, hint: str = "") -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetLogin:
+class PostgresTargetLogin:
     """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.
 
     `keys` are those of earlier logins, and get the one of this login.
@@ -212,7 +214,7 @@ class TargetLogin:
 
 
 @dataclass(slots=True)
-class TargetGreeting:
+class PostgresTargetGreeting:
     """What the target said after login."""
 
     parameters: dict[str, str] = field(default_factory=dict)
@@ -220,13 +222,13 @@ class TargetGreeting:
     key: bytes = b""
 
 
-async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
+async def connect(stream: Handshake, login: PostgresTargetLogin) -> PostgresTargetGreeting:
     """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     encrypted = await encrypt(stream, login.sslmode)
     # Whatever else is asked for, these two are the gateway's own.
     stream.write(m.startup({**login.parameters, "user": login.user, "database": login.database}))
     await _prove(stream, login, encrypted)
-    greeting = TargetGreeting()
+    greeting = PostgresTargetGreeting()
     size = 0
     for _ in range(MAX_GREETING):
         tag, body = await _message(stream)
@@ -271,7 +273,7 @@ async def encrypt(stream: Handshake, sslmode: str) -> bool:
     return False
 
 
-async def _prove(stream: Handshake, login: TargetLogin, encrypted: bool) -> None:
+async def _prove(stream: Handshake, login: PostgresTargetLogin, encrypted: bool) -> None:
     """One proof, of the kind that the target asks for, and its consent."""
     proved = False
     for _ in range(MAX_GREETING):
@@ -304,12 +306,12 @@ async def _prove(stream: Handshake, login: TargetLogin, encrypted: bool) -> None
     raise ProtocolViolation("the target's authentication does not end")
 
 
-def _md5(login: TargetLogin, salt: bytes) -> str:
+def _md5(login: PostgresTargetLogin, salt: bytes) -> str:
     inner = hashlib.md5((login.password.reveal() + login.user).encode(), usedforsecurity=False).hexdigest()
     return "md5" + hashlib.md5(inner.encode() + salt, usedforsecurity=False).hexdigest()
 
 
-async def _sasl(stream: Handshake, login: TargetLogin, body: bytes) -> None:
+async def _sasl(stream: Handshake, login: PostgresTargetLogin, body: bytes) -> None:
     offered = [name.decode("ascii", "replace") for name in body.split(b"\0") if name]
     binding = stream.channel_binding
     usable = [name for name in (_SCRAM_PLUS, _SCRAM) if name in offered and (binding or name == _SCRAM)]
@@ -317,7 +319,7 @@ async def _sasl(stream: Handshake, login: TargetLogin, body: bytes) -> None:
         raise Unavailable(f"the target offers no authentication that is supported: {', '.join(offered)}")
     # Known to the plain mechanism as well: it then says that binding was possible, and a target that had offered it
     # knows that somebody in between took it off the list.
-    exchange = Exchange(login.user, binding=binding, plus=usable[0] == _SCRAM_PLUS)
+    exchange = ScramExchange(login.user, binding=binding, plus=usable[0] == _SCRAM_PLUS)
     stream.write(m.message(b"p", m.cstring(usable[0]), m.INT32.pack(len(exchange.first)), exchange.first))
     try:
         challenge = await _sasl_message(stream, m.AUTH_SASL_CONTINUE)

@@ -79,7 +79,7 @@ class KeyCache:
         return _mac(self._secret, b"%d %d " % (rounds, len(salt)) + salt + password.reveal().encode())
 
 
-class Exchange:
+class ScramExchange:
     """One login. `binding` is the channel-binding data where both sides could bind; `plus` says that we do.
 
     Order: `first`, `challenge`, `final`, `check`. The last three raise Rejected.

@@ -12,7 +12,7 @@ from typing import Any
 from postern.domain.targets.errand import ErrandKind
 from postern.protocols.gateway_queries import Catalogue, Question, Row
 from postern.protocols.postgres.queries import postgres_schema as schema
-from postern.protocols.postgres.queries.postgres_query import Query
+from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 
 _DATABASES = """
 select d.datname from pg_catalog.pg_database d
@@ -74,4 +74,4 @@ def _own_path(parameters: Mapping[str, str]) -> bool:
     return not {"search_path", "options"}.isdisjoint(name.lower() for name in parameters)
 
 
-CATALOGUE = Catalogue(Query, _QUESTIONS, schema.QUESTIONS, schema.target_schema, _own_path)
+CATALOGUE = Catalogue(PostgresQuery, _QUESTIONS, schema.QUESTIONS, schema.target_schema, _own_path)

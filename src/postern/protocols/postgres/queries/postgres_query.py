@@ -18,7 +18,7 @@ MAX_MESSAGE = 16 << 20  # bytes; a row of a catalogue is far smaller
 _HEADER = 5
 
 
-class Query:
+class PostgresQuery:
     """`start()` for the target, then `feed` with what it sends, until `finished`.
 
     `error` is the target's, None when all went well. The stream is ready for another query afterwards.

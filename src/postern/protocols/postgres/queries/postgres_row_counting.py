@@ -13,7 +13,7 @@ from typing import Final
 
 from postern.domain.rules.row_count import CountPlan, Named, Uncountable
 from postern.protocols.gateway_queries import Row
-from postern.protocols.postgres.queries.postgres_query import Query
+from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 
 BEGIN: Final = "begin isolation level read committed read only"
 ROLLBACK: Final = "rollback"
@@ -174,7 +174,7 @@ _ERRORS: Final = {
 }
 
 
-def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> Query:
+def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> PostgresQuery:
     """For the transaction, in seconds; `told` are those of the session. One row."""
     limits = {
         "statement_timeout": f"{statement_timeout * 1000:.0f}",
@@ -188,7 +188,7 @@ def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, s
         if name in told:
             values.append(told[name])
             calls.append(f"pg_catalog.set_config('{name}', ${len(values)}, true)")
-    return Query(f"select {', '.join(calls)}", values)
+    return PostgresQuery(f"select {', '.join(calls)}", values)
 
 
 def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
@@ -197,9 +197,9 @@ def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
         raise Uncountable("the session has become another user, whose rows may be others")
 
 
-def tables(plan: CountPlan) -> Query:
+def tables(plan: CountPlan) -> PostgresQuery:
     """Which tables the names of the plan may mean: rows for `Place`."""
-    return Query(_TABLES, [json.dumps(plan.tables)])
+    return PostgresQuery(_TABLES, [json.dumps(plan.tables)])
 
 
 def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
@@ -220,16 +220,16 @@ def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int,
     return found
 
 
-def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Query | None:
+def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
     """From then on nobody makes other tables of these. A materialized view cannot be locked."""
     kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
     names = [f"{_quoted(schema)}.{_quoted(name[1])}" for name, (number, schema) in found.items() if number not in kept]
-    return Query(f"lock table {', '.join(names)} in access share mode") if names else None
+    return PostgresQuery(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
 def facts(
     plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int], *, in_transaction: bool
-) -> Query:
+) -> PostgresQuery:
     """`given` are the types of bind values; `in_transaction`: the session has a transaction that is open."""
     numbers = [number for number, _ in found.values()]
     used = {
@@ -246,12 +246,12 @@ def facts(
             "types": sorted(plan.types),
         },
     }
-    return Query(_FACTS, [f"{{{','.join(map(str, numbers))}}}", json.dumps(used)])
+    return PostgresQuery(_FACTS, [f"{{{','.join(map(str, numbers))}}}", json.dumps(used)])
 
 
-def notes(plan: CountPlan, target: int) -> Query:
+def notes(plan: CountPlan, target: int) -> PostgresQuery:
     bits, letters = _EVENTS[plan.action]
-    return Query(_NOTES, [str(target), bits, letters, json.dumps(sorted(plan.sets))])
+    return PostgresQuery(_NOTES, [str(target), bits, letters, json.dumps(sorted(plan.sets))])
 
 
 def calm(rows: Sequence[Row]) -> None:

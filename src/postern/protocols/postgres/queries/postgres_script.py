@@ -6,7 +6,7 @@ from postern.protocols.framing import Intake
 from postern.protocols.postgres.wire import postgres_messages as m
 
 
-class Script:
+class PostgresScript:
     """One simple Query. `failed` tells whether any error came back; what was shown is in the recording."""
 
     def __init__(self, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postern.domain.rules.trial import Answered
 from postern.protocols.postgres.queries.postgres_query import cells
-from postern.protocols.postgres.recorded.postgres_recorded_stream import Messages
+from postern.protocols.postgres.recorded.postgres_recorded_stream import PostgresMessages
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_types import readable
 
@@ -15,8 +15,8 @@ class PostgresAnswers:
     """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
 
     def __init__(self) -> None:
-        self._messages = Messages()
-        self._fields: tuple[m.Field, ...] = ()
+        self._messages = PostgresMessages()
+        self._fields: tuple[m.PostgresField, ...] = ()
 
     def feed(self, data: bytes) -> list[Answered]:
         """What is complete now. Raises ProtocolViolation for bytes that are no messages."""

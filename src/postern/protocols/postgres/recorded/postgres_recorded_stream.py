@@ -9,7 +9,7 @@ from postern.protocols.framing import Intake
 _LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not gathered
 
 
-class Message(NamedTuple):
+class PostgresMessage(NamedTuple):
     """`body` is None for one of too many bytes to be gathered; `size` is of all of it."""
 
     tag: int
@@ -17,32 +17,32 @@ class Message(NamedTuple):
     body: bytes | None
 
 
-class Messages:
+class PostgresMessages:
     """`feed` takes the stream cut anywhere."""
 
     def __init__(self) -> None:
         self._intake = Intake()
         self._skip = 0
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[PostgresMessage]:
         """What is complete now."""
         skipped = min(self._skip, len(data))
         self._skip -= skipped
         intake = self._intake
         intake.feed(data[skipped:])
-        found: list[Message] = []
+        found: list[PostgresMessage] = []
         while len(intake.buf) - intake.pos >= 5:
             buf, pos = intake.buf, intake.pos
             size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
             here = len(buf) - pos
             if here >= size:
                 intake.pos = pos + size
-                found.append(Message(buf[pos], size, bytes(buf[pos + 5 : pos + size])))
+                found.append(PostgresMessage(buf[pos], size, bytes(buf[pos + 5 : pos + size])))
             elif size <= _LONGEST:
                 intake.wait(size)
                 break
             else:
-                found.append(Message(buf[pos], size, None))
+                found.append(PostgresMessage(buf[pos], size, None))
                 self._skip = size - here
                 intake.pos = pos + here
                 break

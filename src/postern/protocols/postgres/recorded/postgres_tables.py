@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from postern.domain.sessions.results import Columns, Finished, Problem, Result, Row
+from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
 from postern.protocols.postgres.queries.postgres_query import cells
-from postern.protocols.postgres.recorded.postgres_recorded_stream import Messages
+from postern.protocols.postgres.recorded.postgres_recorded_stream import PostgresMessages
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_types import readable
 
@@ -13,8 +13,8 @@ class PostgresResults:
     """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
 
     def __init__(self) -> None:
-        self._messages = Messages()
-        self._fields: tuple[m.Field, ...] = ()
+        self._messages = PostgresMessages()
+        self._fields: tuple[m.PostgresField, ...] = ()
         self._binary = False
 
     def feed(self, data: bytes) -> list[Result]:
@@ -33,7 +33,7 @@ class PostgresResults:
         if tag == m.ROW_DESCRIPTION:
             self._fields = m.parse_row_description(body)
             self._binary = any(field.format == 1 for field in self._fields)
-            return Columns(tuple(field.name for field in self._fields))
+            return ResultColumns(tuple(field.name for field in self._fields))
         if tag == m.COMMAND_COMPLETE:
             return Finished(body.rstrip(b"\0").decode("utf-8", "replace"))
         if tag in (m.ERROR_RESPONSE, m.NOTICE_RESPONSE):
@@ -50,7 +50,7 @@ class PostgresResults:
         return tuple([None if cell is None else cell.decode("utf-8", "replace") for cell in found])
 
 
-def _problem(report: m.Report, *, fails: bool) -> Problem:
+def _problem(report: m.ErrorFields, *, fails: bool) -> Problem:
     at = report.position
     return Problem(
         report.severity,

@@ -15,7 +15,7 @@ class PostgresLens:
     def __init__(self) -> None:
         self._rest = b""
         self._skip = 0
-        self._fields: tuple[m.Field, ...] = ()
+        self._fields: tuple[m.PostgresField, ...] = ()
         self._described = False
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
@@ -99,7 +99,7 @@ def _plain(cell: bytes) -> bytes:
     return cell
 
 
-def _report(report: m.Report) -> bytes:
+def _report(report: m.ErrorFields) -> bytes:
     lines = [f"{report.severity}: {report.text} ({report.code})"]
     if report.detail:
         lines.append(f"DETAIL: {report.detail}")

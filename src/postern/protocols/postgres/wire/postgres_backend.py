@@ -24,7 +24,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Output
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.postgres.wire.postgres_output import CHANNELS, CopiedLines, Text
+from postern.protocols.postgres.wire.postgres_output import CHANNELS, CopiedLines, PostgresText
 from postern.protocols.postgres.wire.postgres_response_queue import (
     ANSWERS,
     EXECUTE,
@@ -34,19 +34,19 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     REFUSED,
     REPORTED,
     SYNC,
-    Ledger,
-    Slot,
+    PostgresPendingResponse,
+    PostgresResponseQueue,
 )
-from postern.protocols.postgres.wire.postgres_rows import DataRows, Layout, layout_of
+from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, layout_of
 from postern.protocols.wire_base import Piece, Wants
 
 _NO_COLUMNS = b"\0\0"
 
 
-class Backend:
+class PostgresBackend:
     """The target's half of the wire."""
 
-    def __init__(self, ledger: Ledger, wants: Wants, max_message: int) -> None:
+    def __init__(self, ledger: PostgresResponseQueue, wants: Wants, max_message: int) -> None:
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
@@ -56,13 +56,13 @@ class Backend:
         self._passing = 0
         self._swallowing = False  # … and so is the message that is passing
         self._described: bytes | None = None  # the RowDescription of a simple query's result under way
-        self._layout: Layout | None = None
-        self._layout_of: Slot | None = None
+        self._layout: PostgresLayout | None = None
+        self._layout_of: PostgresPendingResponse | None = None
         self._copy_binary = False
         self._copy_begins = False  # nothing of a copy has come yet
         self._pieces: list[Piece] = []
         # An error that is being judged: what is reported of it is what the client was shown.
-        self._judged: Text | None = None
+        self._judged: PostgresText | None = None
         self._violation: ProtocolViolation | None = None
         self._poisoned = False  # the last error was the answer to our own poison
 
@@ -203,7 +203,7 @@ class Backend:
 
     def _event(
         self, tag: int, buf: bytes, pos: int, after: int, end: int
-    ) -> tuple[Output | DataRows | None, int, bool]:
+    ) -> tuple[Output | PostgresRows | None, int, bool]:
         """A message that holds text: the event to judge if it is wanted, where it ends, whether it is shown."""
         slots = self.ledger.slots
         exchange = slots[0].exchange if slots else 0
@@ -211,7 +211,7 @@ class Backend:
             return self._rows(buf, pos, end)
         if tag == m.COPY_DATA and not self._copy_binary:
             return self._lines(buf, pos, end)
-        text = Text(exchange, tag, buf[pos + 5 : after], self._copy_binary)
+        text = PostgresText(exchange, tag, buf[pos + 5 : after], self._copy_binary)
         if text.aside:
             # Not part of the answer, so it is judged even while the answer's rest is swallowed.
             if tag == m.PARAMETER_STATUS:
@@ -223,7 +223,7 @@ class Backend:
             raise _offence(tag, "out of its turn")
         return text, after, True
 
-    def _error(self, text: Text) -> Text | None:
+    def _error(self, text: PostgresText) -> PostgresText | None:
         """The error as an event if it is to be judged, else what is reported of it."""
         if self.cutting:
             # The client has been told another error; this one was not judged, so its text is not kept either.
@@ -235,7 +235,7 @@ class Backend:
             self._pieces.append(text.completed())
         return None
 
-    def _rows(self, buf: bytes, pos: int, end: int) -> tuple[DataRows | None, int, bool]:
+    def _rows(self, buf: bytes, pos: int, end: int) -> tuple[PostgresRows | None, int, bool]:
         """All complete DataRows from `pos` on."""
         slot = self.ledger.slots[0] if self.ledger.slots else None
         if slot is None or slot.kind not in (QUERY, EXECUTE):
@@ -258,7 +258,7 @@ class Backend:
                 "Run it again.",
             )
             return None, pos, False
-        return DataRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
+        return PostgresRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
 
     def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
         """All complete CopyData messages from `pos` on."""
@@ -276,7 +276,7 @@ class Backend:
         first, self._copy_begins = self._copy_begins, False
         return CopiedLines(slots[0].exchange, lines, first, bool(self.ledger.unread)), pos, True
 
-    def _layout_for(self, slot: Slot) -> Layout | None:
+    def _layout_for(self, slot: PostgresPendingResponse) -> PostgresLayout | None:
         """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
         if self._layout is None or self._layout_of is not slot:
             described = self._described if slot.kind == QUERY else slot.described
@@ -287,7 +287,7 @@ class Backend:
             self._layout, self._layout_of = layout_of(described, self.ledger.encoding), slot
         return self._layout
 
-    def _failed(self, text: Text) -> bool:
+    def _failed(self, text: PostgresText) -> bool:
         """An ErrorResponse: what it ends. False when it answers our own poison."""
         ledger = self.ledger
         slots = ledger.slots
@@ -351,7 +351,7 @@ class Backend:
         if known in REPORTED:
             self.ledger.reported[known] = buf[pos : end - 1].decode("utf-8", "replace")
 
-    def _describe(self, head: Slot, body: bytes) -> bool:
+    def _describe(self, head: PostgresPendingResponse, body: bytes) -> bool:
         """Keeps the description for whoever will need it; most results are never looked at."""
         if head.kind == QUERY:
             self._described, self._layout = body, None
@@ -362,7 +362,7 @@ class Backend:
         self.ledger.slots.popleft()
         return not head.hidden
 
-    def _ready(self, status: bytes, head: Slot | None) -> None:
+    def _ready(self, status: bytes, head: PostgresPendingResponse | None) -> None:
         ledger = self.ledger
         if head is None and ledger.doubtful_syncs:
             ledger.doubtful_syncs -= 1

@@ -43,10 +43,10 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     PARSE,
     QUERY,
     SYNC,
-    Ledger,
     Portal,
-    Slot,
-    Statement,
+    PostgresPendingResponse,
+    PostgresResponseQueue,
+    PostgresStatement,
 )
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import Request, Wants
@@ -80,7 +80,7 @@ MAX_LENGTH: Final = 0x3FFFFFFF
 HEAD = 64 * 1024
 
 
-class Batch(Request):
+class MessageBatch(Request):
     """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for a part that is forwarded
     before its batch is complete. `flushes`: the client pauses, so the backend is asked for its answers."""
 
@@ -91,17 +91,17 @@ class Batch(Request):
         self.raw: list[bytes] = []
         self.held = 0
         self.end = m.FLUSH
-        self.slots: list[Slot] = []
+        self.slots: list[PostgresPendingResponse] = []
         self.runs = False  # an Execute is among them
         self.flushes = False
         # (offset in bytes, index into slots) of each Execute that no Describe of the client stands in front of
         self.inserts: list[tuple[int, int]] = []
 
 
-class Frontend:
+class PostgresFrontend:
     """The client's half of the wire. `poll` yields bytes to pass on, or a batch to judge."""
 
-    def __init__(self, ledger: Ledger, wants: Wants, max_message: int, max_batch: int) -> None:
+    def __init__(self, ledger: PostgresResponseQueue, wants: Wants, max_message: int, max_batch: int) -> None:
         self.ledger = ledger
         self.wants = wants
         self.max_message = max_message
@@ -110,14 +110,14 @@ class Frontend:
         self.terminated = False
         self._intake = Intake()
         self._at: i64 = 0  # where the message begins in the intake that is read
-        self._batch: Batch | None = None
+        self._batch: MessageBatch | None = None
         self._passing = 0
         self._dropping = 0
         # What the open batch has prepared and bound. Its names mean nothing else up to its end: if a Parse or a Bind
         # fails, the backend skips what follows.
-        self._statements: dict[bytes, Statement] = {}
+        self._statements: dict[bytes, PostgresStatement] = {}
         self._portals: dict[bytes, Portal] = {}
-        self._described: Slot | None = None  # the last message, if it was the Describe of a portal
+        self._described: PostgresPendingResponse | None = None  # the last message, if it was the Describe of a portal
         self._rejected = b""  # what the target gets in place of the last message, so that it rejects that one itself
         self._number = 0  # of the open batch
         self._released = False  # the open batch has waited long enough
@@ -144,7 +144,7 @@ class Frontend:
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
 
-    def poll(self) -> bytes | Batch | None:
+    def poll(self) -> bytes | MessageBatch | None:
         intake = self._intake
         run: i64 = -1  # where messages of the open batch begin that it does not hold yet
         while True:
@@ -188,7 +188,7 @@ class Frontend:
                 return self._query(buf[pos : pos + size])
             batch = self._batch
             if batch is None:
-                batch = self._batch = Batch()
+                batch = self._batch = MessageBatch()
                 self._number += 1
             if run < 0:
                 run = pos
@@ -214,7 +214,7 @@ class Frontend:
         if start >= 0 and self._batch is not None:
             self._batch.raw.append(buf[start:end])
 
-    def _pause(self, buf: bytes, start: i64, end: i64) -> Batch | None:
+    def _pause(self, buf: bytes, start: i64, end: i64) -> MessageBatch | None:
         """Every complete message has been read: the part of the open batch that is forwarded already, if any."""
         self._keep(buf, start, end)
         batch = self._batch
@@ -222,7 +222,7 @@ class Frontend:
             return None
         return self._take_part(batch)
 
-    def _take_part(self, batch: Batch) -> Batch:
+    def _take_part(self, batch: MessageBatch) -> MessageBatch:
         """What there is of the open batch, to be forwarded before its end."""
         if len(self._statements) > MAX_NAMES or len(self._portals) > MAX_NAMES:
             raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals in one batch")
@@ -238,17 +238,17 @@ class Frontend:
         if self.ledger.copy_in and (not traits & _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
             raise ProtocolViolation(f"the client sent a message of type {tag:#04x} in place of data to copy")
 
-    def _query(self, raw: bytes) -> Batch:
+    def _query(self, raw: bytes) -> MessageBatch:
         """A Query that stands alone, by far the most frequent batch."""
         end = len(raw) - 1
         if raw.find(b"\0", 5) != end:
             raise ProtocolViolation("a Query message does not end where its text does")
         ledger = self.ledger
         exchange = ledger.next_exchange()
-        batch = Batch()
+        batch = MessageBatch()
         batch.end = m.QUERY
         batch.raw.append(raw)
-        batch.slots.append(Slot(QUERY, exchange))
+        batch.slots.append(PostgresPendingResponse(QUERY, exchange))
         text = text_of(raw[5:end], ledger.encoding)
         self._asks(batch, exchange, text)
         if (ledger.portals or ledger.statements) and may_run_by_name(text):
@@ -258,7 +258,7 @@ class Frontend:
 
     def _asks(
         self,
-        batch: Batch,
+        batch: MessageBatch,
         exchange: int,
         text: str,
         phase: Phase = RUN,
@@ -285,7 +285,7 @@ class Frontend:
             )
         )
 
-    def _finish(self) -> Batch:
+    def _finish(self) -> MessageBatch:
         batch = self._batch
         assert batch is not None
         self._batch = None
@@ -306,7 +306,7 @@ class Frontend:
             self._portals.clear()
         self._described = None
 
-    def _aside(self, tag: int, size: int) -> bytes | Batch:
+    def _aside(self, tag: int, size: int) -> bytes | MessageBatch:
         """Messages outside of batches: they are passed on as they come, in order."""
         if self._batch is not None:
             return self._finish()
@@ -334,7 +334,7 @@ class Frontend:
         intake.pos = stop
         return buf[start:stop]
 
-    def _oversized(self, tag: int, size: int) -> bytes | Batch | None:
+    def _oversized(self, tag: int, size: int) -> bytes | MessageBatch | None:
         if self._batch is not None:
             return self._finish()
         self._end_batch()
@@ -349,7 +349,7 @@ class Frontend:
             self.ledger.unsynced = True
             self._passing = size
             return self._pass()
-        batch = self._batch = Batch()
+        batch = self._batch = MessageBatch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
         text = text_of(head.replace(b"\0", b" "), self.ledger.encoding)
         self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
@@ -361,14 +361,14 @@ class Frontend:
         self._dropping = size
         return self._finish()
 
-    def _take(self, batch: Batch, tag: int, buf: bytes, pos: int, end: int) -> None:
+    def _take(self, batch: MessageBatch, tag: int, buf: bytes, pos: int, end: int) -> None:
         """One complete message of a batch: its slot, and its operation where it has one."""
         ledger = self.ledger
         described = self._described
         self._described = None
         if tag == m.QUERY:
             text = text_of(m.last_cstring(buf, pos, end), ledger.encoding)
-            slot = Slot(QUERY, ledger.next_exchange())
+            slot = PostgresPendingResponse(QUERY, ledger.next_exchange())
             self._asks(batch, slot.exchange, text)
             if may_run_by_name(text):
                 self._run_by_name(batch, slot.exchange, text)
@@ -381,16 +381,16 @@ class Frontend:
         elif tag in (m.DESCRIBE, m.CLOSE):
             slot = self._named(tag, buf, pos, end)
         elif tag == m.SYNC:
-            slot = Slot(SYNC, ledger.exchange)
+            slot = PostgresPendingResponse(SYNC, ledger.exchange)
         elif tag == m.FUNCTION_CALL:
-            slot = Slot(FUNCTION, ledger.next_exchange())
+            slot = PostgresPendingResponse(FUNCTION, ledger.next_exchange())
             oid, values = m.parse_function_call(buf, pos, end)
             self._asks(batch, slot.exchange, f"function call {oid}", RUN, values)
         else:
             return
         batch.slots.append(slot)
 
-    def _parse(self, batch: Batch, buf: bytes, pos: int, end: int) -> Slot:
+    def _parse(self, batch: MessageBatch, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
         start = pos
         name, pos = m.read_cstring(buf, pos, end)
         text, pos = m.read_cstring(buf, pos, end)
@@ -399,13 +399,13 @@ class Frontend:
         except ProtocolViolation:
             self._rejected = m.rejected_parse(buf, start, end)
             oids = ()
-        slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
-        slot.statement = Statement(text_of(text, self.ledger.encoding), oids)
+        slot = PostgresPendingResponse(PARSE, self.ledger.exchange + 1, name[:LENGTH])
+        slot.statement = PostgresStatement(text_of(text, self.ledger.encoding), oids)
         self._statements[slot.name] = slot.statement
         self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
         return slot
 
-    def _bind_of(self, buf: bytes, pos: int, end: int) -> Slot:
+    def _bind_of(self, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
         try:
             return self._bind(m.parse_bind(buf, pos, end))
         except ProtocolViolation:
@@ -415,20 +415,20 @@ class Frontend:
         slot.portal.truncated = True  # whoever looks at values is told that these are not all
         return slot
 
-    def _bind(self, body: m.BindBody) -> Slot:
-        slot = Slot(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
+    def _bind(self, body: m.BindBody) -> PostgresPendingResponse:
+        slot = PostgresPendingResponse(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
         named = body.statement[:LENGTH]
         own = self._statements.get(named)
         statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
         if not statements:
             name = text_of(body.statement, self.ledger.encoding, "replace")
-            statements = [Statement(f"execute prepared statement {name!r}")]
+            statements = [PostgresStatement(f"execute prepared statement {name!r}")]
         values, unsure = parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values, unsure, statements[-1].types)
         self._portals[slot.name] = slot.portal
         return slot
 
-    def _streamed_bind(self, body: m.BindBody) -> Slot:
+    def _streamed_bind(self, body: m.BindBody) -> PostgresPendingResponse:
         """An oversized Bind that streams: its values are not kept."""
         slot = self._bind(body)
         assert slot.portal is not None
@@ -436,16 +436,20 @@ class Frontend:
         self._portals.clear()
         return slot
 
-    def _execute(self, batch: Batch, buf: bytes, pos: int, end: int, described: Slot | None) -> Slot:
+    def _execute(
+        self, batch: MessageBatch, buf: bytes, pos: int, end: int, described: PostgresPendingResponse | None
+    ) -> PostgresPendingResponse:
         name, after = m.read_cstring(buf, pos, end)
         if end - after != 4:
             raise ProtocolViolation("an Execute message has the wrong length")
         name = name[:LENGTH]
-        slot = Slot(EXECUTE, self.ledger.next_exchange(), name)
+        slot = PostgresPendingResponse(EXECUTE, self.ledger.next_exchange(), name)
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
         if not portals:
-            portals = [Portal([Statement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])]
+            portals = [
+                Portal([PostgresStatement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])
+            ]
         batch.runs = True
         if described is not None and described.name == name:
             if described.described is not None:  # it is answered already: they came in two parts
@@ -463,13 +467,13 @@ class Frontend:
                     self._run_by_name(batch, slot.exchange, statement.text)
         return slot
 
-    def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
+    def _run(self, batch: MessageBatch, exchange: int, portal: Portal) -> None:
         for statement in portal.statements:
             self._asks(
                 batch, exchange, statement.text, RUN, portal.values, portal.truncated, portal.unsure, portal.types
             )
 
-    def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
+    def _run_by_name(self, batch: MessageBatch, exchange: int, text: str) -> None:
         """What the text may run of what messages have prepared and bound, each as if it were executed here."""
         ledger = self.ledger
         known = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
@@ -489,12 +493,12 @@ class Frontend:
                     self._asks(batch, exchange, statement.text)
             texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
 
-    def _named(self, tag: int, buf: bytes, pos: int, end: int) -> Slot:
+    def _named(self, tag: int, buf: bytes, pos: int, end: int) -> PostgresPendingResponse:
         """Describe or Close of a statement ('S') or portal ('P')."""
         if pos >= end or buf[pos] not in b"SP":
             raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
         name = m.last_cstring(buf, pos + 1, end)[:LENGTH]
-        slot = Slot(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
+        slot = PostgresPendingResponse(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
         if buf[pos] == ord("S"):
             own = self._statements.get(name)
             statements = [own] if own is not None else self.ledger.statements.candidates(name)

@@ -186,7 +186,7 @@ TERMINATE_MESSAGE = message(b"X")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ErrorFields:
     """The fields of an ErrorResponse or NoticeResponse that people read."""
 
     severity: str
@@ -225,9 +225,9 @@ def parse_fields(body: bytes) -> list[tuple[int, bytes]]:
     return fields
 
 
-def parse_report(body: bytes) -> Report:
+def parse_report(body: bytes) -> ErrorFields:
     found = {chr(key): value.decode("utf-8", "replace") for key, value in parse_fields(body)}
-    return Report(
+    return ErrorFields(
         severity=found.get("V", found.get("S", "ERROR")),
         code=found.get("C", "XX000"),
         text=found.get("M", ""),
@@ -238,7 +238,7 @@ def parse_report(body: bytes) -> Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PostgresField:
     """One column of a RowDescription; `format` is 0 for text, 1 for binary.
 
     `table` is the OID of the table whose column number `place` it is, as it stands there: from 1, 0 for the whole row,
@@ -256,16 +256,16 @@ _FIELD = struct.Struct("!IhIhih")
 
 
 @lru_cache(maxsize=64)
-def parse_row_description(body: bytes, codec: str = "utf-8") -> tuple[Field, ...]:
+def parse_row_description(body: bytes, codec: str = "utf-8") -> tuple[PostgresField, ...]:
     count = _read_int16(body, 0, len(body))
-    fields: list[Field] = []
+    fields: list[PostgresField] = []
     pos, end = 2, len(body)
     for _ in range(count):
         name, pos = read_cstring(body, pos, end)
         if end - pos < _FIELD.size:
             raise ProtocolViolation("a RowDescription is shorter than it says")
         table, place, oid, _, _, code = _FIELD.unpack_from(body, pos)
-        fields.append(Field(text_of(name, codec, "replace"), oid, code, table, place))
+        fields.append(PostgresField(text_of(name, codec, "replace"), oid, code, table, place))
         pos += _FIELD.size
     if pos != end:
         raise ProtocolViolation("a RowDescription is longer than it says")

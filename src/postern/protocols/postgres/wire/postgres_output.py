@@ -55,7 +55,7 @@ def warning_response(warning: Warn) -> bytes:
     return m.report(b"N", "WARNING", WARNING, warning.message, hint=warning.hint)
 
 
-class Text(Output):
+class PostgresText(Output):
     """One message whose body holds text outside of rows. `aside`: it is not part of the answer."""
 
     def __init__(self, exchange: int, tag: int, body: bytes, binary_copy: bool = False) -> None:

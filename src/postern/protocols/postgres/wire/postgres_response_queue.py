@@ -13,7 +13,7 @@ Sync is there yet, what arrives until then takes no slot either.
 
 Names. A client may reuse a statement or portal name while earlier messages are in flight, and the
 backend refuses some reuses. Until it has confirmed a name, a Bind or Execute may mean the old object
-or any proposed one; `Names` keeps all of them, and whoever judges an Execute judges every candidate.
+or any proposed one; `NameStates` keeps all of them, and whoever judges an Execute judges every candidate.
 What a name's rows look like is never remembered: SQL can give a name another meaning (DEALLOCATE and
 PREPARE, CLOSE and DECLARE), so each Execute whose rows are looked at is described anew.
 """
@@ -92,7 +92,7 @@ ANSWERS: Final = _masks(
 )
 
 
-class Statement:
+class PostgresStatement:
     """A prepared statement. `types` are the OIDs of its parameters, as far as they are known."""
 
     __slots__ = ("text", "types")
@@ -110,7 +110,7 @@ class Portal:
 
     def __init__(
         self,
-        statements: list[Statement],
+        statements: list[PostgresStatement],
         values: tuple[bytes | None, ...] = (),
         unsure: tuple[int, ...] = (),
         types: tuple[int, ...] = (),
@@ -126,7 +126,7 @@ class Portal:
 T = TypeVar("T")
 
 
-class Names(Generic[T]):
+class NameStates(Generic[T]):
     """What a name may stand for: the confirmed object, then the proposed ones in order."""
 
     __slots__ = ("_found",)
@@ -175,7 +175,7 @@ class Names(Generic[T]):
         self._found.clear()
 
 
-class Slot:
+class PostgresPendingResponse:
     """One owed answer. `hidden` answers are ours: the client never sees them."""
 
     __slots__ = (
@@ -197,18 +197,18 @@ class Slot:
         self.kind = kind
         self.exchange = exchange
         self.name = name
-        self.statement: Statement | None = None
+        self.statement: PostgresStatement | None = None
         self.portal: Portal | None = None
         self.hidden = False
         self.began = 0  # EXECUTE: the exchange of the first one of its portal
-        self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
+        self.informs: PostgresPendingResponse | None = None  # DESCRIBE: the Execute whose rows it describes
         self.described: bytes | None = None  # EXECUTE: the body of its RowDescription; DESCRIBE: of its answer
         self.copies_ended = 0  # copies that the client has ended, before it was told that they began
         self.data = b""  # REFUSED: what the client is told; a warning is told in the same way
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows
 
 
-class Ledger:
+class PostgresResponseQueue:
     """State that both directions of one link share."""
 
     __slots__ = (
@@ -228,9 +228,9 @@ class Ledger:
     )
 
     def __init__(self) -> None:
-        self.slots: deque[Slot] = deque()
-        self.statements: Names[Statement] = Names()
-        self.portals: Names[Portal] = Names()
+        self.slots: deque[PostgresPendingResponse] = deque()
+        self.statements: NameStates[PostgresStatement] = NameStates()
+        self.portals: NameStates[Portal] = NameStates()
         self.status = b"I"  # of the last ReadyForQuery
         self.copy_in = False  # the backend is reading CopyData
         # Read as a part of a copy, as far as one can tell: a copy that fails at once leaves its Sync to be answered.
@@ -263,7 +263,7 @@ class Ledger:
             return "while nothing is owed"
         return f"while the answer to {_NAMES[self.slots[0].kind]} is owed"
 
-    def add(self, slot: Slot) -> None:
+    def add(self, slot: PostgresPendingResponse) -> None:
         """An answer is owed, unless the backend skips what asks for it. Raises ProtocolViolation."""
         if slot.kind == REFUSED and len(self.slots) >= MAX_OWED:
             raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their answers, refused ones among them")
@@ -292,7 +292,7 @@ class Ledger:
                 self.portals.fail(slot.name, slot.portal)
         self.skipping = True
 
-    def begin_copy_in(self, head: Slot) -> None:
+    def begin_copy_in(self, head: PostgresPendingResponse) -> None:
         """The backend reads CopyData now. A Sync that waits behind the copy is read as a part of it, and ignored."""
         slots = self.slots
         self.doubtful_syncs = 0
@@ -314,7 +314,7 @@ class Ledger:
         elif self.slots:
             self.slots[-1].copies_ended += 1
 
-    def complete(self, slot: Slot) -> None:
+    def complete(self, slot: PostgresPendingResponse) -> None:
         """The backend has done what the slot asked: names mean from now on what they should."""
         if slot.kind == PARSE and slot.statement is not None:
             self.statements.confirm(slot.name, slot.statement)

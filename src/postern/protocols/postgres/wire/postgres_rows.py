@@ -14,31 +14,31 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Fill, Kind, Rows
+from postern.interception.events import Change, Column, Fill, Rows, TextKind
 from postern.protocols.framing import packed, uint32
-from postern.protocols.postgres.wire.postgres_messages import Field, parse_row_description
-from postern.protocols.postgres.wire.postgres_types import Codec, describe
+from postern.protocols.postgres.wire.postgres_messages import PostgresField, parse_row_description
+from postern.protocols.postgres.wire.postgres_types import TextCodec, describe
 from postern.protocols.postgres.wire.postgres_values import cell_change
 
 _NULL: Final = 0x80000000  # a size with this bit is -1
 _NULL_SIZE: Final = b"\xff\xff\xff\xff"
 
 
-class Layout:
+class PostgresLayout:
     """The columns of one result, decoded once."""
 
-    def __init__(self, fields: tuple[Field, ...]) -> None:
+    def __init__(self, fields: tuple[PostgresField, ...]) -> None:
         described = [describe(field) for field in fields]
         self.fields: Final = fields
         self.columns: Final[tuple[Column, ...]] = tuple(column for column, _ in described)
-        self.codecs: Final[list[Codec | None]] = [codec for _, codec in described]
-        self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
+        self.codecs: Final[list[TextCodec | None]] = [codec for _, codec in described]
+        self.searched: Final = [column.kind is not TextKind.OPAQUE for column in self.columns]
 
 
 @lru_cache(maxsize=64)
-def layout_of(description: bytes, codec: str = "utf-8") -> Layout:
+def layout_of(description: bytes, codec: str = "utf-8") -> PostgresLayout:
     """The layout that the body of a RowDescription describes. Raises ProtocolViolation when it cannot be read."""
-    return Layout(parse_row_description(description, codec))
+    return PostgresLayout(parse_row_description(description, codec))
 
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
@@ -127,10 +127,10 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
     return b"".join(out)
 
 
-class DataRows(Rows):
+class PostgresRows(Rows):
     """Rows of one result within one read. `replace` must be given as many texts as `texts` gave."""
 
-    def __init__(self, exchange: int, layout: Layout, block: bytes, count: int, began: int = 0) -> None:
+    def __init__(self, exchange: int, layout: PostgresLayout, block: bytes, count: int, began: int = 0) -> None:
         self.exchange = exchange
         self._began = began or exchange
         self.columns = layout.columns

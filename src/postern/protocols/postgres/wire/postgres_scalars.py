@@ -77,7 +77,7 @@ _WHOLE = re.compile(rb"-?\d+")
 _DECIMAL = re.compile(rb"-?\d+(?:\.\d+)?")
 
 
-class Codec(NamedTuple):
+class ScalarCodec(NamedTuple):
     """Between a cell in one format and the plain text of its value. `like`, where there is one, is `write` for a cell
     whose form is that of another one, which is given first."""
 
@@ -91,10 +91,10 @@ class Codec(NamedTuple):
         return self.read is _same and self.write is _same
 
 
-def scalar_codec(oid: int, form: int) -> Codec | None:
+def scalar_codec(oid: int, form: int) -> ScalarCodec | None:
     """None for a type of which no value can be made here."""
     if oid in EMPTIES:
-        return Codec(_same, _constant(EMPTIES[oid][form == BINARY]))
+        return ScalarCodec(_same, _constant(EMPTIES[oid][form == BINARY]))
     if form == BINARY:
         return _BY_OID.get(oid) or _BINARY_BY.get(_scalar(oid))
     return _TEXT_BY_OID.get(oid) or _PLAIN.get(_scalar(oid))
@@ -117,7 +117,7 @@ def _matching(pattern: re.Pattern[bytes]) -> Callable[[bytes], bytes]:
     return check
 
 
-def _whole(form: str) -> Codec:
+def _whole(form: str) -> ScalarCodec:
     layout = struct.Struct("!" + form)
 
     def write(text: bytes) -> bytes:
@@ -130,10 +130,10 @@ def _whole(form: str) -> Codec:
         number: int = layout.unpack(cell)[0]
         return b"%d" % number
 
-    return Codec(read, write)
+    return ScalarCodec(read, write)
 
 
-def _float(form: str) -> tuple[Codec, Codec]:
+def _float(form: str) -> tuple[ScalarCodec, ScalarCodec]:
     """The codecs of the text and the binary format: a number of 4 bytes is the same one in both."""
     layout = struct.Struct("!" + form)
 
@@ -143,7 +143,9 @@ def _float(form: str) -> tuple[Codec, Codec]:
     def read(cell: bytes) -> bytes:
         return repr(layout.unpack(cell)[0]).encode()
 
-    return Codec(lambda cell: plain(float(cell)), plain_float), Codec(read, lambda text: layout.pack(float(text)))
+    return ScalarCodec(lambda cell: plain(float(cell)), plain_float), ScalarCodec(
+        read, lambda text: layout.pack(float(text))
+    )
 
 
 def plain_float(text: bytes) -> bytes:
@@ -306,63 +308,63 @@ def _constant(value: bytes) -> Callable[[bytes], bytes]:
 _REAL, _BINARY_REAL = _float("f")
 _DOUBLE, _BINARY_DOUBLE = _float("d")
 # Blanks at the end of a character(n) mean nothing.
-_PADDED = Codec(lambda cell: cell.rstrip(b" "), _same)
-_WHOLE_TEXT = Codec(_matching(_WHOLE), _matching(_WHOLE))
+_PADDED = ScalarCodec(lambda cell: cell.rstrip(b" "), _same)
+_WHOLE_TEXT = ScalarCodec(_matching(_WHOLE), _matching(_WHOLE))
 
-_PLAIN: Mapping[Scalar, Codec] = {
-    Scalar.TEXT: Codec(_same, _same),
-    Scalar.JSON: Codec(_same, _same),
+_PLAIN: Mapping[Scalar, ScalarCodec] = {
+    Scalar.TEXT: ScalarCodec(_same, _same),
+    Scalar.JSON: ScalarCodec(_same, _same),
     Scalar.SMALLINT: _WHOLE_TEXT,
     Scalar.INTEGER: _WHOLE_TEXT,
     Scalar.BIGINT: _WHOLE_TEXT,
-    Scalar.DECIMAL: Codec(_matching(_DECIMAL), _matching(_DECIMAL)),
+    Scalar.DECIMAL: ScalarCodec(_matching(_DECIMAL), _matching(_DECIMAL)),
     Scalar.REAL: _REAL,
     Scalar.DOUBLE: _DOUBLE,
-    Scalar.BOOLEAN: Codec(_matching(re.compile(rb"[tf]")), _same),
-    Scalar.DATE: Codec(_date_text, _same),
-    Scalar.TIME: Codec(_time_text, _same),
-    Scalar.TIMESTAMP: Codec(_stamp_text, _same),
-    Scalar.MOMENT: Codec(_moment_text, _moment_write),
-    Scalar.INTERVAL: Codec(styles.interval_of_text, styles.interval_text),
-    Scalar.MONEY: Codec(styles.coins, _no_money, styles.money_like),
-    Scalar.HARDWARE: Codec(styles.hardware_of_text, styles.hardware_text),
-    Scalar.BITS: Codec(_matching(re.compile(rb"[01]*")), _same),
-    Scalar.UUID: Codec(_uuid_text, _same),
-    Scalar.BYTES: Codec(_bytea_text, lambda raw: b"\\x" + raw.hex().encode()),
-    Scalar.ADDRESS: Codec(_address_text, _same),
+    Scalar.BOOLEAN: ScalarCodec(_matching(re.compile(rb"[tf]")), _same),
+    Scalar.DATE: ScalarCodec(_date_text, _same),
+    Scalar.TIME: ScalarCodec(_time_text, _same),
+    Scalar.TIMESTAMP: ScalarCodec(_stamp_text, _same),
+    Scalar.MOMENT: ScalarCodec(_moment_text, _moment_write),
+    Scalar.INTERVAL: ScalarCodec(styles.interval_of_text, styles.interval_text),
+    Scalar.MONEY: ScalarCodec(styles.coins, _no_money, styles.money_like),
+    Scalar.HARDWARE: ScalarCodec(styles.hardware_of_text, styles.hardware_text),
+    Scalar.BITS: ScalarCodec(_matching(re.compile(rb"[01]*")), _same),
+    Scalar.UUID: ScalarCodec(_uuid_text, _same),
+    Scalar.BYTES: ScalarCodec(_bytea_text, lambda raw: b"\\x" + raw.hex().encode()),
+    Scalar.ADDRESS: ScalarCodec(_address_text, _same),
 }
-_TEXT_BY_OID: Mapping[int, Codec] = {
-    CIDR: Codec(_address_text, _cidr_write),
-    _OID: Codec(_oid_text, lambda text: b"%d" % (int(text) % _WRAP)),
+_TEXT_BY_OID: Mapping[int, ScalarCodec] = {
+    CIDR: ScalarCodec(_address_text, _cidr_write),
+    _OID: ScalarCodec(_oid_text, lambda text: b"%d" % (int(text) % _WRAP)),
     _BPCHAR: _PADDED,
-    _TIMETZ: Codec(lambda cell: _time_text(_ZONE.sub(b"", cell)), lambda text: text + b"+00"),
+    _TIMETZ: ScalarCodec(lambda cell: _time_text(_ZONE.sub(b"", cell)), lambda text: text + b"+00"),
 }
-_BY_OID: Mapping[int, Codec] = {
-    JSONB: Codec(_jsonb_read, lambda text: b"\x01" + text),
-    _OID: Codec(_oid_read, _oid_write),
+_BY_OID: Mapping[int, ScalarCodec] = {
+    JSONB: ScalarCodec(_jsonb_read, lambda text: b"\x01" + text),
+    _OID: ScalarCodec(_oid_read, _oid_write),
     _BPCHAR: _PADDED,
-    _TIMETZ: Codec(lambda cell: _time_read(cell[:8]), lambda text: _time_write(text) + bytes(4)),
-    INET: Codec(_address_read, _address_writer(0)),
-    CIDR: Codec(_address_read, _address_writer(1)),
+    _TIMETZ: ScalarCodec(lambda cell: _time_read(cell[:8]), lambda text: _time_write(text) + bytes(4)),
+    INET: ScalarCodec(_address_read, _address_writer(0)),
+    CIDR: ScalarCodec(_address_read, _address_writer(1)),
 }
-_BINARY_BY: Mapping[Scalar, Codec] = {
-    Scalar.TEXT: Codec(_same, _same),
-    Scalar.JSON: Codec(_same, _same),
+_BINARY_BY: Mapping[Scalar, ScalarCodec] = {
+    Scalar.TEXT: ScalarCodec(_same, _same),
+    Scalar.JSON: ScalarCodec(_same, _same),
     Scalar.SMALLINT: _whole("h"),
     Scalar.INTEGER: _whole("i"),
     Scalar.BIGINT: _whole("q"),
-    Scalar.DECIMAL: Codec(_decimal_read, packed_decimal),
+    Scalar.DECIMAL: ScalarCodec(_decimal_read, packed_decimal),
     Scalar.REAL: _BINARY_REAL,
     Scalar.DOUBLE: _BINARY_DOUBLE,
-    Scalar.BOOLEAN: Codec(_boolean_read, _boolean_write),
-    Scalar.DATE: Codec(_date_read, _date_write),
-    Scalar.TIME: Codec(_time_read, _time_write),
-    Scalar.TIMESTAMP: Codec(_stamp_read, _stamp_write),
-    Scalar.MOMENT: Codec(_stamp_read, _stamp_write),
-    Scalar.INTERVAL: Codec(styles.interval_of_bytes, styles.interval_bytes),
+    Scalar.BOOLEAN: ScalarCodec(_boolean_read, _boolean_write),
+    Scalar.DATE: ScalarCodec(_date_read, _date_write),
+    Scalar.TIME: ScalarCodec(_time_read, _time_write),
+    Scalar.TIMESTAMP: ScalarCodec(_stamp_read, _stamp_write),
+    Scalar.MOMENT: ScalarCodec(_stamp_read, _stamp_write),
+    Scalar.INTERVAL: ScalarCodec(styles.interval_of_bytes, styles.interval_bytes),
     Scalar.MONEY: _whole("q"),
-    Scalar.HARDWARE: Codec(lambda cell: cell.hex().encode(), lambda text: bytes.fromhex(text.decode())),
-    Scalar.BITS: Codec(styles.bits_of_bytes, styles.bits_bytes),
-    Scalar.UUID: Codec(lambda cell: str(UUID(bytes=cell)).encode(), lambda text: UUID(text.decode()).bytes),
-    Scalar.BYTES: Codec(_same, _same),
+    Scalar.HARDWARE: ScalarCodec(lambda cell: cell.hex().encode(), lambda text: bytes.fromhex(text.decode())),
+    Scalar.BITS: ScalarCodec(styles.bits_of_bytes, styles.bits_bytes),
+    Scalar.UUID: ScalarCodec(lambda cell: str(UUID(bytes=cell)).encode(), lambda text: UUID(text.decode()).bytes),
+    Scalar.BYTES: ScalarCodec(_same, _same),
 }

@@ -13,8 +13,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_interface
 from typing import Final, Protocol
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Column, Kind
-from postern.protocols.postgres.wire.postgres_messages import Field
+from postern.interception.events import Column, TextKind
+from postern.protocols.postgres.wire.postgres_messages import PostgresField
 
 TEXT = 0
 BINARY = 1
@@ -47,7 +47,7 @@ _INT32 = struct.Struct("!i")
 _MAX_DIMENSIONS = 6  # MAXDIM of the backend
 
 
-class Codec(Protocol):
+class TextCodec(Protocol):
     """Reaches the searchable texts inside a cell. `rebuild` takes as many texts as `leaves` gave."""
 
     def leaves(self, cell: bytes) -> list[bytes]: ...
@@ -55,34 +55,34 @@ class Codec(Protocol):
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes: ...
 
 
-def describe(field: Field) -> tuple[Column, Codec | None]:
+def describe(field: PostgresField) -> tuple[Column, TextCodec | None]:
     """The column as inspection sees it, and the codec of its cells; None where the cell is the text."""
     kind, codec = _kind(field.oid, field.format)
     return Column(field.name, kind, field.table, field.place), codec
 
 
-def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:
+def _kind(oid: int, form: int) -> tuple[TextKind, TextCodec | None]:
     element = ARRAYS.get(oid)
     if element is not None:
         kind, _ = _kind(element, form)
-        if kind is Kind.OPAQUE:
+        if kind is TextKind.OPAQUE:
             return kind, None
         if form == BINARY:
-            return (Kind.TEXT if kind is Kind.JSON else kind), _BinaryArray()
-        return (kind, _TextElements()) if kind in (Kind.NUMBER, Kind.ADDRESS) else (Kind.TEXT, None)
+            return (TextKind.TEXT if kind is TextKind.JSON else kind), _BinaryArray()
+        return (kind, _TextElements()) if kind in (TextKind.NUMBER, TextKind.ADDRESS) else (TextKind.TEXT, None)
     if oid in _OPAQUE:
-        return Kind.OPAQUE, None
+        return TextKind.OPAQUE, None
     if oid in (JSON, JSONB):
-        return Kind.JSON, _Jsonb() if (oid == JSONB and form == BINARY) else None
+        return TextKind.JSON, _Jsonb() if (oid == JSONB and form == BINARY) else None
     if oid in (INT8, NUMERIC):
-        return Kind.NUMBER, (_Int8() if oid == INT8 else _Numeric()) if form == BINARY else None
+        return TextKind.NUMBER, (_Int8() if oid == INT8 else _Numeric()) if form == BINARY else None
     if oid in (INET, CIDR):
-        return Kind.ADDRESS, _Inet() if form == BINARY else None
+        return TextKind.ADDRESS, _Inet() if form == BINARY else None
     if oid == BYTEA:
-        return Kind.TEXT, _HexBytea() if form == TEXT else None
+        return TextKind.TEXT, _HexBytea() if form == TEXT else None
     if form == BINARY and (oid == RECORD or oid >= FIRST_OWN):
-        return Kind.TEXT, _Composite()
-    return Kind.TEXT, None
+        return TextKind.TEXT, _Composite()
+    return TextKind.TEXT, None
 
 
 class _Jsonb:
@@ -192,10 +192,10 @@ class _TextElements:
         return self._element.sub(lambda _: next(remaining), cell)
 
 
-def _inner(oid: int, cell: bytes) -> tuple[Codec | None, list[bytes]]:
+def _inner(oid: int, cell: bytes) -> tuple[TextCodec | None, list[bytes]]:
     """The texts of a value inside a binary array or record."""
     kind, codec = _kind(oid, BINARY)
-    if kind is Kind.OPAQUE:
+    if kind is TextKind.OPAQUE:
         return codec, []
     return codec, [cell] if codec is None else codec.leaves(cell)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Fill, KindChange, Scalar
-from postern.protocols.postgres.wire.postgres_scalars import SCALARS, Codec, scalar_codec
+from postern.protocols.postgres.wire.postgres_scalars import SCALARS, ScalarCodec, scalar_codec
 from postern.protocols.postgres.wire.postgres_types import (
     ARRAYS,
     BINARY,
@@ -132,7 +132,7 @@ def _value(oid: int, form: int, by: Change) -> CellChange:
     return CellChange(each)
 
 
-def _constant(codec: Codec, new: bytes | None, by: Change) -> CellChange:
+def _constant(codec: ScalarCodec, new: bytes | None, by: Change) -> CellChange:
     """Where every value becomes the same one."""
     read, write, like = codec
     if codec.is_plain:

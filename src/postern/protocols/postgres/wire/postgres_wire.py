@@ -27,12 +27,12 @@ from collections.abc import Mapping
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.postgres.wire import postgres_messages as m
-from postern.protocols.postgres.wire.postgres_backend import Backend
-from postern.protocols.postgres.wire.postgres_frontend import Batch, Frontend
+from postern.protocols.postgres.wire.postgres_backend import PostgresBackend
+from postern.protocols.postgres.wire.postgres_frontend import MessageBatch, PostgresFrontend
 from postern.protocols.postgres.wire.postgres_output import (
     INSUFFICIENT_PRIVILEGE,
     CopiedLines,
-    Text,
+    PostgresText,
     refusal_response,
     warning_response,
 )
@@ -43,11 +43,11 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     REFUSED,
     REPORTED,
     SYNC,
-    Ledger,
-    Slot,
+    PostgresPendingResponse,
+    PostgresResponseQueue,
 )
-from postern.protocols.postgres.wire.postgres_rows import DataRows
-from postern.protocols.wire_base import Piece, Request, Side, Standing, Wants, Wire
+from postern.protocols.postgres.wire.postgres_rows import PostgresRows
+from postern.protocols.wire_base import Piece, Request, Side, TransactionState, Wants, Wire
 
 _POISON_TEXT = b"refused by the gateway"
 _POISON_PARSE = m.parse(b"", _POISON_TEXT)
@@ -66,11 +66,11 @@ class PostgresWire(Wire):
         parameters: Mapping[str, str] | None = None,
     ) -> None:
         self.wants = Wants()
-        self._ledger = Ledger()
+        self._ledger = PostgresResponseQueue()
         self._ledger.encode(client_encoding)
         self._ledger.reported = {name: value for name, value in (parameters or {}).items() if name in REPORTED}
-        self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
-        self._backend = Backend(self._ledger, self.wants, max_message)
+        self._frontend = PostgresFrontend(self._ledger, self.wants, max_message, max_batch)
+        self._backend = PostgresBackend(self._ledger, self.wants, max_message)
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
@@ -85,7 +85,7 @@ class PostgresWire(Wire):
         return self._backend.poll()
 
     def admit(self, request: Request) -> bytes:
-        assert isinstance(request, Batch)
+        assert isinstance(request, MessageBatch)
         ledger = self._ledger
         if self._frontend.skipping:
             # The Sync that ends a batch which was refused in front of its Flush.
@@ -107,8 +107,8 @@ class PostgresWire(Wire):
         return raw[0] if len(raw) == 1 else b"".join(raw)
 
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
-        assert isinstance(request, Batch)
-        slot = Slot(REFUSED, request.operations[0].exchange if request.operations else 0)
+        assert isinstance(request, MessageBatch)
+        slot = PostgresPendingResponse(REFUSED, request.operations[0].exchange if request.operations else 0)
         slot.data = refusal_response(refusal)
         if request.end != m.FLUSH:
             self._ledger.add(slot)
@@ -116,7 +116,7 @@ class PostgresWire(Wire):
         self._frontend.skipping = True
         return self._fail_part(slot)
 
-    def _fail_part(self, slot: Slot) -> bytes:
+    def _fail_part(self, slot: PostgresPendingResponse) -> bytes:
         """Refuses a part of a batch whose end is still to come. The backend fails what it has run of the batch now, as
         at an error of its own, and does not keep it open until the client sends its Sync. The client gets the refusal
         now, too: answers that the backend has not flushed come out in front of it."""
@@ -128,7 +128,7 @@ class PostgresWire(Wire):
             return b""
         if not ledger.ran:
             return m.FLUSH_MESSAGE if answers_due else b""
-        ledger.add(Slot(POISON))
+        ledger.add(PostgresPendingResponse(POISON))
         ledger.ran = False
         return _POISON_PARSE
 
@@ -136,20 +136,20 @@ class PostgresWire(Wire):
         """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
         ledger = self._ledger
         if not (ledger.unsynced or ledger.skipping):
-            slot = Slot(REFUSED)
+            slot = PostgresPendingResponse(REFUSED)
             slot.ready = True
             ledger.add(slot)
             return b""
         if end != m.SYNC:
-            ledger.add(Slot(POISON))
-            ledger.add(Slot(QUERY, ledger.exchange))
+            ledger.add(PostgresPendingResponse(POISON))
+            ledger.add(PostgresPendingResponse(QUERY, ledger.exchange))
             raw = _POISON_QUERY
         elif ledger.ran:
-            ledger.add(Slot(POISON))
-            ledger.add(Slot(SYNC, ledger.exchange))
+            ledger.add(PostgresPendingResponse(POISON))
+            ledger.add(PostgresPendingResponse(SYNC, ledger.exchange))
             raw = _POISON_PARSE + m.SYNC_MESSAGE
         else:
-            ledger.add(Slot(SYNC, ledger.exchange))
+            ledger.add(PostgresPendingResponse(SYNC, ledger.exchange))
             raw = m.SYNC_MESSAGE
         ledger.unsynced = ledger.ran = False
         return raw
@@ -159,7 +159,7 @@ class PostgresWire(Wire):
 
     def tell(self, warning: Warn) -> None:
         """A slot in the order of answers: an error that skips what was warned of skips the warning."""
-        slot = Slot(REFUSED, self._ledger.exchange)
+        slot = PostgresPendingResponse(REFUSED, self._ledger.exchange)
         slot.data = warning_response(warning)
         self._ledger.add(slot)
 
@@ -169,15 +169,15 @@ class PostgresWire(Wire):
         return bool(slots) and slots[0].kind == REFUSED
 
     def render(self, event: Rows | Output) -> bytes:
-        assert isinstance(event, DataRows | Text | CopiedLines)
+        assert isinstance(event, PostgresRows | PostgresText | CopiedLines)
         return event.encode()
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        if isinstance(event, Text) and event.aside:
+        if isinstance(event, PostgresText) and event.aside:
             # Not an answer: only this message is withheld.
             return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
         self._backend.cutting = True
-        if isinstance(event, Text):
+        if isinstance(event, PostgresText):
             event.become(refusal)
             return event.encode()
         return refusal_response(refusal)
@@ -200,10 +200,10 @@ class PostgresWire(Wire):
         return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> TransactionState:
         ledger = self._ledger
         owed = any(slot.kind != REFUSED for slot in ledger.slots)
-        return Standing(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
+        return TransactionState(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
 
     def position(self, side: Side) -> str:
         where = self._frontend.position if side is Side.CLIENT else self._backend.position
@@ -236,15 +236,15 @@ class PostgresWire(Wire):
         return not (self._frontend.terminated or self._backend.fatal)
 
 
-def _with_describes(batch: Batch) -> tuple[list[bytes], list[Slot]]:
+def _with_describes(batch: MessageBatch) -> tuple[list[bytes], list[PostgresPendingResponse]]:
     """Asks the backend for the columns of each Execute whose rows could not be read without."""
     whole = b"".join(batch.raw)
     raw: list[bytes] = []
-    slots: list[Slot] = []
+    slots: list[PostgresPendingResponse] = []
     bytes_done = slots_done = 0
     for offset, place in batch.inserts:
         execute = batch.slots[place]
-        hidden = Slot(DESCRIBE, execute.exchange, execute.name)
+        hidden = PostgresPendingResponse(DESCRIBE, execute.exchange, execute.name)
         hidden.informs = execute
         hidden.hidden = True
         raw.append(whole[bytes_done:offset])

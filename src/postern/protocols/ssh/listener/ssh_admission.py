@@ -15,18 +15,18 @@ from postern.domain.identity.credential import Grant
 from postern.domain.identity.ssh_certificate import SshCertificate
 from postern.domain.rules.permit import Permit
 from postern.errors import Denied, PosternError, Unauthenticated
-from postern.gateway.clients.fronts import Client, Fronts
-from postern.gateway.clients.listener import Logins
-from postern.gateway.clients.wanted import Wanted
+from postern.gateway.clients.fronts import ClientSession, Fronts
+from postern.gateway.clients.listener import HandshakeRunner
+from postern.gateway.clients.wanted import TunnelRequest
 from postern.protocols.ssh.listener.ssh_browser_login import LONGEST, Browsers, Invitation
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
-from postern.protocols.ssh.listener.ssh_users import Person, Proofs, Proved, by_certificate, by_key
+from postern.protocols.ssh.listener.ssh_users import Proofs, Proved, SshUser, by_certificate, by_key
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.admission import REFUSED_LOGIN
-from postern.services.identity.logins.ssh_logins import Wanted as WantedInBrowser
+from postern.services.identity.logins.ssh_logins import SshClaim as WantedInBrowser
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class Admission:
     """`decoy_secret` makes unknown user names look like wrong passwords."""
 
-    def __init__(self, fronts: Fronts, logins: Logins, proofs: Proofs, *, decoy_secret: bytes) -> None:
+    def __init__(self, fronts: Fronts, logins: HandshakeRunner, proofs: Proofs, *, decoy_secret: bytes) -> None:
         self.fronts = fronts
         self.decoy_secret = decoy_secret
         self.browsers = Browsers(proofs.logins)
@@ -42,10 +42,10 @@ class Admission:
         self._proofs = proofs
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def person_by_key(self, user: str, fingerprint: str) -> Person:
+    async def person_by_key(self, user: str, fingerprint: str) -> SshUser:
         return await by_key(self._proofs.keys, user, fingerprint)
 
-    async def person_by_certificate(self, user: str, certificate: SshCertificate, address: str) -> Person:
+    async def person_by_certificate(self, user: str, certificate: SshCertificate, address: str) -> SshUser:
         return await by_certificate(self._proofs.authorities, user, certificate, address)
 
     async def invite(self, visit: Visit, abort: Callable[[], None], wanted: WantedInBrowser) -> Invitation:
@@ -61,10 +61,10 @@ class Admission:
         """It is known who it is; what they may is asked for with their first channel."""
         admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
         visit.right = Right(self.fronts.engine.links, admit, visit.since)
-        if isinstance(proved, Person) and visit.known is None:
+        if isinstance(proved, SshUser) and visit.known is None:
             self._later(self.quietly(proved.used()))
 
-    async def _admit_grant(self, grant: Grant, client: Client, *, again: bool) -> Permit:
+    async def _admit_grant(self, grant: Grant, client: ClientSession, *, again: bool) -> Permit:
         if again:
             now = await self.fronts.find_grant(grant.username)
             if now is None or now.credential_id != grant.credential_id:
@@ -72,13 +72,13 @@ class Admission:
             grant = now
         return await self.fronts.permit_of(client, grant)
 
-    async def _admit(self, visit: Visit, person: Person, client: Client, *, again: bool) -> Permit:
+    async def _admit(self, visit: Visit, person: SshUser, client: ClientSession, *, again: bool) -> Permit:
         if not visit.target:
             raise Denied("say which connection: ssh USER#CONNECTION@GATEWAY, or ssh -J USER@GATEWAY CONNECTION")
         if person.expires_at is not None:
             again = True  # no signal tells that its time is over
         principal = await person.standing() if again else person.principal
-        wanted = Wanted(
+        wanted = TunnelRequest(
             principal, person.means, visit.target, visit.since, person.standing, expires_at=person.expires_at
         )
         return await self.fronts.permit_for(client, wanted)

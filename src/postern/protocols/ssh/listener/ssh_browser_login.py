@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import Any
 
 from postern.errors import PosternError, TooMany
-from postern.gateway.clients.listener import Places
-from postern.protocols.ssh.listener.ssh_users import Person, by_browser
-from postern.services.identity.logins.ssh_logins import LIFE, SshLogins, Waiting, Wanted
+from postern.gateway.clients.listener import ConnectionLimiter
+from postern.protocols.ssh.listener.ssh_users import SshUser, by_browser
+from postern.services.identity.logins.ssh_logins import LIFE, SshClaim, SshLogins, WaitingSshLogin
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ LONGEST = LIFE.total_seconds() + 30  # of a connection that has shown an address
 class Invitation:
     """One login that somebody at a browser may let in; it waits from now on."""
 
-    def __init__(self, logins: SshLogins, waiting: Waiting) -> None:
+    def __init__(self, logins: SshLogins, waiting: WaitingSshLogin) -> None:
         self._logins = logins
         self._waiting = waiting
         self._found = asyncio.get_running_loop().create_task(logins.wait(waiting))
@@ -45,7 +45,7 @@ class Invitation:
             f"and type there the number {self._waiting.number}. Tell it to nobody.\n"
         )
 
-    async def person(self) -> Person:
+    async def person(self) -> SshUser:
         """Once they are let in. Raises Denied, Unauthenticated, Unavailable."""
         return by_browser(self._logins, await asyncio.shield(self._found))
 
@@ -65,7 +65,7 @@ class Browsers:
 
     def __init__(self, logins: SshLogins) -> None:
         self._logins = logins
-        self._places = Places(most=MOST, most_per_address=MOST_OF_ADDRESS)
+        self._places = ConnectionLimiter(most=MOST, most_per_address=MOST_OF_ADDRESS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def enter(self, address: str) -> None:
@@ -76,7 +76,7 @@ class Browsers:
     def leave(self, address: str) -> None:
         self._places.leave(address)
 
-    async def invite(self, address: str, wanted: Wanted) -> Invitation:
+    async def invite(self, address: str, wanted: SshClaim) -> Invitation:
         """Raises TooMany, Unavailable."""
         return Invitation(self._logins, await self._logins.begin(address, wanted))
 

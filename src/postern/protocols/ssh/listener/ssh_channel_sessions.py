@@ -20,7 +20,7 @@ from postern.protocols.ssh.listener.ssh_limits import end_in_time
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.ssh.ssh_transport import bound_channel
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Channel, ChannelKind, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Terminal
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _MOST_COLUMNS = 10_000
 _MOST_VARIABLES, _LONGEST_VALUE = 100, 1_000  # characters
 
 
-class Session(asyncssh.SSHServerSession[bytes]):
+class ChannelSession(asyncssh.SSHServerSession[bytes]):
     """A shell, a command or a subsystem. `client` is what its program calls itself; `lends` asks whether its agent may
     be lent."""
 
@@ -42,7 +42,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._channel = channel
         self._client = client
         self._terminal: Terminal | None = None
-        self._wanted: Channel | None = None
+        self._wanted: ChannelRequest | None = None
         self._transport = ClientChannel(channel, visit.peer)
         visit.opens(self._transport)
         self._began = False
@@ -94,7 +94,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
         return subsystem == SFTP and self._want(ChannelKind.SUBSYSTEM, subsystem)
 
     def _want(self, kind: ChannelKind, what: str) -> bool:
-        self._wanted = Channel(kind, what, self._visit.login)
+        self._wanted = ChannelRequest(kind, what, self._visit.login)
         return True
 
     def session_started(self) -> None:
@@ -134,7 +134,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 class Forwarded(asyncssh.SSHTCPSession[bytes]):
     """A TCP connection: of the client's to the target's side, or the other way round."""
 
-    def __init__(self, admission: Admission, visit: Visit, wanted: Channel, client: str) -> None:
+    def __init__(self, admission: Admission, visit: Visit, wanted: ChannelRequest, client: str) -> None:
         self._admission = admission
         self._visit = visit
         self._transport = ClientChannel(None, visit.peer, forward=True)

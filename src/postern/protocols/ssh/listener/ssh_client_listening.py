@@ -29,7 +29,7 @@ from postern.protocols.ssh.listener.ssh_clients import ForwardClient
 from postern.protocols.ssh.listener.ssh_limits import Bounded
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Channel, ChannelKind
+from postern.relay.relay_target import ChannelKind, ChannelRequest
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class ClientListener(asyncssh.SSHListener):
         self._transport = ClientChannel(self, visit.peer)
         self._stream = StreamHandshake()
         self._stream.peer = visit.peer
-        wanted = Channel(ChannelKind.LISTEN, self._what, self._login)
+        wanted = ChannelRequest(ChannelKind.LISTEN, self._what, self._login)
         self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
         self._listens: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._words = b""
@@ -166,7 +166,7 @@ class ClientListener(asyncssh.SSHListener):
     async def _take(self, came: told.Came) -> None:
         """The client has as long to answer as its connection stays; that it counts as a channel is the bound."""
         place, origin = self._what, told.place(came.host, came.port)
-        wanted = Channel(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
+        wanted = ChannelRequest(ChannelKind.ACCEPT, f"{came.number} {origin} {place}", self._login)
         if self._over or not self._visit.has_room:
             self.refuse(came.number)
             return

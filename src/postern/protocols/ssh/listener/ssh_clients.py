@@ -13,7 +13,7 @@ from postern.errors import Denied, Invalid
 from postern.protocols.ssh.listener.ssh_rule_text import extra_of, modes_of
 from postern.protocols.terminal.terminal_listener import ProgramClient
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Channel, ChannelKind, Start, Target, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target, Terminal
 
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.@:-]{0,64}")
 
@@ -24,7 +24,7 @@ class ChannelClient(ProgramClient):
     def __init__(
         self,
         stream: StreamHandshake,
-        channel: Channel,
+        channel: ChannelRequest,
         terminal: Terminal | None,
         environment: dict[str, str],
         client: str,

@@ -22,8 +22,8 @@ from postern.errors import PosternError, TooMany, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
-from postern.protocols.ssh.listener.ssh_server import Connection, SshServer
-from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_server import SshConnection, SshServer
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.protocols.ssh.listener.ssh_visit import Visit
 from postern.protocols.ssh.ssh_transport import CIPHERS, COSTLY_KEX, HYBRID_KEX, KEX, MACS
 from postern.relay.relay_handshake import StreamHandshake
@@ -44,7 +44,7 @@ class SshGate:
         self._engine = admission.fronts.engine
         self._people: Counter[UUID] = Counter()
         self._insiders: Counter[UUID] = Counter()
-        self._connections: set[Connection] = set()
+        self._connections: set[SshConnection] = set()
         options = partial(
             asyncssh.SSHServerConnectionOptions,
             config=None,
@@ -99,7 +99,7 @@ class SshGate:
         log.debug("client %s was turned away: %s", stream.peer, error.message)
         stream.write(b"SSH-2.0-Postern\r\n" + _disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, error.message))
 
-    async def _stays(self, connection: Connection, wire: ClientStream, proved: Proved) -> None:
+    async def _stays(self, connection: SshConnection, wire: ClientStream, proved: Proved) -> None:
         person = proved.principal.id
         self._people[person] += 1
         self._connections.add(connection)
@@ -115,10 +115,10 @@ class SshGate:
             self._people[person] -= 1
             _forget_none(self._people, person)
             connection.abort()
-            if isinstance(proved, Person):
+            if isinstance(proved, SshUser):
                 await self.admission.quietly(proved.left())
 
-    def _waited(self, visit: Visit, connection: Connection) -> None:
+    def _waited(self, visit: Visit, connection: SshConnection) -> None:
         if visit.over is not None:
             visit.over.cancel()
             self.admission.browsers.leave(visit.peer)
@@ -130,8 +130,8 @@ class SshGate:
         for connection in list(self._connections):
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
-    def connection(self, visit: Visit) -> Connection:
-        return Connection(self._outer if visit.known is None else self._inside, visit)
+    def connection(self, visit: Visit) -> SshConnection:
+        return SshConnection(self._outer if visit.known is None else self._inside, visit)
 
     def inside(self, visit: Visit) -> ClientStream:
         """The SSH server of one connection, in a channel of another one. Raises ChannelOpenError."""

@@ -13,7 +13,7 @@ from uuid import UUID
 from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import SSH, Connection
-from postern.gateway.agent_reach import Agent
+from postern.gateway.agent_reach import ReachableAgent
 from postern.relay.relay_hooks import Hook
 from postern.relay.relay_target import Start, Target
 
@@ -27,9 +27,9 @@ class PinnedHostKeys(Protocol):
 
 
 class Believing:
-    """Implements `Agent` by another one."""
+    """Implements `ReachableAgent` by another one."""
 
-    def __init__(self, agent: Agent, host_keys: PinnedHostKeys) -> None:
+    def __init__(self, agent: ReachableAgent, host_keys: PinnedHostKeys) -> None:
         self._agent = agent
         self._host_keys = host_keys
 

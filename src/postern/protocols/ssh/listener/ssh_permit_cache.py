@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from postern.domain.rules.permit import Permit
-from postern.gateway.clients.fronts import Client
+from postern.gateway.clients.fronts import ClientSession
 from postern.gateway.live import LiveLinks
 
 
@@ -27,7 +27,7 @@ class Right:
         self._permit: Permit | None = None
         self._turn = asyncio.Lock()
 
-    async def permit(self, client: Client) -> Permit:
+    async def permit(self, client: ClientSession) -> Permit:
         """One channel asks, the others wait for what it hears. Raises what admission does."""
         async with self._turn:
             client.check()  # it may have gone meanwhile

@@ -6,10 +6,10 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Extra
 from postern.protocols.ssh.ssh_listening import AGENT
 from postern.protocols.terminal.files.commands import moves_files
-from postern.relay.relay_target import Channel, ChannelKind
+from postern.relay.relay_target import ChannelKind, ChannelRequest
 
 
-def extra_of(channel: Channel) -> Extra | None:
+def extra_of(channel: ChannelRequest) -> Extra | None:
     """What a connection must allow for it, besides letting its user in."""
     if channel.kind is ChannelKind.FORWARD:
         return Extra.FORWARD_LOCAL
@@ -20,7 +20,7 @@ def extra_of(channel: Channel) -> Extra | None:
     return None
 
 
-def modes_of(channel: Channel, *, terminal: bool) -> tuple[Verb, ...]:
+def modes_of(channel: ChannelRequest, *, terminal: bool) -> tuple[Verb, ...]:
     """Return the access modes that a channel needs: `exec` for a command, `connect` for everything else.
 
     A command at a terminal is interactive too, so it needs both: `ssh -t host bash` is a shell.
@@ -30,7 +30,7 @@ def modes_of(channel: Channel, *, terminal: bool) -> tuple[Verb, ...]:
     return (Verb.EXEC, Verb.CONNECT) if terminal else (Verb.EXEC,)
 
 
-def words_of(channel: Channel) -> tuple[str, ...]:
+def words_of(channel: ChannelRequest) -> tuple[str, ...]:
     """What is judged and recorded before it begins."""
     match channel.kind:
         case ChannelKind.SHELL:
@@ -48,6 +48,6 @@ def words_of(channel: Channel) -> tuple[str, ...]:
             return (channel.what,)
 
 
-def _listener_of(channel: Channel) -> str:
+def _listener_of(channel: ChannelRequest) -> str:
     """Where it listens, or what they came to who are accepted."""
     return channel.what if channel.kind is ChannelKind.LISTEN else channel.what.split(" ", 2)[2]

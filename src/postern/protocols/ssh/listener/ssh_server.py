@@ -25,23 +25,23 @@ from asyncssh.public_key import decode_ssh_certificate
 from postern.domain.identity.credential import Grant
 from postern.domain.identity.ssh_certificate import read_certificate
 from postern.domain.identity.ssh_key import SIGNATURES
-from postern.domain.identity.ssh_wire import Reader
+from postern.domain.identity.ssh_wire import SshReader
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Invalid, PosternError, Unauthenticated
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_browser_login import Invitation
-from postern.protocols.ssh.listener.ssh_channel_sessions import Forwarded, Session
+from postern.protocols.ssh.listener.ssh_channel_sessions import ChannelSession, Forwarded
 from postern.protocols.ssh.listener.ssh_client_channel import WINDOW
 from postern.protocols.ssh.listener.ssh_client_listening import MOST_LISTENERS, ClientListener, Lender
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_limits import Bounded
-from postern.protocols.ssh.listener.ssh_users import Person, Proved, may_be_credential, may_be_person, split
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser, may_be_credential, may_be_person, split
 from postern.protocols.ssh.listener.ssh_visit import MOST_CHANNELS, Visit
 from postern.protocols.ssh.ssh_listening import place
 from postern.protocols.verifiers import decoy, fits
-from postern.relay.relay_target import Channel, ChannelKind
-from postern.services.identity.logins.ssh_logins import Wanted
+from postern.relay.relay_target import ChannelKind, ChannelRequest
+from postern.services.identity.logins.ssh_logins import SshClaim
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ MOST_PASSWORDS = 6  # that are tried on one connection
 MOST_KEYS = 30  # the same of keys: an ssh-agent offers all that it has
 
 
-class Connection(Bounded):
+class SshConnection(Bounded):
     """Tells its server which key has signed, which asyncssh does not, and what stands in a certificate, which is
     judged by nobody else."""
 
@@ -86,14 +86,14 @@ class SshServer(asyncssh.SSHServer):
         self._admission = admission
         self._connect = connect
         self._lender: Lender | None = None
-        self._candidate: Person | None = None  # of the key that is looked at now
+        self._candidate: SshUser | None = None  # of the key that is looked at now
         self._invitation: Invitation | None = None  # of the browser that is waited for now
         self.proved: Proved | None = None
         self._passwords = self._keys = 0
         self._username = ""
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        assert isinstance(conn, Connection)
+        assert isinstance(conn, SshConnection)
         self._conn = conn
         self.visit = conn.visit
 
@@ -185,7 +185,7 @@ class SshServer(asyncssh.SSHServer):
         """Where somebody lets this client in. Nothing is asked for, so that it waits by itself."""
         self.forget()
         _require(self.visit.over is None)  # once for a connection
-        wanted = Wanted(*split(username), self._client)
+        wanted = SshClaim(*split(username), self._client)
         try:
             self._invitation = await self._admission.invite(self.visit, self._conn.abort, wanted)
         except PosternError as error:
@@ -213,7 +213,7 @@ class SshServer(asyncssh.SSHServer):
         proved = self.proved
         if proved is None:  # asyncssh would have had to lie to us
             raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "nobody was authenticated")
-        if isinstance(proved, Person) and self.visit.known is None:
+        if isinstance(proved, SshUser) and self.visit.known is None:
             self.visit.target = split(self._username)[1]
         self._admission.admitted(self.visit, proved)
         if not self.visit.authenticated.done():
@@ -228,13 +228,13 @@ class SshServer(asyncssh.SSHServer):
     def session_requested(self) -> Any:
         self._check_room()
         channel = self._conn.create_bounded_channel(WINDOW)
-        return channel, Session(self._admission, self.visit, channel, self._client, self._lends)
+        return channel, ChannelSession(self._admission, self.visit, channel, self._client, self._lends)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         self._check_room()
         channel = self._conn.create_tcp_channel(window=WINDOW)
         if self._has_target:
-            wanted = Channel(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
+            wanted = ChannelRequest(ChannelKind.FORWARD, place(dest_host, dest_port), self.visit.login)
             forwarded = Forwarded(self._admission, self.visit, wanted, self._client)
             return channel, forwarded.admitted()
         return channel, self._inside(dest_host)
@@ -290,7 +290,7 @@ class SshServer(asyncssh.SSHServer):
 def _is_sound(signature: bytes) -> bool:
     """Whether it is of a kind that is taken: asyncssh takes SHA-1."""
     try:
-        return Reader(signature).string().decode() in SIGNATURES
+        return SshReader(signature).string().decode() in SIGNATURES
     except ValueError:
         return False
 

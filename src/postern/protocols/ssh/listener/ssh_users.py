@@ -38,7 +38,7 @@ async def _nothing() -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class SshUser:
     """Somebody who is known by what they signed with, or let in at a browser. `means`, `standing` and `expires_at` as
     in `gateway.wanted.Wanted`; `used` notes that they have logged in by it, `left` that their connection is closed."""
 
@@ -60,7 +60,7 @@ class Person:
         return self.certificate is None or self.certificate.allows(extra)
 
 
-Proved = Grant | Person
+Proved = Grant | SshUser
 
 
 def split(username: str) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def may_be_person(username: str) -> bool:
     return bool(split(username)[0]) and not is_username(username)
 
 
-async def by_key(keys: SshKeys, user: str, fingerprint: str) -> Person:
+async def by_key(keys: SshKeys, user: str, fingerprint: str) -> SshUser:
     """Whose key it would be, if they signed with it. Raises Unauthenticated, Unavailable."""
     try:
         holder = await keys.find(user, fingerprint)
@@ -91,10 +91,10 @@ async def by_key(keys: SshKeys, user: str, fingerprint: str) -> Person:
     async def standing() -> Principal:
         return (await keys.standing(holder)).principal
 
-    return Person(holder.principal, holder.means, standing, lambda: keys.used(holder))
+    return SshUser(holder.principal, holder.means, standing, lambda: keys.used(holder))
 
 
-async def by_certificate(authorities: SshAuthorities, user: str, certificate: SshCertificate, address: str) -> Person:
+async def by_certificate(authorities: SshAuthorities, user: str, certificate: SshCertificate, address: str) -> SshUser:
     """Whom it would let in, if its authority has signed it and they sign with its key. Raises Unauthenticated,
     Unavailable."""
     holder = await authorities.holder_of(user, certificate, address=address)
@@ -102,11 +102,11 @@ async def by_certificate(authorities: SshAuthorities, user: str, certificate: Ss
     async def standing() -> Principal:
         return (await authorities.standing(holder)).principal
 
-    return Person(holder.principal, holder.means, standing, expires_at=holder.until, certificate=certificate)
+    return SshUser(holder.principal, holder.means, standing, expires_at=holder.until, certificate=certificate)
 
 
-def by_browser(logins: SshLogins, given: BrowserLogin) -> Person:
+def by_browser(logins: SshLogins, given: BrowserLogin) -> SshUser:
     async def standing() -> Principal:
         return (await logins.standing(given)).principal
 
-    return Person(given.principal, given.means, standing, left=lambda: logins.end(given), expires_at=given.until)
+    return SshUser(given.principal, given.means, standing, left=lambda: logins.end(given), expires_at=given.until)

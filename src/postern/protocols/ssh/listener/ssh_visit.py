@@ -11,7 +11,7 @@ import asyncssh
 from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel
 from postern.protocols.ssh.listener.ssh_client_stream import ClientStream
 from postern.protocols.ssh.listener.ssh_permit_cache import Right
-from postern.protocols.ssh.listener.ssh_users import Person, Proved
+from postern.protocols.ssh.listener.ssh_users import Proved, SshUser
 from postern.relay.relay_handshake import StreamHandshake
 
 MOST_CHANNELS = 100  # of one connection, at a time
@@ -40,10 +40,10 @@ class Visit:
     _exchanging: bool = False
 
     @property
-    def person(self) -> Person | None:
+    def person(self) -> SshUser | None:
         """Who it is of, where that is nobody by a credential."""
         proved = self.authenticated.result()
-        return proved if isinstance(proved, Person) else None
+        return proved if isinstance(proved, SshUser) else None
 
     def opens(self, channel: ClientChannel) -> None:
         self.channels.add(channel)

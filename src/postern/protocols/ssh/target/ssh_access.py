@@ -18,7 +18,7 @@ Keys = list[asyncssh.SSHKeyPair]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class SshTargetAccess:
     """`agent` is the socket of an ssh-agent on this machine, `public_key` the one of its keys that is to be used.
     Empty is what is not there."""
 
@@ -38,10 +38,10 @@ class Access:
         return f"{self.host}:{self.port}"
 
 
-def read(order: Order, values: Mapping[str, Secret]) -> Access:
+def read(order: Order, values: Mapping[str, Secret]) -> SshTargetAccess:
     """Raises Unavailable."""
     connection, none = order.connection, Secret("")
-    found = Access(
+    found = SshTargetAccess(
         connection=connection,
         host=dialling.required(connection, values, "HOST").reveal(),
         port=dialling.port_of(connection, values, 22),
@@ -61,7 +61,7 @@ def read(order: Order, values: Mapping[str, Secret]) -> Access:
     return found
 
 
-async def private_key(access: Access) -> asyncssh.SSHKey | None:
+async def private_key(access: SshTargetAccess) -> asyncssh.SSHKey | None:
     """In a thread: a passphrase is made slow to try. Raises Unavailable, which quotes nothing."""
     if not access.key:
         return None
@@ -76,7 +76,7 @@ async def private_key(access: Access) -> asyncssh.SSHKey | None:
     raise Unavailable(f"{where} {reason}") from None
 
 
-async def agent_keys(access: Access, agent: asyncssh.SSHAgentClient) -> Keys:
+async def agent_keys(access: SshTargetAccess, agent: asyncssh.SSHAgentClient) -> Keys:
     """Those that the ssh-agent signs with for this connection. Raises Unavailable."""
     where = f"connection {access.connection!r}: the ssh-agent of its secret SSH_AUTH_SOCK"
     wanted = _public_key(access)
@@ -89,7 +89,7 @@ async def agent_keys(access: Access, agent: asyncssh.SSHAgentClient) -> Keys:
     return list(found)
 
 
-def _public_key(access: Access) -> bytes:
+def _public_key(access: SshTargetAccess) -> bytes:
     if not access.public_key:
         return b""
     try:

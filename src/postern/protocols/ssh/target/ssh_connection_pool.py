@@ -12,18 +12,20 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from postern.errors import Unavailable
-from postern.protocols.ssh.target.ssh_target_login import Login
+from postern.protocols.ssh.target.ssh_target_login import SshTargetLogin
 
 LINGER = 5.0  # seconds that a connection without channels is kept for the next one
 MOST_LOGINS = 1_000
 MOST_CONNECTIONS = 10  # that the channels of one client are spread over
 
 
-class Logins:
+class SshConnectionPool:
     def __init__(self) -> None:
         self._held: dict[Hashable, _Shared] = {}
 
-    async def share(self, key: Hashable, make: Callable[[], Login], timeout: float) -> tuple[Login, Callable[[], None]]:
+    async def share(
+        self, key: Hashable, make: Callable[[], SshTargetLogin], timeout: float
+    ) -> tuple[SshTargetLogin, Callable[[], None]]:
         """The one that is held under `key`, or a new one, and what gives it back. Raises what its login raises."""
         shared = self._held.get(key)
         if shared is None or shared.is_over:
@@ -64,16 +66,16 @@ class Logins:
         shared.end()
 
 
-class Place:
+class PoolSlot:
     """One channel's place on a connection. `make` makes a connection, with the first one that there is of the same key
     or None; `check` raises where one may not be used."""
 
     def __init__(
         self,
-        logins: Logins,
+        logins: SshConnectionPool,
         key: Hashable,
-        make: Callable[[Login | None], Login],
-        check: Callable[[Login], None],
+        make: Callable[[SshTargetLogin | None], SshTargetLogin],
+        check: Callable[[SshTargetLogin], None],
         timeout: float,
     ) -> None:
         self._logins = logins
@@ -82,11 +84,11 @@ class Place:
         self._check = check
         self._timeout = timeout
         self._number = 0
-        self._login: Login | None = None
+        self._login: SshTargetLogin | None = None
         self._give_back: Callable[[], None] | None = None
         self._released = False
 
-    async def take(self, *, program: bool) -> Login:
+    async def take(self, *, program: bool) -> SshTargetLogin:
         """A program is given a connection that takes more of them, as far as is known. Raises what a login raises."""
         login = await self._join(0)
         while program and login.is_crowded:
@@ -96,13 +98,13 @@ class Place:
             login = following
         return login
 
-    async def next(self) -> Login | None:
+    async def next(self) -> SshTargetLogin | None:
         """Another connection in the place of this one; None where there may be no more. Raises what a login raises."""
         if self._number + 1 >= MOST_CONNECTIONS:
             return None
         return await self._join(self._number + 1)
 
-    async def _join(self, number: int) -> Login:
+    async def _join(self, number: int) -> SshTargetLogin:
         make = partial(self._make, self._login)
         login, give_back = await self._logins.share((self._key, number), make, self._timeout)
         try:
@@ -126,7 +128,7 @@ class Place:
 
 
 class _Shared:
-    def __init__(self, make: Callable[[], Login], timeout: float) -> None:
+    def __init__(self, make: Callable[[], SshTargetLogin], timeout: float) -> None:
         self.task = asyncio.get_running_loop().create_task(_connected(make(), timeout))
         self.task.add_done_callback(_heard)
         self.users = 0
@@ -153,13 +155,13 @@ class _Shared:
             self.task.result().close()
 
 
-async def _connected(login: Login, timeout: float) -> Login:
+async def _connected(login: SshTargetLogin, timeout: float) -> SshTargetLogin:
     async with asyncio.timeout(timeout):
         await login.connect()
     return login
 
 
-def _heard(task: asyncio.Task[Login]) -> None:
+def _heard(task: asyncio.Task[SshTargetLogin]) -> None:
     """Those who waited may all be gone."""
     if not task.cancelled():
         task.exception()

@@ -24,9 +24,9 @@ import asyncssh
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh.ssh_transport import ChannelFrames, bound_channel
-from postern.protocols.ssh.target.ssh_target_login import Environment, Login, Throttled
+from postern.protocols.ssh.target.ssh_target_login import Environment, SshTargetLogin, Throttled
 from postern.protocols.terminal import terminal_frames as m
-from postern.relay.relay_target import Channel, Terminal
+from postern.relay.relay_target import ChannelRequest, Terminal
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +41,9 @@ class TargetChannel(ChannelFrames, Throttled):
 
     def __init__(
         self,
-        login: Login,
-        another: Callable[[], Awaitable[Login | None]],
-        channel: Channel,
+        login: SshTargetLogin,
+        another: Callable[[], Awaitable[SshTargetLogin | None]],
+        channel: ChannelRequest,
         terminal: Terminal | None,
         environment: Environment,
         timeout: float,

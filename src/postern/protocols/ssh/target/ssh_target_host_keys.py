@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import asyncssh
 
 from postern.errors import Unavailable
-from postern.protocols.ssh.target.ssh_access import Access
+from postern.protocols.ssh.target.ssh_access import SshTargetAccess
 
 PLAIN = (
     "ssh-ed25519",
@@ -57,7 +57,7 @@ class AcceptedHostKeys:
         plain = sorted(PLAIN, key=lambda name: name not in known)
         return [*(_CERTIFIED if self.authorities else ()), *plain]
 
-    def refusal(self, access: Access, met: asyncssh.SSHKey) -> Unavailable:
+    def refusal(self, access: SshTargetAccess, met: asyncssh.SSHKey) -> Unavailable:
         known = ", ".join(map(fingerprint, (*self.keys, *self.authorities)))
         if met in self.revoked:
             why, then = "which HOST_KEYS says is revoked", "The server needs a new key"
@@ -84,7 +84,7 @@ def one_line(key: asyncssh.SSHKey) -> str:
     return " ".join(key.export_public_key().decode().split()[:2])
 
 
-def believed(access: Access, pinned: Sequence[str] | None) -> AcceptedHostKeys:
+def believed(access: SshTargetAccess, pinned: Sequence[str] | None) -> AcceptedHostKeys:
     """Raises Unavailable."""
     if access.host_keys.strip():
         return _configured(access)
@@ -100,7 +100,7 @@ def believed(access: Access, pinned: Sequence[str] | None) -> AcceptedHostKeys:
     return AcceptedHostKeys(keys=keys, first_use=not keys)
 
 
-def _configured(access: Access) -> AcceptedHostKeys:
+def _configured(access: SshTargetAccess) -> AcceptedHostKeys:
     lines = []
     for number, line in enumerate(access.host_keys.splitlines(), 1):
         words = line.split()

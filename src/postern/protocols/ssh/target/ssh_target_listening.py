@@ -18,7 +18,7 @@ import asyncssh
 from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
-from postern.protocols.ssh.target.ssh_target_login import Login, Throttled
+from postern.protocols.ssh.target.ssh_target_login import SshTargetLogin, Throttled
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_target import FramedTransport
 
@@ -31,7 +31,7 @@ PATIENCE = 60.0  # seconds that they wait for it
 class TargetListener(FramedTransport, Throttled):
     """`what` is `host:port` or the agent. `timeout`: seconds that the server has to listen. Raises ValueError."""
 
-    def __init__(self, login: Login, what: str, timeout: float) -> None:
+    def __init__(self, login: SshTargetLogin, what: str, timeout: float) -> None:
         super().__init__("a listener of SSH")
         self._login = login
         self._place = told.read_what(what)

@@ -23,10 +23,10 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.ssh.ssh_listening import read_place
 from postern.protocols.ssh.ssh_transport import CIPHERS, KEX, MACS
 from postern.protocols.ssh.target import ssh_access as settings
-from postern.protocols.ssh.target.ssh_access import Access
+from postern.protocols.ssh.target.ssh_access import SshTargetAccess
 from postern.protocols.ssh.target.ssh_target_host_keys import PLAIN, AcceptedHostKeys
 from postern.protocols.ssh.target.ssh_target_stream import SshDialling
-from postern.relay.relay_target import Channel, ChannelKind, Terminal
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Terminal
 
 asyncssh.set_log_level(logging.WARNING)  # below that it tells commands and environments
 
@@ -69,11 +69,11 @@ class Lending:
     came: Callable[[str, int], Any] | None = None
 
 
-class Login:
+class SshTargetLogin:
     """Its channels are throttled when the connection takes no more, until it does again. `lending` is that of the
     client's connection before this one."""
 
-    def __init__(self, access: Access, host_keys: AcceptedHostKeys, lending: Lending | None = None) -> None:
+    def __init__(self, access: SshTargetAccess, host_keys: AcceptedHostKeys, lending: Lending | None = None) -> None:
         self.access = access
         self.lending = lending or Lending()
         self._host_keys = host_keys
@@ -165,7 +165,9 @@ class Login:
     def is_over(self) -> bool:
         return self._connection is None or self._connection.is_closed()
 
-    async def open(self, channel: Channel, terminal: Terminal | None, environment: Environment, session: Any) -> None:
+    async def open(
+        self, channel: ChannelRequest, terminal: Terminal | None, environment: Environment, session: Any
+    ) -> None:
         """Raises asyncssh.Error, OSError."""
         connection = self._connection
         assert connection is not None
@@ -254,7 +256,7 @@ class Login:
 
 
 class Throttled:
-    """Who writes to a login's channels: `throttle` is called when `Login.is_full` has changed, `lost` when its
+    """Who writes to a login's channels: `throttle` is called when `SshTargetLogin.is_full` has changed, `lost` when its
     connection has ended. `is_program`: it is one of the server's sessions."""
 
     is_program = False
@@ -274,7 +276,7 @@ def address(what: str) -> tuple[str, int]:
     return host, port
 
 
-async def _agent(access: Access) -> asyncssh.SSHAgentClient:
+async def _agent(access: SshTargetAccess) -> asyncssh.SSHAgentClient:
     try:
         return await asyncssh.connect_agent(access.agent)
     except OSError as error:

@@ -11,21 +11,21 @@ from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.ssh.ssh_listening import read_what
 from postern.protocols.ssh.target import ssh_access as settings
-from postern.protocols.ssh.target.ssh_connection_pool import Logins, Place
+from postern.protocols.ssh.target.ssh_connection_pool import PoolSlot, SshConnectionPool
 from postern.protocols.ssh.target.ssh_target_channel import TargetChannel
 from postern.protocols.ssh.target.ssh_target_host_keys import believed, one_line
 from postern.protocols.ssh.target.ssh_target_listening import TargetListener
-from postern.protocols.ssh.target.ssh_target_login import Environment, Login, address
+from postern.protocols.ssh.target.ssh_target_login import Environment, SshTargetLogin, address
 from postern.protocols.terminal.terminal_target import FramedTransport
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Channel, ChannelKind, Start, Target
+from postern.relay.relay_target import ChannelKind, ChannelRequest, Start, Target
 
 
 class SshTargets:
     def __init__(self, policy: LocalPolicy) -> None:
         self._policy = policy
-        self._logins = Logins()
+        self._logins = SshConnectionPool()
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
         """Raises Denied by the policy, Unavailable, or what the server says of the login."""
@@ -38,16 +38,16 @@ class SshTargets:
         # Nobody rides on the login of another: who names it must be who began it, with the same secrets.
         key = (order.connection_id, order.user_id, channel.login, access)
 
-        def make(first: Login | None) -> Login:
+        def make(first: SshTargetLogin | None) -> SshTargetLogin:
             if first is None:
-                return Login(access, host_keys)
-            return Login(access, host_keys.behind(first.host_key), first.lending)
+                return SshTargetLogin(access, host_keys)
+            return SshTargetLogin(access, host_keys.behind(first.host_key), first.lending)
 
-        def check(login: Login) -> None:
+        def check(login: SshTargetLogin) -> None:
             if not host_keys.takes(login.host_key):
                 raise host_keys.refusal(access, login.host_key)
 
-        place = Place(self._logins, key, make, check, order.timeout)
+        place = PoolSlot(self._logins, key, make, check, order.timeout)
         try:
             with part("target.login", SpanKind.CLIENT):
                 login = await place.take(program=channel.kind.is_program)
@@ -70,12 +70,12 @@ class SshTargets:
         """A channel ends with its stream."""
 
 
-def _channel(order: Order) -> Channel:
+def _channel(order: Order) -> ChannelRequest:
     """Who asks for none gets a shell, or runs the arguments, with a login of its own. Raises Unavailable."""
     channel = order.start.channel
     if channel is None:
         what = shlex.join(order.start.arguments)
-        return Channel(ChannelKind.EXEC if what else ChannelKind.SHELL, what, str(order.session_id))
+        return ChannelRequest(ChannelKind.EXEC if what else ChannelKind.SHELL, what, str(order.session_id))
     if channel.kind is not ChannelKind.SHELL and not channel.what:
         raise Unavailable(f"connection {order.connection!r}: a channel for nothing cannot be opened")
     try:

@@ -35,8 +35,8 @@ class FileWire(Wire):
     def __init__(self, command: str) -> None:
         self.wants = Wants()
         self._command = command
-        self._client = m.FrameReader()
-        self._target = m.FrameReader()
+        self._client = m.TerminalFrameReader()
+        self._target = m.TerminalFrameReader()
         self._upward: deque[bytes | Request] = deque()
         self._downward: deque[Piece] = deque()
         self._errors = Held()

@@ -58,7 +58,7 @@ _QUIET_EXTENDED: Final = frozenset(
 _ANSWERS: Final = frozenset({s.STATUS, s.HANDLE, s.DATA, s.NAME, s.ATTRS, s.EXTENDED_REPLY})
 
 
-class Asked(Request):
+class SftpRequest(Request):
     """One packet that is judged."""
 
     def __init__(self, raw: bytes, number: int) -> None:
@@ -82,8 +82,8 @@ class _Pending:
 class SftpWire(FileWire):
     def __init__(self) -> None:
         super().__init__("sftp")
-        self._requests = s.Packets()
-        self._answers = s.Packets()
+        self._requests = s.SftpPackets()
+        self._answers = s.SftpPackets()
         self._pending: dict[int, _Pending] = {}
         self._undecided: set[int] = set()  # ids of what is yet to be judged
         self._open: dict[bytes, Transfer] = {}
@@ -107,17 +107,17 @@ class SftpWire(FileWire):
         if quiet:
             self._upward.append(m.frames(m.STDIN, b"".join(quiet)))
 
-    def _judged(self, packet: bytes) -> Asked | None:
+    def _judged(self, packet: bytes) -> SftpRequest | None:
         """None for what is passed on unjudged; it is followed from here on."""
         kind = packet[4]
         if not self._greeted:
             if kind != s.INIT:
                 raise ProtocolViolation("the first packet of a file transfer is none that begins one")
             self._greeted = True
-            if s.Reader(packet).number() != VERSION:
+            if s.SftpReader(packet).number() != VERSION:
                 raise ProtocolViolation(f"version {VERSION} of SFTP is spoken here, and no other")
             return None
-        reader = s.Reader(packet)
+        reader = s.SftpReader(packet)
         number = reader.number()
         pending = len(self._pending) + len(self._undecided)
         if number in self._pending or number in self._undecided or pending >= MOST_PENDING:
@@ -147,7 +147,7 @@ class SftpWire(FileWire):
             return self._asked(packet, number, _TWO[kind], reader.text(), reader.text())
         raise ProtocolViolation(f"a packet of type {kind} from the client of a file transfer")
 
-    def _followed(self, kind: int, reader: s.Reader) -> _Pending:
+    def _followed(self, kind: int, reader: s.SftpReader) -> _Pending:
         if kind not in (s.READ, s.WRITE, s.CLOSE):
             return _Pending(kind)
         if kind == s.READ and self.wants.output:
@@ -167,7 +167,7 @@ class SftpWire(FileWire):
             raise ProtocolViolation("a file is used that is not open")
         return transfer
 
-    def _opens(self, packet: bytes, number: int, reader: s.Reader) -> Asked:
+    def _opens(self, packet: bytes, number: int, reader: s.SftpReader) -> SftpRequest:
         path, flags = reader.text(), reader.number()
         reads, writes = flags & s.READS, flags & (s.WRITES | s.APPENDS)
         what = "update" if reads and writes else "put" if writes else "get"
@@ -178,20 +178,20 @@ class SftpWire(FileWire):
             asked.forced = Refuse("files", f"{MOST_OPEN} files are open already", "Close some of them first.")
         return asked
 
-    def _asked(self, packet: bytes, number: int, what: str, *paths: bytes) -> Asked:
+    def _asked(self, packet: bytes, number: int, what: str, *paths: bytes) -> SftpRequest:
         words = " ".join(path.decode("utf-8", "surrogateescape") for path in paths)
         self._undecided.add(number)
-        asked = Asked(packet, number)
+        asked = SftpRequest(packet, number)
         asked.operations.append(Operation(self._next(), f"{what} {words}"))
         return asked
 
     def _admitted(self, request: Request) -> bytes:
-        assert isinstance(request, Asked)
+        assert isinstance(request, SftpRequest)
         self._undecided.discard(request.number)
         operation = request.operations[0]
         transfer = None
         if request.raw[4] == s.OPEN:
-            reader = s.Reader(request.raw)
+            reader = s.SftpReader(request.raw)
             reader.number()
             transfer = Transfer(operation.exchange, reader.text(), self._ahead)
             if reader.number() & s.APPENDS:
@@ -200,7 +200,7 @@ class SftpWire(FileWire):
         return m.frames(m.STDIN, request.raw)
 
     def _refused(self, request: Request, refusal: Refuse) -> None:
-        assert isinstance(request, Asked)
+        assert isinstance(request, SftpRequest)
         self._undecided.discard(request.number)
         text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
         self._downward.append(m.frames(m.STDOUT, s.status(request.number, s.PERMISSION_DENIED, text)))
@@ -214,10 +214,10 @@ class SftpWire(FileWire):
     def _answer(self, packet: bytes) -> None:
         kind = packet[4]
         if kind == s.VERSION:
-            if s.Reader(packet).number() != VERSION:
+            if s.SftpReader(packet).number() != VERSION:
                 raise ProtocolViolation("the target speaks another version of SFTP than was asked for")
         elif kind in _ANSWERS:
-            number = s.Reader(packet).number()
+            number = s.SftpReader(packet).number()
             pending = self._pending.pop(number, None)
             if pending is None:
                 raise ProtocolViolation("the target answers what a file transfer did not ask")
@@ -231,7 +231,7 @@ class SftpWire(FileWire):
         error = _failed(packet) if kind == s.STATUS else ""
         if pending.kind == s.OPEN and transfer is not None:
             if kind == s.HANDLE:
-                reader = s.Reader(packet)
+                reader = s.SftpReader(packet)
                 reader.number()
                 handle = reader.text()
                 if handle in self._open:
@@ -240,7 +240,7 @@ class SftpWire(FileWire):
             else:
                 self._downward.append(Completed(transfer.exchange, error=error or "it was not opened"))
         elif pending.kind == s.READ and transfer is not None and kind == s.DATA:
-            reader = s.Reader(packet)
+            reader = s.SftpReader(packet)
             reader.number()
             transfer.read.add(pending.offset, reader.text())
         elif pending.kind == s.WRITE and transfer is not None:
@@ -269,7 +269,7 @@ def _completed(transfer: Transfer, error: str) -> Completed:
 
 def _failed(packet: bytes) -> str:
     """What a STATUS says is wrong; empty for none. The end of a file is none."""
-    reader = s.Reader(packet)
+    reader = s.SftpReader(packet)
     reader.number()
     code = reader.number()
     if code in (s.OK, s.END_OF_FILE):

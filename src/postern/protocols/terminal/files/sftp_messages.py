@@ -70,7 +70,7 @@ def status(number: int, code: int, message: str) -> bytes:
     return packet(STATUS, packed(number), packed(code), text(message.encode("utf-8", "replace")), text(b""))
 
 
-class Reader:
+class SftpReader:
     """Fields of one packet, from its id on. Raises ProtocolViolation behind the end of it."""
 
     def __init__(self, data: bytes, pos: int = HEADER) -> None:
@@ -98,7 +98,7 @@ class Reader:
             raise ProtocolViolation("an SFTP packet is shorter than it says")
 
 
-class Packets:
+class SftpPackets:
     """Cuts what comes into whole packets. Raises ProtocolViolation for one that is too long; it is of no use then."""
 
     def __init__(self) -> None:

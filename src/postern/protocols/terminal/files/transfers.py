@@ -23,7 +23,7 @@ class Ahead:
         self.size = 0
 
 
-class Digest:
+class FileDigest:
     """Of the bytes of a file from 0 on. `size` counts all bytes that went by, repeated ones too."""
 
     def __init__(self, ahead: Ahead) -> None:
@@ -77,8 +77,8 @@ class Transfer:
     def __init__(self, exchange: int, path: bytes, ahead: Ahead) -> None:
         self.exchange = exchange
         self.path = path
-        self.read = Digest(ahead)
-        self.written = Digest(ahead)
+        self.read = FileDigest(ahead)
+        self.written = FileDigest(ahead)
         self.error = ""
 
     def tag(self) -> str:

@@ -19,7 +19,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, TooMany, Unauthenticated
 from postern.services.identity.logins import codes
 from postern.services.identity.logins.handover import Handover, lent, packed
-from postern.services.identity.logins.logins import ClientFacts, Opened
+from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.passwords import Throttle
 from postern.services.identity.logins.tries import neighbourhood
 from postern.services.identity.logins.vouchers import Vouchers
@@ -35,7 +35,7 @@ _MAX_AGENT = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceCodes:
     """`user_code` is shown as two halves."""
 
     device_code: Secret
@@ -44,7 +44,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class DeviceLoginRequest:
     """Who waits behind a code."""
 
     user_code: str
@@ -62,7 +62,7 @@ class DeviceLogin:
         self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each network
         self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each person
 
-    async def begin(self, client: ClientFacts) -> Device:
+    async def begin(self, client: ClientFacts) -> DeviceCodes:
         """Raises TooMany."""
         network = neighbourhood(client.source)
         self._begun.check(network)
@@ -73,16 +73,16 @@ class DeviceLogin:
         await self._vouchers.make(
             VoucherPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
         )
-        return Device(device_code, codes.shown(user_code), LIFE)
+        return DeviceCodes(device_code, codes.shown(user_code), LIFE)
 
-    async def look(self, principal: Principal, user_code: str) -> Asking:
+    async def look(self, principal: Principal, user_code: str) -> DeviceLoginRequest:
         """Raises NotFound, TooMany."""
         payload = await self._peek(principal, user_code)
-        return Asking(
+        return DeviceLoginRequest(
             payload["user_code"], payload["source"], payload["user_agent"], datetime.fromisoformat(payload["since"])
         )
 
-    async def answer(self, account: Account, login: Login, user_code: str, *, allow: bool) -> Asking:
+    async def answer(self, account: Account, login: Login, user_code: str, *, allow: bool) -> DeviceLoginRequest:
         """Once. The device's login is its own; it ends no later than the provider's word for the present one. Raises
         NotFound, TooMany."""
         asking = await self.look(account.principal, user_code)
@@ -101,7 +101,7 @@ class DeviceLogin:
         changed(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
         return asking
 
-    async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, Opened] | None:
+    async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, OpenedLogin] | None:
         """None while nobody has answered. Raises TooMany when asked too often, Denied when somebody refused,
         Unauthenticated when it has expired, was used, or never was."""
         payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _device(device_code))

@@ -18,7 +18,7 @@ from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.identity.logins.landing import Landing
-from postern.services.identity.logins.logins import TOKEN_LIFE, ClientFacts, Logins, Opened
+from postern.services.identity.logins.logins import TOKEN_LIFE, ClientFacts, Logins, OpenedLogin
 from postern.services.identity.logins.vouchers import Vouchers
 from postern.store.ports.identity_ports import PrincipalStore
 
@@ -32,7 +32,7 @@ class Landed:
 
     url: str
     account: Account | None = None
-    opened: Opened | None = None
+    opened: OpenedLogin | None = None
 
 
 class Handover:
@@ -58,7 +58,7 @@ class Handover:
         code = await self._vouchers.make(VoucherPurpose.EXCHANGE, payload, CODE_LIFE)
         return Landed(landing.with_query(code=code.reveal()), account)
 
-    async def exchange(self, code: Secret, code_verifier: Secret, client: ClientFacts) -> tuple[Account, Opened]:
+    async def exchange(self, code: Secret, code_verifier: Secret, client: ClientFacts) -> tuple[Account, OpenedLogin]:
         """A wrong verifier uses the code up. Raises Unauthenticated."""
         payload = await self._vouchers.take(VoucherPurpose.EXCHANGE, code)
         if not _proves(code_verifier, payload["code_challenge"]):
@@ -67,7 +67,7 @@ class Handover:
 
     async def redeem(
         self, payload: Mapping[str, Any], client: ClientFacts, kind: ClientKind = ClientKind.CLI
-    ) -> tuple[Account, Opened]:
+    ) -> tuple[Account, OpenedLogin]:
         """Logs a client in that is no browser, by a voucher that was taken, whose payload says who proved in a browser
         who they are: `org_id`, `user_id`, `method` and what was `provided`. Raises Unauthenticated."""
         account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))

@@ -23,7 +23,7 @@ from postern.services.identity.logins.authenticators import (
     new_challenge,
 )
 from postern.services.identity.logins.factor_check import FactorAnswer, FactorCheck
-from postern.services.identity.logins.logins import ClientFacts, Logins, Opened
+from postern.services.identity.logins.logins import ClientFacts, Logins, OpenedLogin
 from postern.services.identity.logins.passwords import Throttle
 from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.users import checked_name
@@ -70,12 +70,14 @@ class LocalLogin:
 
     async def login(
         self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
-    ) -> Opened | SecondStep:
+    ) -> OpenedLogin | SecondStep:
         """Raises Unauthenticated, TooMany, Denied, as Accounts.prove."""
         account = await self._accounts.prove(email, password, client.source, organisation=organisation)
         return await self._after_password(account, client)
 
-    async def change_password(self, principal: Principal, current: Secret, new: Secret, client: ClientFacts) -> Opened:
+    async def change_password(
+        self, principal: Principal, current: Secret, new: Secret, client: ClientFacts
+    ) -> OpenedLogin:
         """Ends all logins, and opens a new one. Raises Denied, Invalid, TooMany."""
         account = await self._accounts.change_password(principal, current, new, client.source)
         return await self._logins.open(account, LoginMethod.LOCAL, client)
@@ -84,7 +86,7 @@ class LocalLogin:
         """Who goes on by this ticket or set-up link. Raises Unauthenticated."""
         return await self._account(await self._vouchers.peek(purpose, ticket))
 
-    async def second_step(self, ticket: Secret, answer: FactorAnswer, client: ClientFacts) -> Opened:
+    async def second_step(self, ticket: Secret, answer: FactorAnswer, client: ClientFacts) -> OpenedLogin:
         """The ticket is used up when the answer is right. Raises Unauthenticated, TooMany, Denied."""
         payload = await self._vouchers.peek(VoucherPurpose.SECOND_FACTOR, ticket)
         key = hashlib.sha256(ticket.reveal().encode(errors="replace")).hexdigest()
@@ -100,7 +102,7 @@ class LocalLogin:
 
     async def set_up(
         self, token: Secret, password: Secret, name: str | None, client: ClientFacts
-    ) -> Opened | SecondStep:
+    ) -> OpenedLogin | SecondStep:
         """Sets the password by a set-up link, makes an invited account active, ends all its logins. The link is used
         up unless the password is refused. Raises Unauthenticated, Denied, Invalid, TooMany."""
         payload = await self._vouchers.peek(VoucherPurpose.SETUP, token)
@@ -120,7 +122,7 @@ class LocalLogin:
 
     async def _after_password(
         self, account: Account, client: ClientFacts, *, from_host: bool = False
-    ) -> Opened | SecondStep:
+    ) -> OpenedLogin | SecondStep:
         factors = await self._check.confirmed(account.principal.id)
         if not factors:
             return await self._open(account, client)
@@ -138,7 +140,7 @@ class LocalLogin:
         request = await self._authenticators.request(challenge, keys) if keys else None
         return SecondStep(account, ticket, tuple(factors), request)
 
-    async def _open(self, account: Account, client: ClientFacts) -> Opened:
+    async def _open(self, account: Account, client: ClientFacts) -> OpenedLogin:
         opened = await self._logins.open(account, LoginMethod.LOCAL, client)
         await self._store.touch(account.principal.id, self._now())
         return opened

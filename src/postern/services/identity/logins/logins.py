@@ -37,7 +37,7 @@ class ClientFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedLogin:
     """`account` is whose login it is; None where only its token is another."""
 
     login: Login
@@ -69,7 +69,7 @@ class Logins:
 
     async def open(
         self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
-    ) -> Opened:
+    ) -> OpenedLogin:
         """The caller has checked who it is. Raises Unauthenticated for one who is not active."""
         require_active(account.principal)
         now = self._now()
@@ -90,7 +90,7 @@ class Logins:
             provided=provided,
         )
         await self._store.add(login)
-        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
+        return OpenedLogin(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
 
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
         """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
@@ -109,11 +109,11 @@ class Logins:
             return await self._renew(login.id)
         return login, account
 
-    async def refresh(self, login: Login) -> Opened:
+    async def refresh(self, login: Login) -> OpenedLogin:
         """A token that is good for longer, for the same login, until the login's own end."""
         expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
         await self._store.extend(login.id, expires_at)
-        return Opened(
+        return OpenedLogin(
             replace(login, expires_at=expires_at), await self._tokens.issue(login.user_id, login.id, expires_at)
         )
 

@@ -44,7 +44,7 @@ _ERRORS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProviderLoginRequest:
     """What a client asks for: where to go in the end, at which organisation, and hints for the provider."""
 
     redirect: str | None = None
@@ -93,7 +93,7 @@ class OidcLogin:
         self._sign_in = sign_in
         self._handover = handover
 
-    async def begin(self, wish: Wish, *, api_url: str, address: str) -> Started:
+    async def begin(self, wish: ProviderLoginRequest, *, api_url: str, address: str) -> Started:
         """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
         Unavailable."""
         landing = landing_of(wish.redirect, wish.code_challenge, api_url)
@@ -186,7 +186,7 @@ def _code(problem: PosternError) -> str:
     return "temporarily_unavailable" if isinstance(problem, Unavailable) else "login_failed"
 
 
-def _check_hints(wish: Wish) -> None:
+def _check_hints(wish: ProviderLoginRequest) -> None:
     if set(wish.prompt.split()) - _PROMPTS:
         raise Invalid(f"prompt: must be of {', '.join(sorted(_PROMPTS))}", field="prompt")
     if wish.screen_hint and not _HINT.fullmatch(wish.screen_hint):

@@ -10,7 +10,7 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins.authentication import Caller
-from postern.services.identity.logins.logins import Logins, Opened
+from postern.services.identity.logins.logins import Logins, OpenedLogin
 from postern.services.identity.logins.tokens import Tokens
 from postern.services.server.trail import changed
 from postern.store.ports.identity_ports import PrincipalStore
@@ -55,7 +55,7 @@ class OwnLogins:
             raise Denied("only administrators and auditors may see the logins of others")
         return await self.live(await self._user(principal, key), page)
 
-    async def refresh(self, caller: Caller) -> Opened:
+    async def refresh(self, caller: Caller) -> OpenedLogin:
         """Raises Invalid without a login; Unauthenticated for a local login where people must now log in at an
         identity provider."""
         login = _login_of(caller)

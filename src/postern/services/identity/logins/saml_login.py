@@ -18,7 +18,7 @@ from uuid import UUID
 
 from postern.domain.identity.auth_config import SamlConfig
 from postern.domain.identity.login import ClientKind, LoginMethod, Provided, VoucherPurpose
-from postern.domain.identity.saml import Asserted, SamlRequest, ServiceProvider
+from postern.domain.identity.saml import Asserted, SamlLoginRequest, ServiceProvider
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
 from postern.services.identity.logins.handover import Handover, Landed
@@ -105,7 +105,7 @@ class SamlLogin:
         landing = landing_of(wish.redirect, wish.code_challenge, api_url)
         org_id, config = await self._provider(wish.organization)
         # An id must not begin with a digit, nor be guessed (Core 1.3.4).
-        request = SamlRequest(f"_{secrets.token_hex(32)}", secrets.token_urlsafe(32), wish.force_authn)
+        request = SamlLoginRequest(f"_{secrets.token_hex(32)}", secrets.token_urlsafe(32), wish.force_authn)
         login_url = await self._client().login_url(config, service_provider(api_url), request)
         binding = Secret(secrets.token_urlsafe(32)) if landing.client is ClientKind.WEB else None
         payload = {

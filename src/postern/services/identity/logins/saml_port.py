@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from postern.domain.identity.auth_config import SamlConfig
-from postern.domain.identity.saml import Asserted, SamlRequest, ServiceProvider
+from postern.domain.identity.saml import Asserted, SamlLoginRequest, ServiceProvider
 
 
 class Saml(Protocol):
-    async def login_url(self, config: SamlConfig, us: ServiceProvider, request: SamlRequest) -> str:
+    async def login_url(self, config: SamlConfig, us: ServiceProvider, request: SamlLoginRequest) -> str:
         """Where the browser goes with an AuthnRequest (binding HTTP-Redirect). Raises Invalid for metadata that
         cannot be used, Unavailable when it cannot be fetched."""
 

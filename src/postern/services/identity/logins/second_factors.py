@@ -42,7 +42,7 @@ _MAX_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class FactorProof:
     """That it is still the same person: the password, or a code of an authenticator app or a recovery code."""
 
     password: Secret | None = None
@@ -50,7 +50,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Enrolment:
+class FactorEnrolment:
     """What is shown once: the key of an authenticator app, or what `navigator.credentials.create` is called with."""
 
     factor: SecondFactor
@@ -115,7 +115,9 @@ class SecondFactors:
         """Confirmed ones, oldest first, with one entry for each recovery code that is left."""
         return [one for one in await self._store.of(principal.id) if one.confirmed_at is not None]
 
-    async def enrol(self, caller: Caller, kind: FactorKind, name: str, proof: Proof, address: str) -> Enrolment:
+    async def enrol(
+        self, caller: Caller, kind: FactorKind, name: str, proof: FactorProof, address: str
+    ) -> FactorEnrolment:
         """To be confirmed within ENROLMENT_LIFE. Another one that was not is forgotten.
 
         Raises Denied, Unauthenticated and TooMany for the proof, Invalid."""
@@ -133,13 +135,13 @@ class SecondFactors:
         if kind is FactorKind.TOTP:
             key = totp.new_key()
             factor = replace(factor, material=key.encode())
-            enrolment = Enrolment(factor, Secret(key), Secret(totp.uri_of(key, principal.email)))
+            enrolment = FactorEnrolment(factor, Secret(key), Secret(totp.uri_of(key, principal.email)))
         else:
             challenge = new_challenge()
             known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
             creation = await self._authenticators.creation(principal, challenge, known)
             factor = replace(factor, material=challenge_text(challenge).encode())
-            enrolment = Enrolment(factor, creation=creation)
+            enrolment = FactorEnrolment(factor, creation=creation)
         await self._store.add(factor)
         changed(None, factor)
         return enrolment
@@ -163,7 +165,7 @@ class SecondFactors:
         await self._logins.end_all(principal.id, but=login.id)
         return await self._new_codes(principal.id)
 
-    async def new_recovery_codes(self, caller: Caller, proof: Proof, address: str) -> list[str]:
+    async def new_recovery_codes(self, caller: Caller, proof: FactorProof, address: str) -> list[str]:
         """To show once; the older ones are void. Raises as `enrol`."""
         await self._require_same_person(caller, proof, address)
         if not await self._check.confirmed(caller.principal.id):
@@ -171,7 +173,7 @@ class SecondFactors:
         changed(None, {"changed": "recovery codes"})
         return await self._new_codes(caller.principal.id)
 
-    async def remove(self, caller: Caller, factor_id: UUID, proof: Proof, address: str) -> None:
+    async def remove(self, caller: Caller, factor_id: UUID, proof: FactorProof, address: str) -> None:
         """With the last one its recovery codes go, too. Raises NotFound, Invalid, and as `enrol`."""
         principal = caller.principal
         confirmed = await self._check.confirmed(principal.id)
@@ -206,7 +208,7 @@ class SecondFactors:
         await self._logins.end_all(user.id)
         changed({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
 
-    async def _require_same_person(self, caller: Caller, proof: Proof, address: str) -> None:
+    async def _require_same_person(self, caller: Caller, proof: FactorProof, address: str) -> None:
         """Raises Denied, Unauthenticated, TooMany."""
         login, principal = _login_of(caller), caller.principal
         if caller.must_enrol and self._now() - login.created_at < JUST_LOGGED_IN:

@@ -48,7 +48,7 @@ _MAX_TEXT = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SshClaim:
     """Who an SSH client says to be, where it wants to go, and what it says it is."""
 
     user: str
@@ -57,7 +57,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingSshLogin:
     """`url` and `number` are for the person; the rest stays with who waits."""
 
     id: UUID
@@ -65,16 +65,16 @@ class Waiting:
     url: str
     number: str
     address: str
-    wanted: Wanted
+    wanted: SshClaim
     code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class SshLoginRequest:
     """Who waits behind a code, as the person at the browser sees it."""
 
     code: str
-    wanted: Wanted
+    wanted: SshClaim
     address: str
     since: datetime
 
@@ -132,12 +132,12 @@ class SshLogins:
         self._begun = Throttle(now, failures=30, window=_WINDOW, what="logins begun")  # for each network
         self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each person
 
-    async def begin(self, address: str, wanted: Wanted) -> Waiting:
+    async def begin(self, address: str, wanted: SshClaim) -> WaitingSshLogin:
         """For a client that came from `address`. Raises TooMany."""
         network = neighbourhood(address)
         self._begun.check(network)
         self._begun.fail(network)
-        wanted = Wanted(wanted.user[:_MAX_TEXT], wanted.connection[:_MAX_TEXT], wanted.client[:_MAX_TEXT])
+        wanted = SshClaim(wanted.user[:_MAX_TEXT], wanted.connection[:_MAX_TEXT], wanted.client[:_MAX_TEXT])
         secret, number = Secret(secrets.token_urlsafe(32)), f"{secrets.randbelow(100):02}"
         key = uuid4()
         asked = {
@@ -152,9 +152,9 @@ class SshLogins:
         await self._vouchers.make(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
         base = (await self._server.current()).api_url
         url = f"{base}{PAGE}?{urlencode({'user_code': codes.shown(code)})}"
-        return Waiting(key, secret, url, number, address, wanted, code)
+        return WaitingSshLogin(key, secret, url, number, address, wanted, code)
 
-    async def wait(self, waiting: Waiting) -> BrowserLogin:
+    async def wait(self, waiting: WaitingSshLogin) -> BrowserLogin:
         """Until somebody has decided. Raises Denied when it was refused, Unauthenticated once it is gone, or for one
         who is not active any more, Unavailable."""
         async with self._done.listen(waiting.id) as event:
@@ -167,7 +167,7 @@ class SshLogins:
                     return found
         raise Unauthenticated("nobody let this login in in time; connect again")
 
-    async def give_up(self, waiting: Waiting) -> None:
+    async def give_up(self, waiting: WaitingSshLogin) -> None:
         """Its client has gone: nobody can let it in any more."""
         for secret in (_client(waiting.secret), _person(waiting.code)):
             try:
@@ -175,11 +175,13 @@ class SshLogins:
             except Unauthenticated:
                 continue
 
-    async def look(self, principal: Principal, code: str) -> Asking:
+    async def look(self, principal: Principal, code: str) -> SshLoginRequest:
         """Raises NotFound, TooMany."""
         return _asking(await self._peek(principal, code))
 
-    async def decide(self, account: Account, login: Login, code: str, *, allow: bool, number: str = "") -> Asking:
+    async def decide(
+        self, account: Account, login: Login, code: str, *, allow: bool, number: str = ""
+    ) -> SshLoginRequest:
         """Once; a wrong number refuses it. The client's login is its own; it ends no later than the provider's word for
         the present one. Raises NotFound, TooMany; Denied, when it is not let in although that was wanted."""
         asked = await self._peek(account.principal, code)
@@ -219,7 +221,7 @@ class SshLogins:
         """With the client's connection."""
         await self._logins.end(given.principal, given.login.id)
 
-    async def _settled(self, waiting: Waiting) -> BrowserLogin | None:
+    async def _settled(self, waiting: WaitingSshLogin) -> BrowserLogin | None:
         payload = await self._vouchers.peek(_PURPOSE, _client(waiting.secret))
         if not payload["answer"]:
             return None
@@ -253,8 +255,10 @@ class SshLogins:
         return dict(payload)
 
 
-def _asking(asked: dict[str, Any]) -> Asking:
-    return Asking(asked["code"], Wanted(*asked["wanted"]), asked["address"], datetime.fromisoformat(asked["since"]))
+def _asking(asked: dict[str, Any]) -> SshLoginRequest:
+    return SshLoginRequest(
+        asked["code"], SshClaim(*asked["wanted"]), asked["address"], datetime.fromisoformat(asked["since"])
+    )
 
 
 def _client(secret: Secret) -> Secret:

@@ -10,7 +10,7 @@ from sqlalchemy import Select, bindparam, select, update
 
 from postern.domain.identity.api_key import ApiKey, digest_of
 from postern.domain.identity.principal import GroupSource
-from postern.store.prepared import Prepared, Row
+from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.people import api_keys, orgs, users
 from postern.store.sql.identity.sql_principals import add_account, change_account
 from postern.store.sql.resource_table import ResourceTable
@@ -28,7 +28,7 @@ _KEY = (
     .join(orgs, orgs.c.id == users.c.org_id)
 )
 # Every request that carries a key runs it.
-_BY_DIGEST = Prepared(_KEY.where(api_keys.c.digest == bindparam("digest")))
+_BY_DIGEST = PreparedStatement(_KEY.where(api_keys.c.digest == bindparam("digest")))
 
 
 class SqlApiKeys(ResourceTable[ApiKey]):

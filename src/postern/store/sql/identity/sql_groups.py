@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.identity.principal import Group, GroupSource, Principal, PrincipalKind
+from postern.domain.identity.principal import GroupSource, Principal, PrincipalKind, UserGroup
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
@@ -31,7 +31,7 @@ class SqlGroups:
 
     async def find(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
-    ) -> Listed[Group]:
+    ) -> Listed[UserGroup]:
         conditions = [groups.c.org_id == org_id]
         if name is not None:
             conditions.append(groups.c.name == name)
@@ -53,7 +53,7 @@ class SqlGroups:
         async with self._database.statement() as connection:
             return {row.name: row.members for row in (await connection.execute(counted)).all()}
 
-    async def get(self, org_id: UUID, name_or_id: str) -> Group | None:
+    async def get(self, org_id: UUID, name_or_id: str) -> UserGroup | None:
         key = as_uuid(name_or_id)
         named: list[ColumnElement[bool]] = [groups.c.name == name_or_id]
         wanted = select(*groups.c).where(groups.c.org_id == org_id, or_(*named, *([groups.c.id == key] if key else [])))
@@ -61,7 +61,7 @@ class SqlGroups:
             found = [_group_of(row) for row in (await connection.execute(wanted)).all()]
         return next((one for one in found if one.name == name_or_id), found[0] if found else None)
 
-    async def add(self, group: Group) -> None:
+    async def add(self, group: UserGroup) -> None:
         values = {name: getattr(group, name) for name in ("id", "org_id", "name", "created_at", "external_id")}
         try:
             async with self._database.statement() as connection:
@@ -69,7 +69,7 @@ class SqlGroups:
         except IntegrityError:
             raise _taken(group.name) from None
 
-    async def rename(self, group: Group, name: str, external_id: str | None) -> None:
+    async def rename(self, group: UserGroup, name: str, external_id: str | None) -> None:
         try:
             async with self._database.transaction() as transaction:
                 changed = update(groups).where(groups.c.id == group.id).values(name=name, external_id=external_id)
@@ -81,7 +81,7 @@ class SqlGroups:
         except IntegrityError:
             raise _taken(name) from None
 
-    async def remove(self, group: Group) -> None:
+    async def remove(self, group: UserGroup) -> None:
         mine = select(groups.c.id).where(groups.c.id == group.id).with_for_update()
         async with self._database.transaction() as transaction:
             await transaction.execute(mine)
@@ -91,7 +91,7 @@ class SqlGroups:
             await transaction.execute(delete(user_groups).where(*_of(group)))
             await transaction.execute(delete(groups).where(groups.c.id == group.id))
 
-    async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
+    async def members(self, group: UserGroup, source: GroupSource | None = None) -> list[Principal]:
         ids = select(user_groups.c.user_id).where(user_groups.c.name == group.name)
         if source is not None:
             ids = ids.where(user_groups.c.source == source)
@@ -100,7 +100,7 @@ class SqlGroups:
             return [principal_of(row) for row in (await connection.execute(wanted)).mappings()]
 
     async def change_members(
-        self, group: Group, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
+        self, group: UserGroup, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
     ) -> None:
         mine = (*_of(group), user_groups.c.source == source)
         there = select(user_groups.c.user_id).where(*mine)
@@ -124,14 +124,14 @@ async def _check_users(transaction: Executor, org_id: UUID, ids: frozenset[UUID]
         raise Invalid(f"members: there is no user {sorted(unknown)[0]}", field="members")
 
 
-def _of(group: Group) -> list[ColumnElement[bool]]:
+def _of(group: UserGroup) -> list[ColumnElement[bool]]:
     """The memberships of this group; another organisation may have one of the same name."""
     own = select(users.c.id).where(users.c.org_id == group.org_id)
     return [user_groups.c.name == group.name, user_groups.c.user_id.in_(own)]
 
 
-def _group_of(row: Row[Any]) -> Group:
-    return Group(row.id, row.org_id, row.name, row.created_at, row.external_id)
+def _group_of(row: Row[Any]) -> UserGroup:
+    return UserGroup(row.id, row.org_id, row.name, row.created_at, row.external_id)
 
 
 def _taken(name: str) -> Conflict:

@@ -13,7 +13,7 @@ from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.prepared import Prepared, Row
+from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.people import logins, orgs, users, vouchers
 from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
 
@@ -28,7 +28,7 @@ _BECOME_LOGINS = (
     *(VoucherPurpose.SSH_LOGIN, VoucherPurpose.SECOND_FACTOR),
 )
 # Every request of the API runs it.
-_STANDING = Prepared(
+_STANDING = PreparedStatement(
     select(
         *prefixed(logins, "login_"),
         *prefixed(users, "user_"),

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import PrincipalStatus
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import SessionStatus
 from postern.errors import Conflict, NotFound
@@ -143,7 +143,7 @@ def _require_no_holds(connection: Connection, org_id: UUID, name: str) -> None:
         raise Conflict(
             f"organisation {name!r} has legal holds: {named}{more}; one of its administrators must release them first"
         )
-    kinds = (func.sum(case((ledger.c.kind == kind.value, 1), else_=0)) for kind in (Kind.HELD, Kind.RELEASED))
+    kinds = (func.sum(case((ledger.c.kind == kind.value, 1), else_=0)) for kind in (EntryKind.HELD, EntryKind.RELEASED))
     held, released = kinds
     entries = select(ledger.c.session_id).where(ledger.c.org_id == org_id, KEEPING).group_by(ledger.c.session_id)
     missing = connection.execute(entries.having(held > released).limit(1)).scalar_one_or_none()

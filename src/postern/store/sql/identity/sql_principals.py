@@ -18,7 +18,7 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.identity_ports import PrincipalFilter
-from postern.store.prepared import Prepared
+from postern.store.prepared import PreparedStatement
 from postern.store.schema.people import groups, orgs, user_groups, users
 from postern.store.sql.identity.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
@@ -28,7 +28,7 @@ from postern.store.threaded import Executor
 
 ACCOUNT = select(*users.c, groups_column(), *role_groups_columns()).join(orgs, orgs.c.id == users.c.org_id)
 # Clients ask it all the time, to see whether their token is still good.
-_PROFILE = Prepared(
+_PROFILE = PreparedStatement(
     ACCOUNT.add_columns(
         orgs.c.name.label("org_name"),
         orgs.c.created_at.label("org_created_at"),

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, String, func, literal, select
 
 from postern.domain.lists import Listed, Page
-from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, MaskedCount, ReportFilter, ReportPeriod
 from postern.store.database import Database
 from postern.store.ports.notification_ports import BY_CONNECTION, BY_USER
 from postern.store.schema.session_tables import session_counts, session_maskings, sessions
@@ -31,8 +31,8 @@ class SqlReports:
         self._database = database
 
     async def masked(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
-    ) -> tuple[list[Masked], Counts]:
+        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
+    ) -> tuple[list[MaskedCount], Counts]:
         resource, types = _GROUPS[group], session_counts.c.info_type
         lines = (
             select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span, group)).group_by(resource, types)
@@ -40,11 +40,11 @@ class SqlReports:
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines)).all()
         total = sum((_counts(row[2:]) for row in rows if row[1] == ""), Counts())
-        return [Masked(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
+        return [MaskedCount(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
 
     async def masked_by_session(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, page: Page
-    ) -> tuple[Listed[Masked], int]:
+        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
+    ) -> tuple[Listed[MaskedCount], int]:
         table = session_maskings.c
         conditions, needs_sessions = _by_session(org_id, wanted, span)
         source: Any = session_maskings
@@ -56,13 +56,13 @@ class SqlReports:
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines.limit(page.limit).offset(page.offset))).all()
             sums: Sequence[Any] = (await connection.execute(counted)).one()
-        return Listed([Masked(str(row[0]), row[1], row[2]) for row in rows], sums[0]), int(sums[1])
+        return Listed([MaskedCount(str(row[0]), row[1], row[2]) for row in rows], sums[0]), int(sums[1])
 
     async def activity(
         self,
         org_id: UUID,
         wanted: ReportFilter,
-        span: Span,
+        span: ReportPeriod,
         interval: Interval,
         offset: int,
         group: GroupBy | None,
@@ -83,7 +83,9 @@ def _counts(row: Sequence[Any]) -> Counts:
     return Counts(*map(int, row))
 
 
-def _conditions(org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy | None) -> list[ColumnElement[bool]]:
+def _conditions(
+    org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy | None
+) -> list[ColumnElement[bool]]:
     """At the coarsest level that will do."""
     table = session_counts.c
     level = BY_CONNECTION if wanted.connection is not None or group is GroupBy.CONNECTION else 0
@@ -94,7 +96,7 @@ def _conditions(org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy |
     return found + [column == value for column, value in equal.items() if value is not None]
 
 
-def _by_session(org_id: UUID, wanted: ReportFilter, span: Span) -> tuple[list[ColumnElement[bool]], bool]:
+def _by_session(org_id: UUID, wanted: ReportFilter, span: ReportPeriod) -> tuple[list[ColumnElement[bool]], bool]:
     """And whether they ask for what only the session's row says."""
     table = session_maskings.c
     found: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]

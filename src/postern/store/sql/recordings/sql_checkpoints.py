@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Page, Stretch
-from postern.domain.sessions.ledger import AnchorState, Checkpoint, Entry, LedgerKey, Standing
+from postern.domain.sessions.ledger import AnchorState, Checkpoint, LedgerEntry, LedgerKey, LedgerProgress
 from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -30,7 +30,7 @@ class SqlCheckpoints:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def standings(self) -> list[Standing]:
+    async def standings(self) -> list[LedgerProgress]:
         """By look-ups at the ends of indices, however long a ledger is."""
         entries = select(func.max(ledger.c.number)).where(ledger.c.org_id == orgs.c.id).scalar_subquery()
         own = checkpoints.c.org_id == orgs.c.id
@@ -39,7 +39,7 @@ class SqlCheckpoints:
         wanted = select(orgs.c.id, entries.label("entries"), newest.label("newest"), at.label("at"))
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.order_by(orgs.c.id))).all()
-        return [Standing(row.id, row.entries or 0, row.newest or 0, row.at) for row in rows]
+        return [LedgerProgress(row.id, row.entries or 0, row.newest or 0, row.at) for row in rows]
 
     async def newest(self, org_id: UUID) -> Checkpoint | None:
         wanted = select(*checkpoints.c).where(checkpoints.c.org_id == org_id)
@@ -136,7 +136,7 @@ class SqlLedgerKeys:
             if not (await transaction.execute(own)).scalar_one():
                 await transaction.execute(insert(ledger_keys).values(values))
 
-    async def rotate(self, key: LedgerKey, entry: Entry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
+    async def rotate(self, key: LedgerKey, entry: LedgerEntry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         values = await self._values(key)
         in_use = (ledger_keys.c.org_id == key.org_id, ledger_keys.c.retired_at.is_(None))
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, u
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Page, Stretch
-from postern.domain.sessions.ledger import Entry
-from postern.domain.sessions.retention import Hold
+from postern.domain.sessions.ledger import LedgerEntry
+from postern.domain.sessions.retention import LegalHold
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema.people import orgs
@@ -26,23 +26,23 @@ class SqlHolds:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, org_id: UUID, page: Page) -> Stretch[Hold]:
+    async def find(self, org_id: UUID, page: Page) -> Stretch[LegalHold]:
         listed = LongList(list(holds.c), by_time(holds.c.at, holds.c.id), [holds.c.org_id == org_id])
         async with self._database.planned() as statement:
             return await statement.run_sync(lambda connection: find_page(connection, listed, page, _hold_of))
 
-    async def of(self, session_id: UUID) -> list[Hold]:
+    async def of(self, session_id: UUID) -> list[LegalHold]:
         wanted = select(*holds.c).where(holds.c.session_id == session_id).order_by(holds.c.name)
         async with self._database.statement() as connection:
             return [_hold_of(row) for row in (await connection.execute(wanted)).mappings()]
 
-    async def add(self, hold: Hold, entry: Entry) -> bool:
+    async def add(self, hold: LegalHold, entry: LedgerEntry) -> bool:
         return await self._with_entry(entry, lambda connection: _add(connection, hold))
 
-    async def remove(self, hold: Hold, entry: Entry) -> bool:
+    async def remove(self, hold: LegalHold, entry: LedgerEntry) -> bool:
         return await self._with_entry(entry, lambda connection: _remove(connection, hold))
 
-    async def _with_entry(self, entry: Entry, change: Any) -> bool:
+    async def _with_entry(self, entry: LedgerEntry, change: Any) -> bool:
         """The entry first: who else writes the ledger waits for it, so that what is looked at then stays so."""
 
         def work(connection: Connection) -> None:
@@ -56,7 +56,7 @@ class SqlHolds:
         return True
 
 
-def _add(connection: Connection, hold: Hold) -> None:
+def _add(connection: Connection, hold: LegalHold) -> None:
     own = select(orgs.c.id).where(orgs.c.id == hold.org_id, orgs.c.deleting_at.is_(None))
     if connection.execute(own.with_for_update(read=True, key_share=True)).one_or_none() is None:
         raise Conflict("this organisation is being deleted; it is too late to hold its sessions")
@@ -73,11 +73,11 @@ def _add(connection: Connection, hold: Hold) -> None:
     connection.execute(insert(holds).values({name: getattr(hold, name) for name in _FIELDS}))
 
 
-def _remove(connection: Connection, hold: Hold) -> None:
+def _remove(connection: Connection, hold: LegalHold) -> None:
     if connection.execute(delete(holds).where(holds.c.id == hold.id)).rowcount != 1:
         raise NotFound(f"the hold {hold.name!r} is released already")
     connection.execute(update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds - 1))
 
 
-def _hold_of(row: RowMapping) -> Hold:
-    return Hold(**row)
+def _hold_of(row: RowMapping) -> LegalHold:
+    return LegalHold(**row)

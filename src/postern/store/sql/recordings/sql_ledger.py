@@ -30,15 +30,15 @@ from sqlalchemy.types import NullType
 from postern.domain.sessions.ledger import (
     Checkpoint,
     Damaged,
-    Entry,
+    EntryKind,
     Fact,
-    Facts,
-    Head,
-    Kind,
+    LedgerEntry,
+    LedgerHead,
     Queued,
-    Record,
     Recorded,
     RecordKind,
+    SealedRecord,
+    SessionFacts,
     moment,
 )
 from postern.domain.sessions.segment import Segment
@@ -58,7 +58,7 @@ _OPENING = (
 )
 _CLOSING = ("end_date", "end_detail", "end_reason", "event_size", "exit_code", "masked", "metrics", "refused")
 _METADATA = ("connection_tags", "integrations_metadata", "labels", "metadata", "status")
-_MARKS = {Kind.OPENED: "opened_entry", Kind.CLOSED: "closed_entry"}
+_MARKS = {EntryKind.OPENED: "opened_entry", EntryKind.CLOSED: "closed_entry"}
 
 
 # The worker that claims such a session sets its start and its credential, so the ledger binds them only then.
@@ -78,7 +78,7 @@ class SqlLedger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def head(self, org_id: UUID) -> Head | None:
+    async def head(self, org_id: UUID) -> LedgerHead | None:
         wanted = select(*raw(ledger_heads)).where(ledger_heads.c.org_id == org_id)
 
         def read(connection: Connection) -> dict[str, Any] | None:
@@ -87,9 +87,9 @@ class SqlLedger:
 
         async with self._database.statement() as statement:
             found = await statement.run_sync(read)
-        return None if found is None else Head(found["number"], found["hash"], found["at"], found["records"])
+        return None if found is None else LedgerHead(found["number"], found["hash"], found["at"], found["records"])
 
-    async def unopened(self, limit: int) -> list[Facts]:
+    async def unopened(self, limit: int) -> list[SessionFacts]:
         wanted = (
             select(*raw(sessions))
             .where(sessions.c.opened_entry.is_(None), sessions.c.status != SessionStatus.READY, ~_WAITS_FOR_REVIEW)
@@ -115,7 +115,7 @@ class SqlLedger:
         wanted = select(*raw(sessions)).where(*is_waiting, ready)
         return await self._recorded(wanted.order_by(sessions.c.end_date, sessions.c.id).limit(limit))
 
-    async def append(self, entries: Sequence[Entry]) -> bool:
+    async def append(self, entries: Sequence[LedgerEntry]) -> bool:
         try:
             await self._database.together(lambda connection: append(connection, entries))
         except (IntegrityError, LedgerTaken):
@@ -126,7 +126,7 @@ class SqlLedger:
         async with self._database.statement() as connection:
             return await connection.run_sync(lambda connection: sql_sealed_records.queued(connection, limit))
 
-    async def seal(self, entry: Entry, sealed: Sequence[Record], done: Sequence[int]) -> bool:
+    async def seal(self, entry: LedgerEntry, sealed: Sequence[SealedRecord], done: Sequence[int]) -> bool:
         def work(connection: Connection) -> None:
             append(connection, [entry])
             if sql_sealed_records.store_records(connection, entry.org_id, sealed, done) != len(done):
@@ -138,7 +138,7 @@ class SqlLedger:
             return False
         return True
 
-    async def records(self, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
+    async def records(self, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
         async with self._database.statement() as connection:
             return await connection.run_sync(
                 lambda connection: sql_sealed_records.records_after(connection, org_id, after, limit)
@@ -157,22 +157,22 @@ class SqlLedger:
         async with self._database.statement() as connection:
             return (await connection.execute(newest)).scalar_one_or_none() or 0
 
-    async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
+    async def entries(self, org_id: UUID, first: int, last: int) -> list[LedgerEntry]:
         wanted = _ENTRIES.where(ledger.c.org_id == org_id, ledger.c.number.between(first, last))
         async with self._database.statement() as connection:
             return [_entry_of(dict(row)) for row in (await connection.execute(wanted)).mappings()]
 
     async def entries_after(
-        self, org_id: UUID, after: Any, limit: int, *, kind: Kind | None = None
-    ) -> list[Entry | Damaged]:
+        self, org_id: UUID, after: Any, limit: int, *, kind: EntryKind | None = None
+    ) -> list[LedgerEntry | Damaged]:
         place = type_coerce(ledger.c.number, NullType())
         wanted = select(*raw(ledger)).where(ledger.c.org_id == org_id, place > after).order_by(place).limit(limit)
         if kind is not None:
             wanted = wanted.where(ledger.c.kind == kind.value)
 
-        def read(connection: Connection) -> list[Entry | Damaged]:
+        def read(connection: Connection) -> list[LedgerEntry | Damaged]:
             decoder = Decoder(connection, ledger)
-            found: list[Entry | Damaged] = []
+            found: list[LedgerEntry | Damaged] = []
             for row in connection.execute(wanted).all():
                 try:
                     found.append(_entry_of(decoder.decode(row)))
@@ -306,9 +306,9 @@ def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Se
     return found
 
 
-def _entry_of(values: Mapping[str, Any]) -> Entry:
+def _entry_of(values: Mapping[str, Any]) -> LedgerEntry:
     """Raises ValueError for a kind that there is not."""
-    return Entry(**{**values, "kind": Kind(values["kind"])})
+    return LedgerEntry(**{**values, "kind": EntryKind(values["kind"])})
 
 
 def _uuid(value: object) -> UUID | None:
@@ -326,7 +326,7 @@ class LedgerTaken(Exception):
     """Another writer was first."""
 
 
-def append(connection: Connection, entries: Sequence[Entry]) -> None:
+def append(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     """Add entries of one organisation, in a transaction. Raises IntegrityError or LedgerTaken, which undo the
     transaction, when another writer came first: the head is the lock, and who waited for it sees what the other did."""
     _move_head(connection, entries)
@@ -352,9 +352,9 @@ def append(connection: Connection, entries: Sequence[Entry]) -> None:
         connection.execute(update(sessions).where(own).values({name: bindparam("entry")}), marks)
 
 
-def _move_head(connection: Connection, entries: Sequence[Entry]) -> None:
+def _move_head(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     first, last = entries[0], entries[-1]
-    sealed = sum(int(json.loads(one.content)["count"]) for one in entries if one.kind is Kind.RECORDS)
+    sealed = sum(int(json.loads(one.content)["count"]) for one in entries if one.kind is EntryKind.RECORDS)
     place = {"number": last.number, "hash": last.hash, "at": last.at}
     before = (ledger_heads.c.org_id == first.org_id, ledger_heads.c.number == first.number - 1)
     moved = update(ledger_heads).where(*before).values(**place, records=ledger_heads.c.records + sealed)
@@ -369,9 +369,9 @@ def checkpoint_of(row: Row[Any]) -> Checkpoint:
     return Checkpoint(row.org_id, row.number, row.hash, row.at, row.key, row.signature, row.introduces)
 
 
-def _facts_of(values: Mapping[str, Any]) -> Facts:
+def _facts_of(values: Mapping[str, Any]) -> SessionFacts:
     is_done = values["status"] == SessionStatus.DONE
-    return Facts(
+    return SessionFacts(
         session_id=values["id"],
         org_id=values["org_id"],
         started=values["start_date"],

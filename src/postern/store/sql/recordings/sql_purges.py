@@ -27,8 +27,8 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Page, Position, Stretch
 from postern.domain.reviews.review import ReviewKind
-from postern.domain.sessions.ledger import Entry, Kind
-from postern.domain.sessions.retention import Kept, Purge, What
+from postern.domain.sessions.ledger import EntryKind, LedgerEntry
+from postern.domain.sessions.retention import Purge, PurgeScope, RetainedSession
 from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import SessionStatus
 from postern.store.database import Database
@@ -54,7 +54,7 @@ class SqlPurges:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[Kept]:
+    async def closed(self, org_id: UUID, before: datetime, after: Position | None, most: int) -> list[RetainedSession]:
         wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.start_date < before)
         if after is not None:
             place = tuple_(sessions.c.start_date, sessions.c.id)
@@ -64,7 +64,7 @@ class SqlPurges:
             rows = await connection.execute(wanted.order_by(sessions.c.start_date, sessions.c.id).limit(most))
             return [_kept_of(row) for row in rows.all()]
 
-    async def kept(self, org_id: UUID, session_id: UUID) -> Kept | None:
+    async def kept(self, org_id: UUID, session_id: UUID) -> RetainedSession | None:
         wanted = _kept().where(sessions.c.org_id == org_id, sessions.c.id == session_id)
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).one_or_none()
@@ -80,7 +80,7 @@ class SqlPurges:
             rows = await connection.execute(wanted.where(segments.c.session_id.in_(session_ids)))
             return {row.session_id: row._mapping["count"] for row in rows.all()}
 
-    async def begin(self, purges: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> bool:
+    async def begin(self, purges: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None) -> bool:
         try:
             await self._database.together(lambda connection: _begin(connection, purges, entries, audit))
         except (IntegrityError, LedgerTaken, _Kept):
@@ -146,7 +146,9 @@ class _Kept(Exception):
     """One of them is held, or has no more what is to be purged."""
 
 
-def _begin(connection: Connection, begun: Sequence[Purge], entries: Sequence[Entry], audit: AuditEntry | None) -> None:
+def _begin(
+    connection: Connection, begun: Sequence[Purge], entries: Sequence[LedgerEntry], audit: AuditEntry | None
+) -> None:
     """The entries first: who sets a hold writes the ledger as well, so one of the two waits for the other and sees what
     it did."""
     append(connection, entries)
@@ -156,7 +158,7 @@ def _begin(connection: Connection, begun: Sequence[Purge], entries: Sequence[Ent
         raise _Kept
     unpurged = (sessions.c.id.in_(ids), sessions.c.recording_purged_at.is_(None))
     marked = connection.execute(update(sessions).where(*unpurged).values(recording_purged_at=begun[0].begun_at))
-    if marked.rowcount < sum(one.what is What.RECORDING for one in begun):
+    if marked.rowcount < sum(one.what is PurgeScope.RECORDING for one in begun):
         raise _Kept
     connection.execute(insert(purges), [{name: getattr(one, name) for name in _FIELDS} for one in begun])
     if audit is not None:
@@ -171,7 +173,7 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
     printed = update(session_hooks).where(session_hooks.c.session_id.in_(ids), _PRINTED)
     connection.execute(printed.values(output=b""))
-    whole = [one.session_id for one in done if one.what is What.SESSION]
+    whole = [one.session_id for one in done if one.what is PurgeScope.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))
     connection.execute(delete(purges).where(purges.c.session_id.in_(ids)))
@@ -186,11 +188,11 @@ def _free(ids: Sequence[UUID]) -> Select[Any]:
         sessions.c.pending.in_((0, UNREAD)),  # nothing is to be counted or told of it any more
         sessions.c.holds == 0,
         ~exists().where(purges.c.session_id == sessions.c.id),
-        _entries(Kind.HELD) <= _entries(Kind.RELEASED),
+        _entries(EntryKind.HELD) <= _entries(EntryKind.RELEASED),
     )
 
 
-def _entries(kind: Kind) -> ColumnElement[int]:
+def _entries(kind: EntryKind) -> ColumnElement[int]:
     own = and_(ledger.c.session_id == sessions.c.id, KEEPING, ledger.c.kind == kind.value)
     return select(func.count()).select_from(ledger).where(own).correlate(sessions).scalar_subquery()
 
@@ -208,11 +210,11 @@ def _kept() -> Select[Any]:
     )
 
 
-def _kept_of(row: Row[Any]) -> Kept:
+def _kept_of(row: Row[Any]) -> RetainedSession:
     has_recording = row.recording_purged_at is None and bool(row.has_content or row.event_size)
     since = max(row.end_date, row.at)
-    return Kept(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
+    return RetainedSession(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
 
 
 def _purge_of(row: RowMapping) -> Purge:
-    return Purge(**{**row, "what": What(row["what"])})
+    return Purge(**{**row, "what": PurgeScope(row["what"])})

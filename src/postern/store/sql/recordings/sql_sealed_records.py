@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Table, delete, exists, func, insert, select, type_coerce
 from sqlalchemy.types import NullType
 
-from postern.domain.sessions.ledger import Damaged, Queued, Record, RecordKind, moment
+from postern.domain.sessions.ledger import Damaged, Queued, RecordKind, SealedRecord, moment
 from postern.errors import Malformed
 from postern.store.schema.recording_tables import ledger_records, record_queue
 from postern.store.schema.review_tables import review_voices, reviews
@@ -48,7 +48,7 @@ def queued(connection: Connection, limit: int) -> list[Queued]:
     return found
 
 
-def store_records(connection: Connection, org_id: UUID, records: Sequence[Record], done: Sequence[int]) -> int:
+def store_records(connection: Connection, org_id: UUID, records: Sequence[SealedRecord], done: Sequence[int]) -> int:
     """Add sealed records and take `done` out of the queue; return how many of these were still there."""
     rows = [{"org_id": org_id, "number": one.number, "subject": one.subject, "content": one.content} for one in records]
     if rows:
@@ -60,7 +60,7 @@ def store_records(connection: Connection, org_id: UUID, records: Sequence[Record
     return gone
 
 
-def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) -> list[Record | Damaged]:
+def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) -> list[SealedRecord | Damaged]:
     """Return sealed records by number, each with what it is about now.
 
     The subjects are read before the queue and the later records: what changed a subject is in one of these."""
@@ -77,7 +77,7 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
     subjects = [values["subject"] for values, _ in (one for one in found if not isinstance(one, Damaged))]
     facts = _facts(connection, subjects)
     latest = _latest(connection, org_id, subjects)
-    answer: list[Record | Damaged] = []
+    answer: list[SealedRecord | Damaged] = []
     for one in found:
         if isinstance(one, Damaged):
             answer.append(one)
@@ -89,7 +89,7 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
             answer.append(Damaged(f"the subject {subject} of the record {number}", now.message, number))
             now = {}
         has_later = latest.get(subject, 0) > number
-        answer.append(Record(number, subject, values["content"], now, has_later))
+        answer.append(SealedRecord(number, subject, values["content"], now, has_later))
     return answer
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import exists, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment
 from postern.errors import Gone
 from postern.store.database import Database
@@ -56,6 +56,6 @@ class SqlSegments:
         return None if row is None else (row.org_id, row.start_date)
 
     async def is_purged(self, session_id: UUID) -> bool:
-        purged = exists().where(ledger.c.session_id == session_id, KEEPING, ledger.c.kind == Kind.PURGED.value)
+        purged = exists().where(ledger.c.session_id == session_id, KEEPING, ledger.c.kind == EntryKind.PURGED.value)
         async with self._database.statement() as connection:
             return bool((await connection.execute(select(purged))).scalar_one())

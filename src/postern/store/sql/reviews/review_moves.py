@@ -21,7 +21,7 @@ from postern.domain.sessions.ledger import RecordKind
 from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.ports.review_ports import Moved, Weigh
-from postern.store.ports.target_ports import Ended
+from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.people import orgs, user_groups, users
 from postern.store.schema.review_tables import review_news, review_voices, reviews
 from postern.store.schema.session_tables import sessions
@@ -135,7 +135,7 @@ def _end(
     tell(connection, review.id, event, at)
     ended = False
     if event in _ENDINGS and review.session_id is not None and review.kind is not ReviewKind.STATEMENT:
-        ended = withdraw_session(connection, review.session_id, Ended(at, _ENDINGS[event], detail=why))
+        ended = withdraw_session(connection, review.session_id, SessionEnd(at, _ENDINGS[event], detail=why))
     return Moved(_one(connection, review.id), ended)
 
 

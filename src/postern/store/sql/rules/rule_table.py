@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Label, Table, delete, func, select, update
 
-from postern.domain.identity.principal import Group
+from postern.domain.identity.principal import UserGroup
 from postern.domain.named_resource import NamedResource
 from postern.errors import Conflict
 from postern.store.prepared import Row
@@ -64,7 +64,7 @@ class RuleTable(ResourceTable[R]):
         """Return why the rule would let more through without this group, None where it would not."""
         return None
 
-    async def rename_group(self, transaction: Executor, group: Group, name: str) -> None:
+    async def rename_group(self, transaction: Executor, group: UserGroup, name: str) -> None:
         """A part of a rule that names both, the old name and the new one, names the new one once."""
         pairs = self.groups.pairs
         other = pairs.alias()
@@ -76,7 +76,7 @@ class RuleTable(ResourceTable[R]):
         await transaction.execute(delete(pairs).where(*self._of(group), both))
         await transaction.execute(update(pairs).where(*self._of(group)).values(name=name))
 
-    async def remove_group(self, transaction: Executor, group: Group) -> None:
+    async def remove_group(self, transaction: Executor, group: UserGroup) -> None:
         """The group's row must be locked. Locks the rules, since another of their groups may be going at the same time.
         Raises Conflict, naming the first rule that needs the group."""
         own = self.table.c.org_id == group.org_id
@@ -89,12 +89,12 @@ class RuleTable(ResourceTable[R]):
         await self._bump(transaction, group)
         await transaction.execute(delete(self.groups.pairs).where(*self._of(group)))
 
-    async def _bump(self, transaction: Executor, group: Group) -> None:
+    async def _bump(self, transaction: Executor, group: UserGroup) -> None:
         """Who has read a rule of the group before cannot write it any more: the old group would come back."""
         rules = self.table.c.id.in_(select(self.groups.pairs.c.rule_id).where(*self._of(group)))
         await transaction.execute(update(self.table).where(rules).values(version=self.table.c.version + 1))
 
-    def _of(self, group: Group) -> list[ColumnElement[bool]]:
+    def _of(self, group: UserGroup) -> list[ColumnElement[bool]]:
         """Return where rules name this group; another organisation may have one of the same name."""
         own = select(self.table.c.id).where(self.table.c.org_id == group.org_id)
         return [self.groups.pairs.c.name == group.name, self.groups.pairs.c.rule_id.in_(own)]

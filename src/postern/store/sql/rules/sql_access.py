@@ -12,8 +12,8 @@ from postern.domain.secret import Secret
 from postern.domain.targets.connection import Extra, Toggle
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports.target_ports import Rules, Standing
-from postern.store.prepared import Prepared
+from postern.store.ports.target_ports import ConnectionRuleSet, PermitStanding
+from postern.store.prepared import PreparedStatement
 from postern.store.schema.people import orgs, users
 from postern.store.schema.target_tables import (
     connection_guardrails,
@@ -37,7 +37,7 @@ from postern.store.sql.rows import (
 
 _VERIFIER = ("iterations", "salt", "stored_key", "server_key")
 
-_GRANT = Prepared(
+_GRANT = PreparedStatement(
     select(
         *prefixed(credentials, "credential_"),
         *prefixed(users, "principal_"),
@@ -100,7 +100,7 @@ class SqlAccess:
             revoked_at=row["credential_revoked_at"],
         )
 
-    async def rules_of(self, connection_id: UUID) -> Rules | None:
+    async def rules_of(self, connection_id: UUID) -> ConnectionRuleSet | None:
         async with self._database.statement() as connection:
             found = await connection.execute(_RULES, {"connection_id": connection_id})
             rows = found.mappings().all()
@@ -108,7 +108,7 @@ class SqlAccess:
             return None
         rails = {row["guardrail_id"]: row for row in rows if row["guardrail_id"] is not None}
         masks = {row["masking_id"]: row for row in rows if row["masking_id"] is not None}
-        return Rules(
+        return ConnectionRuleSet(
             tuple(guardrail_of(row, [connection_id], "guardrail_") for row in rails.values()),
             tuple(masking_rule_of(row, [connection_id], "masking_") for row in masks.values()),
             rows[0]["access_help"],
@@ -117,7 +117,7 @@ class SqlAccess:
     async def masking_key(self, org_id: UUID) -> Secret:
         return Secret((await self._encryption.derive(f"masking of organisation {org_id}")).hex())
 
-    async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> Standing:
+    async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         # One row whatever is missing: each table is joined to a row that is always there.
         anchor = select(literal(1).label("one")).subquery()
         wanted = (
@@ -142,7 +142,7 @@ class SqlAccess:
         )
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one()
-        return Standing(
+        return PermitStanding(
             principal_active=None if row["status"] is None else row["status"] == PrincipalStatus.ACTIVE,
             access_mode_connect=_toggle(row["access_mode_connect"]),
             access_mode_exec=_toggle(row["access_mode_exec"]),

@@ -48,7 +48,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchProgress:
     """Newest first. `last` is up to where texts were looked at; None when that is all of them."""
 
     found: list[Candidate]
@@ -128,7 +128,7 @@ def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
     return found
 
 
-def candidates(connection: Connection, sought: Sought, most: int) -> Looked:
+def candidates(connection: Connection, sought: Sought, most: int) -> SearchProgress:
     """The first `most` whose texts fit; fewer where as many texts were looked at as one call may."""
     find = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
     return find(connection, sought, most)
@@ -163,11 +163,11 @@ _SQLITE = text(
 ).columns(session_texts.c.place, session_texts.c.session_id)
 
 
-def _in_sqlite(connection: Connection, sought: Sought, most: int) -> Looked:
+def _in_sqlite(connection: Connection, sought: Sought, most: int) -> SearchProgress:
     low, high = sought.bounds
     values = {"query": fts_query(sought.search, sought.keys), "low": low, "high": high, "most": most}
     found = [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
-    return Looked(found, found[-1] if len(found) == most else None)
+    return SearchProgress(found, found[-1] if len(found) == most else None)
 
 
 def fts_query(search: Search, keys: Sequence[str]) -> str:
@@ -182,7 +182,7 @@ def _fts_term(term: Term) -> str:
     return f'folded : "{" ".join(term.words)}"{" *" if term.is_prefix else ""}'
 
 
-def _in_postgres(connection: Connection, sought: Sought, most: int) -> Looked:
+def _in_postgres(connection: Connection, sought: Sought, most: int) -> SearchProgress:
     low, high = sought.bounds
     oldest, newest = _ends(connection, low, high)
     statement, values = _statement(sought)
@@ -199,8 +199,8 @@ def _in_postgres(connection: Connection, sought: Sought, most: int) -> Looked:
         if len(looked_at) >= enough or len(found) >= most:
             break
     else:
-        return Looked(found, None) if len(found) < most else Looked(found[:most], found[most - 1])
-    return Looked(found[:most], found[most - 1]) if len(found) >= most else Looked(found, looked_at[-1])
+        return SearchProgress(found, None) if len(found) < most else SearchProgress(found[:most], found[most - 1])
+    return SearchProgress(found[:most], found[most - 1]) if len(found) >= most else SearchProgress(found, looked_at[-1])
 
 
 def _statement(sought: Sought) -> tuple[TextualSelect, dict[str, Any]]:

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from postern.domain.report import COUNTED, Counts
 from postern.domain.rules.violation import Violation
 from postern.domain.runbook import ScheduleRun
-from postern.domain.sessions.ledger import Kind
+from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.store.database import Database
@@ -121,7 +121,7 @@ class SqlFollowUp:
 
     async def misses_sessions(self, org_id: UUID) -> bool:
         is_there = exists().where(sessions.c.id == ledger.c.session_id).correlate(ledger)
-        gone = exists().where(ledger.c.org_id == org_id, KEEPING, ledger.c.kind == Kind.PURGED.value, ~is_there)
+        gone = exists().where(ledger.c.org_id == org_id, KEEPING, ledger.c.kind == EntryKind.PURGED.value, ~is_there)
         async with self._database.statement() as connection:
             return bool((await connection.execute(select(gone))).scalar_one())
 

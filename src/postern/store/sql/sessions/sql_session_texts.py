@@ -30,7 +30,7 @@ from postern.domain.sessions.words import folded
 from postern.errors import Unavailable
 from postern.store.database import Database
 from postern.store.ports.notification_ports import ALL, UNREAD
-from postern.store.ports.target_ports import Piece, Unread
+from postern.store.ports.target_ports import Piece, UnindexedSession
 from postern.store.schema.session_tables import session_texts, sessions
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 from postern.store.sql.sessions.pending import waiting
@@ -66,7 +66,7 @@ class SqlSessionTexts:
                 return is_new and segment > 0
         raise Unavailable("others index the same session at the same time; try again")
 
-    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[Unread]:
+    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[UnindexedSession]:
         conditions = [sessions.c.end_date < ended_before]
         if after is not None:
             behind = tuple_(sessions.c.end_date, sessions.c.id)
@@ -77,7 +77,7 @@ class SqlSessionTexts:
             read = select(session_texts.c.session_id, session_texts.c.segments)
             rows = await connection.execute(read.where(session_texts.c.session_id.in_([one.id for one in found])))
         known = {row.session_id: frozenset(row.segments) for row in rows}
-        return [Unread(session, known.get(session.id, frozenset())) for session in found]
+        return [UnindexedSession(session, known.get(session.id, frozenset())) for session in found]
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
         sizes = select(session_texts.c.session_id, session_texts.c.size).where(

@@ -31,12 +31,12 @@ from postern.domain.reviews.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import CHANGES, Session, SessionEvent, SessionStatus, Verb, sources, target
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
-from postern.store.batch import Batch
+from postern.store.batch import WriteBatch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.notification_ports import ALL, AT_THE_END, OPENED
-from postern.store.ports.target_ports import Ended, SessionFilter
-from postern.store.prepared import Prepared
+from postern.store.ports.target_ports import SessionEnd, SessionFilter
+from postern.store.prepared import PreparedStatement
 from postern.store.schema.review_tables import reviews
 from postern.store.schema.session_tables import session_starts, sessions
 from postern.store.sql.rows import session_of
@@ -44,7 +44,7 @@ from postern.store.sql.sessions.session_conditions import has_status
 from postern.store.sql.sessions.session_list import find
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
-_ADD = Prepared(insert(sessions))
+_ADD = PreparedStatement(insert(sessions))
 # What nobody ran is told as opened and ended together, at its end.
 _NEVER_RAN = "worker is null and (status = 'ready' or review_id is not null)"
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
@@ -59,7 +59,7 @@ def _can(event: SessionEvent) -> ColumnElement[bool]:
     return or_(*(sessions.c.status == state for state in sources(event)))
 
 
-_END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
+_END = PreparedStatement(_SET.where(_can(SessionEvent.ENDED)))
 _WAITS = and_(sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None), sessions.c.review_id.is_not(None))
 _WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN), or_(sessions.c.status == SessionStatus.READY, _WAITS))
 _APPROVE = update(sessions).where(sessions.c.id == bindparam("session"), _can(SessionEvent.APPROVED), _WAITS)
@@ -96,7 +96,7 @@ class SqlSessions:
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
-        self._ends: Batch[dict[str, Any], bool] = Batch(self._write_ends)
+        self._ends: WriteBatch[dict[str, Any], bool] = WriteBatch(self._write_ends)
 
     async def add(
         self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
@@ -117,7 +117,7 @@ class SqlSessions:
             return NOTHING_ADDED
         return _read(await self._encryption.open(sealed, row=_sealed_row(session_id), org_id=None))
 
-    async def end(self, session_id: UUID, ended: Ended) -> bool:
+    async def end(self, session_id: UUID, ended: SessionEnd) -> bool:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
@@ -129,7 +129,7 @@ class SqlSessions:
 
         return await self._database.together(write)
 
-    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+    async def end_if_ready(self, session_id: UUID, ended: SessionEnd) -> bool:
         return await self._database.together(lambda connection: withdraw_session(connection, session_id, ended))
 
     async def claim(
@@ -217,7 +217,7 @@ def approve_session(connection: Connection, session_id: UUID) -> bool:
     return connection.execute(_APPROVE, {"session": session_id}).rowcount == 1
 
 
-def withdraw_session(connection: Connection, session_id: UUID, ended: Ended) -> bool:
+def withdraw_session(connection: Connection, session_id: UUID, ended: SessionEnd) -> bool:
     """Ends it before anybody has run it, with what it would have been started with. False when somebody has, or it is
     done."""
     if connection.execute(_WITHDRAW, _end_values(session_id, ended)).rowcount != 1:
@@ -240,7 +240,7 @@ def _read(content: bytes) -> Invocation:
     return Invocation(tuple(found["arguments"]), {name: Secret(value) for name, value in found["environment"].items()})
 
 
-def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:
+def _end_values(session_id: UUID, ended: SessionEnd) -> dict[str, Any]:
     metrics = dict(ended.metrics or {})
     masking = metrics.get("data_masking") or {}
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, String, cast, or_, select, update
 
-from postern.domain.identity.principal import Group
+from postern.domain.identity.principal import UserGroup
 from postern.errors import Conflict
 from postern.store.schema.target_tables import connections
 from postern.store.threaded import Executor
@@ -15,7 +15,7 @@ from postern.store.threaded import Executor
 _LISTS = (connections.c.reviewers, connections.c.force_approve_groups)
 
 
-async def rename_in_connections(transaction: Executor, group: Group, name: str) -> None:
+async def rename_in_connections(transaction: Executor, group: UserGroup, name: str) -> None:
     """A connection that has both, the old name and the new one, has the new one once."""
     for row in await _with_groups(transaction, group):
         changed = {
@@ -27,7 +27,7 @@ async def rename_in_connections(transaction: Executor, group: Group, name: str) 
             await transaction.execute(update(connections).where(connections.c.id == row.id).values(changed))
 
 
-async def remove_from_connections(transaction: Executor, group: Group) -> None:
+async def remove_from_connections(transaction: Executor, group: UserGroup) -> None:
     """Raises Conflict, naming the connection, where members of the group must agree: each of its reviewers must, so one
     less would open it, or leave less to be agreed to. Who may force an approval only becomes fewer."""
     rows = await _with_groups(transaction, group)
@@ -41,7 +41,7 @@ async def remove_from_connections(transaction: Executor, group: Group) -> None:
             await transaction.execute(update(connections).where(where).values(force_approve_groups=left))
 
 
-async def _with_groups(transaction: Executor, group: Group) -> Sequence[Row[Any]]:
+async def _with_groups(transaction: Executor, group: UserGroup) -> Sequence[Row[Any]]:
     """The organisation's connections that name any group, locked, by name."""
     named = or_(*(cast(column, String) != "[]" for column in _LISTS))
     wanted = select(connections.c.id, connections.c.name, *_LISTS).where(connections.c.org_id == group.org_id, named)

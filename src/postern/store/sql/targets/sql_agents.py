@@ -14,13 +14,13 @@ from postern.domain.targets.agent import Agent, AgentMode
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.ports.target_ports import AgentFilter
-from postern.store.prepared import Prepared, Row
+from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.target_tables import agents
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.threaded import Executor
 
 # Every list of connections asks it.
-_ALL = Prepared(select(*agents.c).where(agents.c.org_id == bindparam("org")).order_by(agents.c.name))
+_ALL = PreparedStatement(select(*agents.c).where(agents.c.org_id == bindparam("org")).order_by(agents.c.name))
 
 # Built once: every agent that dials in asks it, once for each relay worker.
 _BY_DIGEST = select(*agents.c).where(agents.c.digest == bindparam("digest"))

@@ -18,7 +18,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.target_ports import ConnectionFilter, SecretUse
-from postern.store.prepared import Prepared, Row
+from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import connection_guardrails, connections, guardrails
 from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column, page_of
@@ -29,13 +29,13 @@ from postern.store.threaded import Executor
 
 _ALL = select(*connections.c, guardrail_ids_column())
 # The list without a filter, which pages ask for first and most often: half of what it takes is building statements.
-_PAGE = Prepared(
+_PAGE = PreparedStatement(
     _ALL.where(connections.c.org_id == bindparam("org"))
     .order_by(connections.c.name)
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
 )
-_COUNT = Prepared(count_of(connections, connections.c.org_id == bindparam("org")))
+_COUNT = PreparedStatement(count_of(connections, connections.c.org_id == bindparam("org")))
 _FIXED = {"id", "org_id", "name", "created_at"}
 
 
