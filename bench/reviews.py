@@ -37,7 +37,6 @@ from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.reviews.review_rule import AccessType
-from postern.services.identity.users import UserFields
 from postern.services.rules.rule_fields import MAX_RULES
 from postern.store.ports.review_ports import ReviewFilter
 
@@ -101,7 +100,7 @@ class Place:
         return self.gateway.worker.pid
 
     def person(self, name: str, *groups: str) -> Principal:
-        fields = UserFields(email=f"{name}@example.com", groups=groups, status=PrincipalStatus.ACTIVE)
+        fields = {"email": f"{name}@example.com", "groups": groups, "status": PrincipalStatus.ACTIVE}
         return self.gateway.call(self.gateway.services.users.create(self.gateway.admin, fields)).principal
 
     def url(self, connection: str, who: Principal) -> str:

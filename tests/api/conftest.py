@@ -24,7 +24,6 @@ from postern.domain.secret import Secret
 from postern.domain.targets.agent import Agent
 from postern.recording.recording_library import RecordingLibrary
 from postern.services.bundle import Services
-from postern.services.identity.users import UserFields
 from postern.services.server.machine_facts import MachineFacts
 from postern.store.database import Database
 
@@ -105,7 +104,7 @@ async def make_people(world: World) -> People:
     admin = (await services.authentication.caller(token, address="::1")).principal
     users, tokens = {"admin": admin}, {"admin": token}
     for name, groups in (("auditor", ("auditor",)), ("ann", ("dba",)), ("bob", ())):
-        fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
+        fields = {"email": f"{name}@example.com", "name": name, "groups": groups, "password": Secret(PASSWORD)}
         users[name] = (await services.users.create(admin, fields)).principal
         tokens[name] = (await logged_in(services, users[name].email, Secret(PASSWORD))).token
     return People(users, tokens, await world.add_agent())

@@ -29,7 +29,6 @@ from postern.domain.issue import IssueState
 from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey
-from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
 pytestmark = pytest.mark.ci
@@ -115,7 +114,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/serverconfig/misc"): {"public_host": "pg.example.com"},
     ("POST", "/serverconfig/token-keys/rotate"): {},
     ("POST", "/serviceaccounts"): {"subject": "new", "status": "active"},
-    ("PUT", "/serviceaccounts/{subject}"): {"name": "x"},
+    ("PUT", "/serviceaccounts/{nameOrID}"): {"name": "x"},
+    ("PATCH", "/serviceaccounts/{nameOrID}"): {"name": "x"},
     ("PUT", "/retention"): {"recording_days": 30, "session_days": 90},
     ("PUT", "/retention/connections/{nameOrID}"): {"recording_days": 30, "session_days": 90},
     ("POST", "/sessions/{session_id}/holds"): {"name": "another", "reason": "court order"},
@@ -160,7 +160,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/users/self/second-factors/recovery-codes"): {"current_password": PASSWORD},
     ("DELETE", "/users/self/second-factors/{factor_id}"): {"current_password": PASSWORD},
     ("POST", "/users/self/second-factors/{factor_id}/confirm"): {"code": "123456"},
-    ("PUT", "/users/{emailOrID}"): {"name": "Bobby"},
+    ("PUT", "/users/{nameOrID}"): {"name": "Bobby"},
+    ("PATCH", "/users/{nameOrID}"): {"name": "Bobby"},
 }
 QUERIES = {
     ("DELETE", "/orgs/{org_id}"): "?name=elsewhere",
@@ -358,9 +359,10 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/serverinfo"):                                                 "200 200 200 200 200 200 200 200",
     ("GET", "/serviceaccounts"):                                            "403 403 200 200 403 200 200 200",
     ("POST", "/serviceaccounts"):                                           "403 403 403 201 403 403 201 201",
-    ("DELETE", "/serviceaccounts/{subject}"):                               "403 403 403 204 403 403 204 404",
-    ("GET", "/serviceaccounts/{subject}"):                                  "403 403 200 200 403 200 200 404",
-    ("PUT", "/serviceaccounts/{subject}"):                                  "403 403 403 200 403 403 200 404",
+    ("DELETE", "/serviceaccounts/{nameOrID}"):                              "403 403 403 204 403 403 204 404",
+    ("GET", "/serviceaccounts/{nameOrID}"):                                 "403 403 200 200 403 200 200 404",
+    ("PUT", "/serviceaccounts/{nameOrID}"):                                 "403 403 403 200 403 403 200 404",
+    ("PATCH", "/serviceaccounts/{nameOrID}"):                               "403 403 403 200 403 403 200 404",
     ("GET", "/retention"):                                                  "403 403 200 200 403 200 200 200",
     ("PUT", "/retention"):                                                  "403 403 403 200 403 403 200 200",
     ("GET", "/retention/preview"):                                          "403 403 200 200 403 200 200 200",
@@ -426,9 +428,10 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/users/self/second-factors/recovery-codes"):                  "422 422 422 403 401 401 401 422",
     ("DELETE", "/users/self/second-factors/{factor_id}"):                   "404 404 404 404 404 404 404 404",
     ("POST", "/users/self/second-factors/{factor_id}/confirm"):             "404 422 404 404 401 401 401 404",
-    ("DELETE", "/users/{emailOrID}"):                                       "403 403 403 204 403 403 204 404",
-    ("GET", "/users/{emailOrID}"):                                          "200 404 200 200 404 200 200 404",
-    ("PUT", "/users/{emailOrID}"):                                          "403 403 403 200 403 403 200 404",
+    ("DELETE", "/users/{nameOrID}"):                                        "403 403 403 204 403 403 204 404",
+    ("GET", "/users/{nameOrID}"):                                           "200 404 200 200 404 200 200 404",
+    ("PUT", "/users/{nameOrID}"):                                           "403 403 403 200 403 403 200 404",
+    ("PATCH", "/users/{nameOrID}"):                                         "403 403 403 200 403 403 200 404",
     ("GET", "/users/{emailOrID}/logins"):                                   "403 403 200 200 403 200 200 404",
     ("DELETE", "/users/{emailOrID}/logins"):                                "403 403 403 200 403 403 200 404",
     ("DELETE", "/users/{emailOrID}/second-factors"):                        "403 403 403 204 403 403 403 404",
@@ -585,11 +588,11 @@ async def _keys(api: Api, tokens: dict[str, str]) -> None:
 
 async def _ended(api: Api, tokens: dict[str, str]) -> None:
     services, admin = api.services, api.users["admin"]
-    fields = UserFields(email="leaver@example.com", groups=("admin",), password=Secret(PASSWORD))
+    fields = {"email": "leaver@example.com", "groups": ("admin",), "password": Secret(PASSWORD)}
     leaver = await services.users.create(admin, fields)
     login = await services.logins.open(leaver, LoginMethod.LOCAL, CLIENT)
     tokens["inactive user"] = login.token.reveal()
-    await services.users.update(admin, "leaver@example.com", UserFields(status=PrincipalStatus.INACTIVE))
+    await services.users.update(admin, "leaver@example.com", {"status": PrincipalStatus.INACTIVE})
     past = api.world.clock() - timedelta(seconds=1)
     live = await services.logins.open(await services.users.own(admin), LoginMethod.LOCAL, CLIENT)
     tokens["expired token"] = (await services.tokens.issue(admin.id, live.login.id, past)).reveal()
@@ -637,10 +640,12 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/runbooks/configurations/": repository_name(REPOSITORY),
         "/runbooks/rules/": "deploys",
         "/runbooks/schedules/": "nightly",
+        "/serviceaccounts/": "robot",
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/sshauthorities/": "people",
         "/users/groups/": "crew",
+        "/users/": "bob@example.com",
     }
     name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")
     values = {
@@ -648,7 +653,6 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "name": name,
         "connection": "shop",
         "id": next((known[kind] for start, kind in _IDS.items() if path.startswith(start)), known["review"]),
-        "subject": "robot",
         "emailOrID": "bob@example.com",
         **known,
     }

@@ -22,7 +22,6 @@ from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.lists import Page
 from postern.services.identity.logins.passwords import Passwords
-from postern.services.identity.users import UserFields
 from postern.settings import load
 from postern.store.ports.server_ports import AuditFilter
 
@@ -153,7 +152,7 @@ async def test_who_must_enrol_can_do_nothing_else(api: Api) -> None:
 
 
 async def test_a_set_up_link_lets_an_invited_user_in_once(api: Api) -> None:
-    fields = UserFields(email="new@example.com", name="new", status=PrincipalStatus.INVITED)
+    fields = {"email": "new@example.com", "name": "new", "status": PrincipalStatus.INVITED}
     await api.services.users.create(api.users["admin"], fields)
     for client in (api.as_bob, api.as_auditor):
         message(await client.post("/users/new@example.com/setup-link"), 403)
@@ -200,7 +199,7 @@ async def test_a_set_up_link_is_good_for_a_day_once_however_many_come_at_the_sam
 
 async def test_an_inactive_user_gets_no_link_and_uses_none(api: Api) -> None:
     token = (await api.as_admin.post("/users/ann@example.com/setup-link")).json()["token"]
-    fields = UserFields(status=PrincipalStatus.INACTIVE)
+    fields = {"status": PrincipalStatus.INACTIVE}
     await api.services.users.update(api.users["admin"], "ann@example.com", fields)
     message(await api.nobody.post("/localauth/setup", json={"token": token, "password": NEW}), 403)
     message(await api.as_admin.post("/users/ann@example.com/setup-link"), 422)
@@ -242,7 +241,7 @@ async def test_a_link_made_on_the_machine_works_when_the_provider_does_not(api: 
 async def test_unknown_inactive_and_wrong_are_the_same_after_the_same_work(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await api.services.users.update(api.users["admin"], "bob@example.com", UserFields(status=PrincipalStatus.INACTIVE))
+    await api.services.users.update(api.users["admin"], "bob@example.com", {"status": PrincipalStatus.INACTIVE})
     checked: list[str] = []
     verify = Passwords._verify
 

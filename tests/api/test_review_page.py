@@ -15,7 +15,6 @@ from tests.support.world import API_URL
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Demand, Review, ReviewKind, ReviewStatus
-from postern.services.identity.users import UserFields
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer
 HOSTILE = '"><script>alert(1)</script><form action="https://evil.example">\u202e'
@@ -72,7 +71,7 @@ async def state(api: Api, review: Review) -> Review:
 async def crowd(api: Api) -> Principal:
     """bob, who reviews."""
     users = api.services.users
-    await users.update(api.users["admin"], "bob@example.com", UserFields(groups=("judges",)))
+    await users.update(api.users["admin"], "bob@example.com", {"groups": ("judges",)})
     account = await users.get(api.users["admin"], "bob@example.com")
     api.users["bob"] = account.principal
     return account.principal

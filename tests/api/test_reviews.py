@@ -16,7 +16,6 @@ from postern.domain.reviews.review import Demand, ReviewKind
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason, SessionStatus
-from postern.services.identity.users import UserFields
 
 SCRIPT = "update orders set state = 'sent' where id = 7"
 
@@ -32,7 +31,7 @@ async def submitted(api: Api, client: httpx.AsyncClient | None = None, **more: A
 
 async def person(api: Api, name: str, *groups: str) -> httpx.AsyncClient:
     """A client of somebody more."""
-    fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
+    fields = {"email": f"{name}@example.com", "name": name, "groups": groups, "password": Secret(PASSWORD)}
     api.users[name] = (await api.services.users.create(api.users["admin"], fields)).principal
     return await again(api, name)
 

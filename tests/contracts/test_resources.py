@@ -36,9 +36,11 @@ class Kind:
     """`required` is what a request must have beside its name, and `unique` what no two may have in common; `optional`
     fields are not as they are at first; `change` is one of a single field. `accepts` are names of the table below that
     its own grammar allows, and `once` fields that only answers to writes have; `once_deleted` is the answer about one
-    that was deleted. `everybody_reads`: not only administrators and auditors can read them. `has_owners`: who may
-    change one depends on whose it is. `before` makes what a request refers to. `address`: a name is made of this and
-    the rest of a `git_url`, and stays. `renamed`: they can get another name."""
+    that was deleted. `everybody_reads`: not only administrators and auditors can read them; `hides`: others are
+    answered that there is none. `has_owners`: who may change one depends on whose it is. `before` makes what a request
+    refers to. `key` is the field that one is addressed by; `spelt` makes its value of a name, and `can_be_renamed` says
+    that it can change. `narrow` is the query of a list that finds it. `address`: a name is made of this and the rest of
+    a `git_url`, and stays."""
 
     path: str
     service: Callable[[Services], ResourceService[Any]]
@@ -50,22 +52,40 @@ class Kind:
     once: frozenset[str] = frozenset()
     once_deleted: int = 404
     everybody_reads: bool = False
-    renamed: bool = True
     has_owners: bool = False
     before: Callable[[Api], Awaitable[None]] | None = None
     address: str = ""
+    key: str = "name"
+    spelt: Callable[[str], str] = str
+    can_be_renamed: bool = True
+    hides: bool = False
+    narrow: str = "name"
 
-    def named(self, name: str) -> dict[str, str]:
+    def named(self, value: str) -> dict[str, str]:
         """Return the fields of a request that give this name."""
-        return {"git_url": f"https://{self.address}{name}"} if self.address else {"name": name}
+        return {"git_url": f"https://{self.address}{value}"} if self.address else {self.key: value}
 
-    def other(self, name: str, before: str = "first-one") -> str:
-        """Return the name that one has after this one was given to it."""
-        return before if self.address or not self.renamed else name
+    def new(self, value: str) -> dict[str, Any]:
+        """Return the body of a request that makes one of this name."""
+        return {**self.named(value), **self.required, **self.unique()}
+
+    def shown_as(self, name: str) -> str:
+        """Return what answers call the one that was made with this name."""
+        return f"{self.address}{self.spelt(name)}"
+
+    def renamed(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a change of the name, if it can change, and what answers have of it then. Of an account that is the
+        name that people see; of others that keep their name, another field."""
+        if self.address:
+            return self.named("first-one"), {}
+        if self.key == "name" and not self.can_be_renamed:
+            return dict(self.change), dict(self.change)
+        return {"name": "renamed"}, {"name": "renamed"}
 
     def replacement(self, shown: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the body of a PUT that gives what is required."""
-        return {**self.named(name), **self.required, **{field: shown[field] for field in self.unique()}}
+        fixed = {field: shown[field] for field in self.unique()}
+        return {**self.named(self.spelt(name)), **self.required, **fixed}
 
 
 async def make_agent(api: Api) -> None:
@@ -145,8 +165,32 @@ KINDS = {
         {"connection_tags": {"team": "data"}, "access_max_duration": 60},
         change={"reviewers": ["dba"]},
         everybody_reads=True,
-        renamed=False,  # clients log in by it
+        can_be_renamed=False,  # clients log in by it
         before=make_agent,
+    ),
+    "service account": Kind(
+        "/serviceaccounts",
+        lambda made: made.service_accounts,
+        {},
+        {"groups": ["dba"]},
+        change={"groups": ["dba"]},
+        accepts=["x" * 129],
+        key="subject",
+        spelt=lambda name: name.replace(" ", "-"),
+        can_be_renamed=False,
+    ),
+    "user": Kind(
+        "/users",
+        lambda made: made.users,
+        {},
+        {"groups": ["dba"]},
+        change={"status": "inactive"},
+        everybody_reads=True,
+        hides=True,
+        key="email",
+        spelt=lambda name: name.replace(" ", "-") + "@example.com",
+        can_be_renamed=False,
+        narrow="search",
     ),
     "schedule": Kind(
         "/runbooks/schedules",
@@ -164,6 +208,7 @@ KINDS = {
         {"git_branch": "next", "git_user": "me", "git_hook_ttl": 60},
         change={"git_branch": "other"},
         address="git.example.com/",
+        can_be_renamed=False,
     ),
 }
 
@@ -186,11 +231,11 @@ def refused(answer: httpx.Response, status: int, text: str) -> None:
 
 
 async def create(api: Api, kind: Kind, name: str = "first-one", **more: Any) -> httpx.Response:
-    return await api.as_admin.post(kind.path, json={**kind.named(name), **kind.required, **kind.unique(), **more})
+    return await api.as_admin.post(kind.path, json=kind.new(name) | more)
 
 
 async def made(api: Api, kind: Kind, name: str = "first-one", **more: Any) -> dict[str, Any]:
-    answer = await create(api, kind, name, **more)
+    answer = await create(api, kind, kind.spelt(name), **more)
     assert answer.status_code == 201, answer.text
     return body(kind, answer)
 
@@ -202,8 +247,8 @@ def body(kind: Kind, answer: httpx.Response) -> dict[str, Any]:
 
 async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind) -> None:
     shown = await made(api, kind, **kind.optional)
-    assert shown["name"] == f"{kind.address}first-one"
-    for key in (shown["name"], shown["id"]):
+    assert shown[kind.key] == kind.shown_as("first-one")
+    for key in (shown[kind.key], shown["id"]):
         for client in (api.as_admin, api.as_auditor):
             answer = await client.get(f"{kind.path}/{key}")
             assert (answer.status_code, answer.json()) == (200, shown)
@@ -213,21 +258,25 @@ async def test_resource_is_found_by_name_and_by_identifier(api: Api, kind: Kind)
 
 
 async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, kind: Kind) -> None:
-    for name in ("bbb", "aaa", "ccc"):
-        await made(api, kind, name)
-    page = (await api.as_auditor.get(kind.path, params={"limit": 2, "offset": 1})).json()
-    aaa, bbb, ccc = (f"{kind.address}{name}" for name in ("aaa", "bbb", "ccc"))
-    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == ([bbb, ccc], 3, False)
-    one = (await api.as_auditor.get(kind.path, params={"name": aaa})).json()
-    assert ([found["name"] for found in one["data"]], one["total"]) == ([aaa], 1)
+    there = [one[kind.key] for one in (await api.as_auditor.get(kind.path)).json()["data"]]
+    added = [(await made(api, kind, name))[kind.key] for name in ("bbb", "aaa", "ccc")]
+    names = sorted(there + added)
+    page = (await api.as_auditor.get(kind.path, params={"limit": len(names) - 2, "offset": 1})).json()
+    shown = [one[kind.key] for one in page["data"]]
+    assert (shown, page["total"], page["has_next_page"]) == (names[1:-1], len(names), True)
+    for query in ({"offset": len(names) - 1}, {kind.narrow: added[1]}):
+        last = (await api.as_auditor.get(kind.path, params=query)).json()
+        assert (len(last["data"]), last["has_next_page"]) == (1, False)
+    assert ([one[kind.key] for one in last["data"]], last["total"]) == ([added[1]], 1)
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
     first, second = await made(api, kind, "first-one"), await made(api, kind, "second-one")
-    refused(await create(api, kind, "first-one"), 409, "exists already")
-    changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first-one"))
-    assert changed.status_code == (400 if kind.address else 409 if kind.renamed else 422)
-    assert (await api.as_admin.get(f"{kind.path}/{first['name']}")).json() == first
+    refused(await create(api, kind, kind.spelt("first-one")), 409, "exists already")
+    if kind.address or kind.can_be_renamed:
+        changed = await api.as_admin.patch(f"{kind.path}/{second['id']}", json=kind.named("first-one"))
+        assert changed.status_code == (400 if kind.address else 409)
+    assert (await api.as_admin.get(f"{kind.path}/{first[kind.key]}")).json() == first
 
 
 @pytest.mark.parametrize("name", ["", " x", "x ", "a/b", "a\nb", "x" * 129, IDENTIFIER, "..", "\u202eabc"])
@@ -235,24 +284,24 @@ async def test_name_is_taken_once(api: Api, kind: Kind) -> None:
 async def test_name_that_could_be_mistaken_is_refused(api: Api, kind: Kind, name: str) -> None:
     answer = await create(api, kind, name)
     if name in kind.accepts:
-        assert (answer.status_code, answer.json()["name"]) == (201, name)
+        assert (answer.status_code, answer.json()[kind.key]) == (201, name)
     else:
-        refused(answer, 422, "name")
+        refused(answer, 422, kind.key)
 
 
 async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     shown, bare = await made(api, kind, **kind.optional), await made(api, kind, "bare")
-    path, other = f"{kind.path}/{shown['id']}", kind.other("renamed")
-    patched = body(kind, await api.as_admin.patch(path, json=kind.named(other)))
-    renamed = {"name": f"{kind.address}{other}"}
-    assert untimed(patched) == untimed(shown | renamed)
-    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, other)))
+    path, (change, changed) = f"{kind.path}/{shown['id']}", kind.renamed()
+    patched = body(kind, await api.as_admin.patch(path, json=change))
+    assert patched == shown | changed | changed_at(patched)
+    name = "renamed" if kind.can_be_renamed else "first-one"
+    put = body(kind, await api.as_admin.put(path, json=kind.replacement(shown, name)))
     fixed = {name: shown[name] for name in shown if name not in kind.optional}
-    assert untimed(put) == untimed(bare | fixed | renamed)
+    assert put == bare | fixed | (changed if kind.can_be_renamed else {}) | changed_at(put)
 
 
-def untimed(shown: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in shown.items() if name != "updated_at"}
+def changed_at(shown: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: shown[name] for name in ("updated_at",) if name in shown}
 
 
 async def test_each_change_has_a_version_and_an_older_one_is_refused(api: Api, kind: Kind) -> None:
@@ -288,7 +337,7 @@ async def test_of_two_simultaneous_changes_one_is_refused(
     monkeypatch.setattr(service, "check", meet)
     path = f"{kind.path}/{shown['id']}"
     one, two = await asyncio.gather(
-        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.named(kind.other("two")))
+        api.as_admin.patch(path, json=kind.change), api.as_admin.patch(path, json=kind.renamed()[0])
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200
@@ -301,8 +350,8 @@ async def test_only_administrators_change_and_auditors_read(api: Api, kind: Kind
     shown = await made(api, kind)
     path = f"{kind.path}/{shown['id']}"
     for client in (api.as_auditor, api.as_ann):
-        message(await client.post(kind.path, json={**kind.named("other"), **kind.required, **kind.unique()}), 403)
+        message(await client.post(kind.path, json=kind.new(kind.spelt("other"))), 403)
         message(await client.patch(path, json={"name": "other"}), 403)
         message(await client.delete(path), 403)
-    for read in (path, kind.path):
-        assert (await api.as_ann.get(read)).status_code == (200 if kind.everybody_reads else 403)
+    one, them = [(await api.as_ann.get(read)).status_code for read in (path, kind.path)]
+    assert (one, them) == ((404 if kind.hides else 200, 200) if kind.everybody_reads else (403, 403))

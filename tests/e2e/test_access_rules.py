@@ -23,7 +23,6 @@ from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.services.admission import REFUSED_LOGIN
-from postern.services.identity.users import UserFields
 from postern.transport.stream import Stream
 from postern.wiring import tls
 
@@ -45,7 +44,7 @@ def ruled(target: PostgresServer) -> Iterator[Gateway]:
 def ann(ruled: Gateway) -> Iterator[Principal]:
     """Of the group dba, which a rule lets use `target`; the feature is on."""
     services, admin = ruled.services, ruled.admin
-    fields = UserFields(email="ann@example.com", groups=("dba",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "ann@example.com", "groups": ("dba",), "status": PrincipalStatus.ACTIVE}
     made = ruled.call(services.users.create(admin, fields)).principal
     rule = {"name": "for dba", "groups": ("dba",), "connections": ("target",)}
     ruled.call(services.access_rules.create(admin, rule))
@@ -72,7 +71,7 @@ def test_a_changed_rule_cuts_who_it_no_longer_names_and_nobody_else(ruled: Gatew
 
 def test_groups_that_are_taken_away_cut_the_session(ruled: Gateway, ann: Principal) -> None:
     with connected(ruled, ann) as mine:
-        ruled.call(ruled.services.users.update(ruled.admin, ann.email, UserFields(groups=("sre",))))
+        ruled.call(ruled.services.users.update(ruled.admin, ann.email, {"groups": ("sre",)}))
         assert "has ended" in cut(mine)
 
 
@@ -155,7 +154,7 @@ def test_a_tunnel_that_was_opened_before_and_speaks_afterwards(ruled: Gateway, a
     """Who is carried is known before their client says a word: it must not keep rights by keeping silent."""
     with tunnelled(ruled, ann) as (port, forward), wire.connect(port) as stream:
         assert forward.taken.wait(60)
-        ruled.call(ruled.services.users.update(ruled.admin, ann.email, UserFields(groups=("sre",))))
+        ruled.call(ruled.services.users.update(ruled.admin, ann.email, {"groups": ("sre",)}))
         time.sleep(0.2)
         stream.sendall(wire.startup(user="ann", database="postgres"))
         received = wire.closed_by_peer(stream)

@@ -23,7 +23,6 @@ from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.reviews.review import Review, ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.targets.connection import Connection
-from postern.services.identity.users import UserFields
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +43,7 @@ def held(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
 
 @pytest.fixture(scope="module")
 def chief(gateway: Gateway) -> Principal:
-    fields = UserFields(email="chief@example.com", groups=("admin",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "chief@example.com", "groups": ("admin",), "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 

@@ -22,7 +22,6 @@ from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Toggle
 from postern.services.identity.machines import MachineFields
-from postern.services.identity.users import UserFields
 
 
 @pytest.fixture
@@ -116,11 +115,11 @@ def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
 
 def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
     active = PrincipalStatus.ACTIVE
-    fields = UserFields(email="leaver@example.com", name="Leaver", groups=("staff",), status=active)
+    fields = {"email": "leaver@example.com", "name": "Leaver", "groups": ("staff",), "status": active}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential("target", principal=user)
     with psycopg.connect(gateway.url(issued=issued)) as connection:
-        inactive = UserFields(status=PrincipalStatus.INACTIVE)
+        inactive = {"status": PrincipalStatus.INACTIVE}
         gateway.call(gateway.services.users.update(gateway.admin, user.email, inactive))
         assert "inactive" in cut(connection)
     with pytest.raises(psycopg.OperationalError, match="inactive"):
@@ -128,7 +127,7 @@ def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
 
 
 def test_a_deleted_user_is_cut(gateway: Gateway) -> None:
-    fields = UserFields(email="gone@example.com", status=PrincipalStatus.ACTIVE)
+    fields = {"email": "gone@example.com", "status": PrincipalStatus.ACTIVE}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     with psycopg.connect(
         gateway.url(issued=gateway.credential("target", principal=user)), autocommit=True

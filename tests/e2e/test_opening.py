@@ -17,7 +17,6 @@ from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.services.identity.credentials import Issued
-from postern.services.identity.users import UserFields
 
 
 class Hesitant:
@@ -126,10 +125,10 @@ def test_revoked_credential(gateway: Gateway, name: str, hesitant: Hesitant) -> 
 
 
 def test_deactivated_user(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
-    fields = UserFields(email=f"{name}@example.com", name="Leaver", status=PrincipalStatus.ACTIVE)
+    fields = {"email": f"{name}@example.com", "name": "Leaver", "status": PrincipalStatus.ACTIVE}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential(name, principal=user)
-    inactive = UserFields(status=PrincipalStatus.INACTIVE)
+    inactive = {"status": PrincipalStatus.INACTIVE}
     update = gateway.services.users.update
     said = ends(gateway, name, issued, hesitant, lambda _: gateway.call(update(gateway.admin, user.email, inactive)))
     assert said.startswith("revoked: ")

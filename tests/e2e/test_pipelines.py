@@ -25,7 +25,6 @@ from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.targets.connection import Connection
 from postern.protocols.postgres import postgres_test_messages as pg
-from postern.services.identity.users import UserFields
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW, unknown=Unknown.ALLOW)
 POLICIES = ("no-rule", "masking", "deny", "review")
@@ -152,7 +151,7 @@ def policies(gateway: Gateway, target: PostgresServer) -> dict[str, Connection]:
 
 @pytest.fixture(scope="module")
 def reviewer(gateway: Gateway) -> Principal:
-    fields = UserFields(email="pipelines@example.com", groups=("admin",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "pipelines@example.com", "groups": ("admin",), "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 

@@ -19,7 +19,6 @@ from postern.domain.reviews.review import Choice, Review, ReviewKind, ReviewStat
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, NotFound
-from postern.services.identity.users import UserFields
 from postern.store.ports.review_ports import ReviewFilter
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
@@ -38,7 +37,7 @@ def reviewed(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
 @pytest.fixture(scope="module")
 def other(gateway: Gateway) -> Principal:
     """Another administrator: nobody decides on their own."""
-    fields = UserFields(email="second@example.com", groups=("admin",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "second@example.com", "groups": ("admin",), "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 

@@ -20,7 +20,6 @@ from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle
 from postern.errors import Conflict
-from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
 
 pytestmark = pytest.mark.slow
@@ -46,7 +45,7 @@ def two(target: PostgresServer) -> Iterator[tuple[Gateway, int]]:
 @pytest.fixture(scope="module")
 def other(two: tuple[Gateway, int]) -> Principal:
     gateway, _ = two
-    fields = UserFields(email="second@example.com", groups=("admin",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "second@example.com", "groups": ("admin",), "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 

@@ -23,7 +23,6 @@ from postern.domain.sessions.results import Row
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.errors import Denied, Malformed
-from postern.services.identity.users import UserFields
 from postern.services.runbooks.runs import RunRequest
 from postern.store.ports.common_ports import Topic
 
@@ -66,7 +65,7 @@ def gateway(target: PostgresServer) -> Iterator[Gateway]:
 @pytest.fixture(scope="module")
 def ann(gateway: Gateway) -> Principal:
     """Nobody's administrator."""
-    fields = UserFields(email="ann@example.com", groups=("dev",), status=PrincipalStatus.ACTIVE)
+    fields = {"email": "ann@example.com", "groups": ("dev",), "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 

@@ -34,7 +34,6 @@ from postern.domain.sessions.session import Session
 from postern.domain.sink import SinkKind
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
-from postern.services.identity.users import UserFields
 from postern.services.issues.tracker_settings import TrackerFields
 
 YEARLY = "0 0 1 1 *"  # so that it is due when a test says so, and at no other time
@@ -72,7 +71,7 @@ class Site:
         made = gateway.call(gateway.services.runbook_repositories.create(gateway.admin, given))
         self.repository = made.name
         gateway.call(gateway.services.runbook_repositories.refresh(gateway.admin, made.name))
-        fields = UserFields(email="sam@example.com", groups=("dev",), status=PrincipalStatus.ACTIVE)
+        fields = {"email": "sam@example.com", "groups": ("dev",), "status": PrincipalStatus.ACTIVE}
         self.sam: Principal = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
         address = f"syslog+tcp://127.0.0.1:{self.listener.port}"
         sink = sink_fields("scheduled-siem", SinkKind.SYSLOG, address, (EventKind.SCHEDULE_FAILED,))

@@ -157,7 +157,7 @@ def test_a_stranger_at_the_api_does_not_choose_a_trace(gateway: Gateway, collect
     with httpx.Client(base_url=f"{address}/api", headers={"traceparent": given}) as stranger:
         for number in range(100):
             assert stranger.get(f"/users/stranger-{number}", headers={"Authorization": "Bearer x"}).status_code == 401
-    found = collector.until(lambda: collector.named("GET /api/users/{emailOrID}", http_response_status_code=401))
+    found = collector.until(lambda: collector.named("GET /api/users/{nameOrID}", http_response_status_code=401))
     assert all((one.trace, one.parent) != ("1" * 32, "2" * 16) for one in collector.spans)
     assert len(found) <= 50
 

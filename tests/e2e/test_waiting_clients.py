@@ -31,7 +31,6 @@ from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Connection
 from postern.services.identity.credentials import Issued
-from postern.services.identity.users import UserFields
 from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 
@@ -58,7 +57,7 @@ def ann(gateway: Gateway, asked: Connection) -> Principal:
 
 
 def person(gateway: Gateway, email: str, *groups: str) -> Principal:
-    fields = UserFields(email=email, groups=groups, status=PrincipalStatus.ACTIVE)
+    fields = {"email": email, "groups": groups, "status": PrincipalStatus.ACTIVE}
     return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
 
 
@@ -350,7 +349,7 @@ def test_a_user_who_is_deactivated_waits_no_more(gateway: Gateway, ann: Principa
     client = Psql(url_of(gateway, ann))
     waiting(gateway, ann)
     client.told("NOTICE")
-    fields = UserFields(status=PrincipalStatus.INACTIVE)
+    fields = {"status": PrincipalStatus.INACTIVE}
     gateway.call(gateway.services.users.update(gateway.admin, ann.email, fields))
     assert "FATAL" in client.ended()[2]
 

@@ -26,7 +26,6 @@ from postern.errors import Denied, Invalid, NotFound, Unauthenticated, Unavailab
 from postern.services.admission import REFUSED_LOGIN
 from postern.services.bundle import Services
 from postern.services.identity.machines import MachineFields
-from postern.services.identity.users import UserFields
 from postern.services.server.organisations import OrganisationFields
 from postern.services.targets.connections import ConnectionFilter
 from postern.store.ports.common_ports import Topic
@@ -223,7 +222,7 @@ Deed = Callable[[World, Services, Principal, Principal], Coroutine[Any, Any, obj
 async def _rename_away(world: World, services: Services, admin: Principal, ann: Principal) -> None:
     """A group that follows a new name is still the rule's; one that ann is put into instead is not."""
     await services.groups.rename(admin, "dba", "database people")
-    await services.users.update(admin, ann.email, UserFields(groups=("dba",)))
+    await services.users.update(admin, ann.email, {"groups": ("dba",)})
 
 
 async def _retag(world: World, services: Services, admin: Principal, ann: Principal) -> None:
@@ -257,7 +256,7 @@ ENDS: dict[str, Deed] = {
     ),
     "the connection has other tags": _retag,
     "the user is in no group": lambda world, services, admin, ann: services.users.update(
-        admin, ann.email, UserFields(groups=())
+        admin, ann.email, {"groups": ()}
     ),
     "the provider gives other groups": _provider_forgets,
     "the group is deleted by SCIM": _deprovision,
@@ -407,6 +406,6 @@ async def test_a_refused_password_leaves_the_groups_as_they_were(
     """Else they were changed, and live sessions would never hear of it."""
     world.signals.heard.clear()
     with pytest.raises(Invalid):
-        await services.users.update(admin, ann.email, UserFields(groups=(), password=Secret("ann@example.com")))
+        await services.users.update(admin, ann.email, {"groups": (), "password": Secret("ann@example.com")})
     found = (await services.users.get(admin, ann.email)).principal
     assert found.groups == frozenset({"dba"})

@@ -18,7 +18,6 @@ from postern.domain.lists import Page
 from postern.domain.sessions.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.users import UserFields
 
 HERE = "192.0.2.7"
 DAY = "20260102000000Z:20260103000000Z"  # the clock of the world stands in it
@@ -164,7 +163,7 @@ async def test_a_login_stands_as_long_as_certificate_and_account_do(
     with pytest.raises(Unauthenticated, match="not valid now"):
         await services.ssh_authorities.standing(holder)
     world.clock.now = began
-    await services.users.update(root, ann.email, UserFields(status=PrincipalStatus.INACTIVE))
+    await services.users.update(root, ann.email, {"status": PrincipalStatus.INACTIVE})
     with pytest.raises(Unauthenticated, match="not active"):
         await services.ssh_authorities.standing(holder)
     with pytest.raises(Unauthenticated, match="not active"):

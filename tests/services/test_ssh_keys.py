@@ -17,7 +17,6 @@ from postern.domain.sessions.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.protocols.ssh.listener.ssh_users import by_key
 from postern.services.bundle import Services
-from postern.services.identity.users import UserFields
 from postern.store.ports.common_ports import Topic
 
 PAGE = Page()
@@ -128,7 +127,7 @@ async def test_who_is_not_active_is_not_let_in(world: World, services: Services,
     key = await services.ssh_keys.add(ann, "laptop", ed25519_line())
     holder = await services.ssh_keys.find("ann", key.key.fingerprint)
     assert (await services.ssh_keys.standing(holder)).principal == holder.principal
-    await services.users.update(root, ann.email, UserFields(status=PrincipalStatus.INACTIVE))
+    await services.users.update(root, ann.email, {"status": PrincipalStatus.INACTIVE})
     with pytest.raises(Unauthenticated):
         await services.ssh_keys.find("ann", key.key.fingerprint)
     with pytest.raises(Unauthenticated, match="not active"):

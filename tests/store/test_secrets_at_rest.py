@@ -27,7 +27,6 @@ from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.runbook import OPEN_HOOK
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType
-from postern.services.identity.users import UserFields
 from postern.services.issues.tracker_settings import TrackerFields
 from postern.services.server.idempotency import IdempotencyTicket
 from postern.store.ports.identity_ports import NewVoucher
@@ -47,7 +46,7 @@ async def plant(world: World) -> list[str]:
     admin = await world.add_user("root", "admin")
     value = base64.b64encode(secrets["connection"].encode()).decode()
     await world.add_connection(secret={"envvar:PASS": Secret(value)})
-    fields = UserFields(email="ann@example.com", name="Ann", password=Secret(secrets["password"]))
+    fields = {"email": "ann@example.com", "name": "Ann", "password": Secret(secrets["password"])}
     ann = (await services.users.create(admin, fields)).principal
     account = await world.stores.principals.get(world.org_id, ann.id)
     assert account is not None

@@ -33,7 +33,6 @@ from postern.domain.secret import Secret
 from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.bundle import Services
-from postern.services.identity.users import UserFields
 from postern.services.server.server_configs import ServerFields
 from postern.store.database import Database
 
@@ -155,7 +154,7 @@ async def _make_people(world: World) -> Principal:
     assert first is not None
     opened = await logged_in(services, *first)
     admin = (await services.authentication.caller(opened.token, address="::1")).principal
-    ann = UserFields(email=ANN, name="Ann", groups=("dba",), password=Secret(PASSWORD))
-    root = UserFields(email=ROOT, name="Root", groups=("admin",), password=Secret(PASSWORD))
+    ann = {"email": ANN, "name": "Ann", "groups": ("dba",), "password": Secret(PASSWORD)}
+    root = {"email": ROOT, "name": "Root", "groups": ("admin",), "password": Secret(PASSWORD)}
     await services.users.create(admin, ann)
     return (await services.users.create(admin, root)).principal

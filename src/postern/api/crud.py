@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.rule_filter_query import filter_of, name_filter_of
-from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
 from postern.domain.identity.principal import Principal
 from postern.domain.named_resource import NamedResource
 from postern.domain.rules.rule_filter import RuleFilter
@@ -62,6 +62,8 @@ def patch_of(request: type[ResourceBody]) -> type[ResourceBody]:
             optional = copy(field)
             optional.default = None
             loose[name] = (field.annotation | None, optional)  # type: ignore[operator]
+    if not loose:
+        return request
     return create_model(request.__name__.removesuffix("Request") + "Patch", __base__=request, **loose)
 
 
@@ -69,7 +71,7 @@ Forced = Annotated[bool, Query(description="Also one that applies to connections
 
 
 class AnswerOf(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, services: Services, form: type[NamedResourceAnswer], /) -> Answer:
+    def __call__(self, resource: R_contra, services: Services, form: type[AttributeAnswer], /) -> Answer:
         """Return the answer about one resource, which has this form."""
 
 
@@ -85,24 +87,27 @@ def add_crud(
     names: tuple[str, str],
     service: Callable[[Services], ResourceService[R]],
     request: type[ResourceBody],
-    answer: type[NamedResourceAnswer],
+    answer: type[AttributeAnswer],
     texts: Mapping[str, str],
+    change: type[ResourceBody] | None = None,
     show: Show[R] | None = None,
     answer_of: AnswerOf[R] | None = None,
-    written: Mapping[str, type[NamedResourceAnswer]] = MappingProxyType({}),
+    written: Mapping[str, type[AttributeAnswer]] = MappingProxyType({}),
     remove: Callable[..., Awaitable[None]] | None = None,
     lists_connections: bool = False,
     key: str = "{nameOrID}",
     listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
-    an operation (list, create, show, update, delete) what it leads to. `answer_of` makes the answer about one, where
-    that needs more than its fields. `written` are answers to writes that show a secret once, by method. `remove` is
-    the route that deletes, where it takes more than a name. `lists_connections`: lists can be narrowed to those that
-    are about a connection. `listing` is the route that lists, and its answer, where that has more than a page. `key`
-    is the part of the path that says which one: `{nameOrID:path}` where names have slashes."""
+    an operation (list, create, show, update, delete) what it leads to. `change` is the body of PUT and PATCH, where
+    that is not that of POST. `answer_of` makes the answer about one, where that needs more than its fields. `written`
+    are answers to writes that show a secret once, by method. `remove` is the route that deletes, where it takes more
+    than a name. `lists_connections`: lists can be narrowed to those that are about a connection. `listing` is the route
+    that lists, and its answer, where that has more than a page or other filters. `key` is the part of the path that
+    says which one: `{nameOrID:path}` where names have slashes."""
     one, many = names
-    patch = patch_of(request)
+    change = change or request
+    patch = patch_of(change)
     Where = Annotated[RuleFilter, Depends(filter_of if lists_connections else name_filter_of)]  # noqa: N806 - a type
 
     answered: AnswerOf[R] = answer_of or (lambda resource, _, form: form.of(resource))
@@ -126,7 +131,7 @@ def add_crud(
 
     async def replace(
         key: Key,
-        body: request,  # type: ignore[valid-type]
+        body: change,  # type: ignore[valid-type]
         caller: Caller,
         services: Use,
         response: Response,

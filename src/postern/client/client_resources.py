@@ -283,7 +283,6 @@ class _Lookup:
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
-    ("serviceaccounts",): _Lookup("service account", ("subject", "id"), address="subject"),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
     ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
@@ -302,8 +301,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
     ("serverconfig",): Change.PUT,
-    ("serviceaccounts",): Change.PUT,
-    ("users",): Change.PUT,
     ("users", "groups"): Change.PUT,
 }
 

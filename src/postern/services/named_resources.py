@@ -57,6 +57,10 @@ class ResourceService(Generic[R]):
     async def check(self, resource: R) -> None:
         """Raises Invalid for what could not take effect."""
 
+    async def authorize(self, principal: Principal, before: R | None, after: R | None) -> None:
+        """Check what only some administrators may do: `before` is None for a new one, `after` for a removal. Raises
+        Denied, Invalid."""
+
     def audited(self, resource: R) -> object:
         """Return what the audit log has of a resource."""
         return resource
@@ -85,6 +89,7 @@ class ResourceService(Generic[R]):
         self.require_admin(principal)
         blank = self.new(principal.org_id)
         made = await self.merge(blank, blank, fields)
+        await self.authorize(principal, None, made)
         await self._store.add(made)
         return await self.saved(None, made)
 
@@ -94,7 +99,7 @@ class ResourceService(Generic[R]):
         """Change the given fields alone. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self.write(current, await self.merge(current, current, fields))
+        return await self._authorized_write(principal, current, await self.merge(current, current, fields))
 
     async def replace(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -102,12 +107,15 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self.write(current, await self.merge(current, self.emptied(current), fields))
+        return await self._authorized_write(
+            principal, current, await self.merge(current, self.emptied(current), fields)
+        )
 
     async def remove(self, principal: Principal, name_or_id: str, version: int | None = None) -> None:
         """Raises Denied, NotFound, Conflict, PreconditionFailed."""
         self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
+        await self.authorize(principal, current, None)
         await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
         changed(self.audited(current), None)
         await self.announce(current, None)
@@ -155,6 +163,10 @@ class ResourceService(Generic[R]):
             raise Invalid("name: is required", field="name")
         await self.check(merged)
         return merged
+
+    async def _authorized_write(self, principal: Principal, before: R, after: R) -> R:
+        await self.authorize(principal, before, after)
+        return await self.write(before, after)
 
     async def write(self, before: R, after: R) -> R:
         """Store a change of what was read. Raises NotFound, Conflict."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from postern.store.database import Database
 from postern.store.encryption import Encryption
+from postern.store.sql.identity.sql_accounts import SqlServiceAccounts, SqlUsers
 from postern.store.sql.identity.sql_api_keys import SqlApiKeys
 from postern.store.sql.identity.sql_credentials import SqlCredentials
 from postern.store.sql.identity.sql_foundings import SqlFoundings
@@ -102,6 +103,7 @@ class Stores:
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)
+        self.service_accounts = SqlServiceAccounts(database)
         self.session_issues = SqlSessionIssues(database, encryption)
         self.session_texts = SqlSessionTexts(database)
         self.sessions = SqlSessions(database, encryption)
@@ -110,6 +112,7 @@ class Stores:
         self.sinks = SqlSinks(database, encryption)
         self.ssh_authorities = SqlSshAuthorities(database)
         self.ssh_keys = SqlSshKeys(database)
+        self.users = SqlUsers(database)
         self.violations = SqlViolations(database)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

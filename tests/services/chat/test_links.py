@@ -17,7 +17,6 @@ from postern.domain.reviews.review import ReviewStatus
 from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON
-from postern.services.identity.users import UserFields
 
 PAGE = Page(100)
 
@@ -91,7 +90,7 @@ async def test_attack_who_is_inactive_or_of_another_organisation_decides_nothing
     await office.link(office.bob, "U0BOB")
     review = await office.ask()
     form = await opened_form(office, review)
-    await office.services.users.update(office.admin, office.bob.email, UserFields(status=PrincipalStatus.INACTIVE))
+    await office.services.users.update(office.admin, office.bob.email, {"status": PrincipalStatus.INACTIVE})
     assert "errors" in (await office.send(submitted(REASON, form, ""))).answer
     await office.send(pressed(review.id))
     assert office.slack.views[-1]["callback_id"] == LINK

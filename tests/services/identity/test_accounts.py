@@ -24,7 +24,6 @@ from postern.services.identity.logins.logins import LOGIN_LIFE, TOKEN_LIFE, Logi
 from postern.services.identity.logins.passwords import Passwords, Throttle
 from postern.services.identity.logins.tokens import AUDIENCE, ISSUER, RETIRED_KEYS_STAY, Tokens
 from postern.services.identity.logins.vouchers import Vouchers
-from postern.services.identity.users import UserFields
 
 PASSWORD = Secret("a long enough password")
 
@@ -87,7 +86,7 @@ async def test_a_user_without_password_cannot_log_in(services: Services, world: 
 
 async def test_an_account_of_another_organisation_needs_its_name(services: Services, world: World) -> None:
     admin = await world.add_user("root", "admin")
-    await services.users.create(admin, UserFields(email="ann@example.com", password=PASSWORD))
+    await services.users.create(admin, {"email": "ann@example.com", "password": PASSWORD})
     with pytest.raises(Unauthenticated):
         await logged_in(services, "ann@example.com", PASSWORD, organisation="elsewhere")
     assert await logged_in(services, "ann@example.com", PASSWORD, organisation="default")
@@ -157,13 +156,11 @@ async def test_revoking_the_keys_ends_every_token_in_every_process(world: World)
 
 async def test_a_login_ends_at_once_with_what_it_stands_on(services: Services, world: World) -> None:
     root = await world.add_user("root", "admin")
-    user = (await services.users.create(root, UserFields(email="ann@example.com", password=PASSWORD))).principal
+    user = (await services.users.create(root, {"email": "ann@example.com", "password": PASSWORD})).principal
     deeds: dict[str, Callable[[Login], Coroutine[Any, Any, object]]] = {
         "the login was ended": lambda login: services.logins.end(user, login.id),
         "the password changed": lambda _: services.accounts.set_password(user, PASSWORD, "password"),
-        "the user is inactive": lambda _: services.users.update(
-            root, user.email, UserFields(status=PrincipalStatus.INACTIVE)
-        ),
+        "the user is inactive": lambda _: services.users.update(root, user.email, {"status": PrincipalStatus.INACTIVE}),
     }
     for why, deed in deeds.items():
         token = await login_of(services, user)
@@ -251,7 +248,7 @@ async def test_a_voucher_is_good_once_for_one_step_in_time(world: World) -> None
 
 async def test_many_tries_at_once_are_counted_before_they_are_checked(services: Services, world: World) -> None:
     admin = await world.add_user("root", "admin")
-    await services.users.create(admin, UserFields(email="ann@example.com", password=PASSWORD))
+    await services.users.create(admin, {"email": "ann@example.com", "password": PASSWORD})
     tries = [logged_in(services, "ann@example.com", Secret("wrong")) for _ in range(30)]
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(isinstance(outcome, Unauthenticated) for outcome in outcomes) == 10

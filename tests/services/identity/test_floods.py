@@ -16,7 +16,6 @@ from postern.errors import TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.logins import ClientFacts
 from postern.services.identity.logins.vouchers import Vouchers
-from postern.services.identity.users import UserFields
 from postern.store.sql.identity import sql_logins as login_store
 from postern.store.sql.identity import sql_vouchers as voucher_store
 
@@ -98,7 +97,7 @@ async def _ann(world: World, services: Services) -> Account:
     assert first is not None
     token = (await logged_in(services, *first)).token
     admin = (await services.authentication.caller(token, address="::1")).principal
-    return await services.users.create(admin, UserFields(email="ann@example.com", password=PASSWORD))
+    return await services.users.create(admin, {"email": "ann@example.com", "password": PASSWORD})
 
 
 async def test_the_oldest_login_ends_when_somebody_has_too_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,6 @@ from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
 from postern.services.identity.logins.logins import OpenedLogin
 from postern.services.identity.logins.second_factors import ENROLMENT_LIFE, JUST_LOGGED_IN, MOST, FactorProof
-from postern.services.identity.users import UserFields
 
 PASSWORD = Secret("a long enough password")
 KNOWN = FactorProof(PASSWORD)
@@ -88,7 +87,7 @@ class Scene:
 async def scene(world: World) -> Scene:
     services = world.services()
     root = await world.add_user("root", "admin")
-    ann = (await services.users.create(root, UserFields(email="ann@example.com", password=PASSWORD))).principal
+    ann = (await services.users.create(root, {"email": "ann@example.com", "password": PASSWORD})).principal
     opened = await services.local_login.login("ann@example.com", PASSWORD, CLIENT)
     assert isinstance(opened, OpenedLogin)
     return Scene(world, services, root, ann, opened.token)
@@ -185,7 +184,7 @@ async def test_a_ticket_ends_with_time_and_with_the_password(scene: Scene) -> No
 async def test_an_account_that_became_inactive_does_not_get_through_the_second_step(scene: Scene) -> None:
     await scene.enrol_app()
     step = await scene.ticket()
-    await scene.services.users.update(scene.root, scene.ann.email, UserFields(status=PrincipalStatus.INACTIVE))
+    await scene.services.users.update(scene.root, scene.ann.email, {"status": PrincipalStatus.INACTIVE})
     with pytest.raises(Unauthenticated):
         await scene.second(step, scene.coded())
 
@@ -211,7 +210,7 @@ async def test_recovery_codes_are_good_once_each(scene: Scene) -> None:
 
 async def test_one_user_s_codes_are_not_another_s(scene: Scene) -> None:
     codes = await scene.enrol_app()
-    await scene.services.users.create(scene.root, UserFields(email="bob@example.com", password=PASSWORD))
+    await scene.services.users.create(scene.root, {"email": "bob@example.com", "password": PASSWORD})
     opened = await scene.services.local_login.login("bob@example.com", PASSWORD, CLIENT)
     assert isinstance(opened, OpenedLogin)
     bob = Scene(scene.world, scene.services, scene.root, opened_principal(opened, scene), opened.token)

@@ -17,7 +17,6 @@ from postern.errors import Denied, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.logins.logins import ClientFacts
 from postern.services.identity.logins.ssh_logins import LIFE, BrowserLogin, SshClaim, WaitingSshLogin
-from postern.services.identity.users import UserFields
 from postern.store.ports.common_ports import Topic
 
 HERE = "192.0.2.7"
@@ -139,7 +138,7 @@ async def test_who_lost_the_account_meanwhile_is_not_let_in(
     root = await world.add_user("root", "admin")
     waiting = await worker.ssh_logins.begin(HERE, WANTED)
     await let_in(api, ann, waiting)
-    await api.users.update(root, ann.email, UserFields(status=PrincipalStatus.INACTIVE))
+    await api.users.update(root, ann.email, {"status": PrincipalStatus.INACTIVE})
     with pytest.raises(Unauthenticated):
         await worker.ssh_logins.wait(waiting)
 

@@ -16,7 +16,6 @@ from postern.domain.lists import Page
 from postern.domain.reviews import review as limits
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
-from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.review_ports import ReviewFilter
@@ -179,7 +178,7 @@ async def test_who_asked_withdraws(desk: Desk) -> None:
 
 async def leaves(desk: Desk, principal: Principal) -> None:
     """All groups."""
-    await desk.services.users.update(desk.root, principal.subject, UserFields(groups=()))
+    await desk.services.users.update(desk.root, principal.subject, {"groups": ()})
 
 
 async def test_who_was_a_reviewer_when_it_was_asked_is_none_any_more(desk: Desk) -> None:

@@ -17,7 +17,6 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.retention import Purge, PurgeScope
 from postern.domain.sessions.session import EndReason, Verb
 from postern.errors import Conflict, Denied, TooMany
-from postern.services.identity.service_accounts import ServiceAccountFields
 from postern.services.server.trail import follow
 
 TEXT = "drop table x"
@@ -74,7 +73,7 @@ async def test_attack_who_made_a_programs_key_decides_on_what_it_sends(desk: Des
     fields: dict[str, object] = {"name": "robot"} if of_account else {"name": "robot", "groups": ("dba",)}
     if of_account:
         await services.service_accounts.create(
-            desk.root, "robot@shop", ServiceAccountFields(name="robot", groups=("dba",))
+            desk.root, {"subject": "robot@shop", "name": "robot", "groups": ("dba",)}
         )
         fields["service_account"] = "robot@shop"
     issued = await services.api_keys.create(chief, fields)

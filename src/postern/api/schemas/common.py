@@ -69,17 +69,21 @@ class Answer(BaseModel):
     """Of a response."""
 
 
-class NamedResourceAnswer(Answer):
-    """Of a response about a named resource, whose attributes it has."""
+class AttributeAnswer(Answer):
+    """Of a response that has the attributes of a value."""
 
-    model_config = ConfigDict(from_attributes=True)
-
-    id: UUID
-    name: str
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True)
 
     @classmethod
     def of(cls, resource: object) -> Self:
         return cls.model_validate(resource)
+
+
+class NamedResourceAnswer(AttributeAnswer):
+    """Of a response about a named resource."""
+
+    id: UUID
+    name: str
 
 
 class HTTPError(Answer):

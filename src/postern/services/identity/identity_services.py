@@ -30,7 +30,7 @@ from postern.services.identity.logins.vouchers import Vouchers
 from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
-from postern.services.identity.users import Users
+from postern.services.identity.user_accounts import Users
 from postern.services.server.server_services import ServerServices
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.stores import Stores
@@ -92,7 +92,7 @@ def build_identity(
     authenticators = Authenticators(server.server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
-    users = Users(principals, accounts, logins, signals, now)
+    users = Users(store=stores.users, principals=principals, accounts=accounts, logins=logins, signals=signals, now=now)
     return IdentityServices(
         accounts=accounts,
         api_keys=api_keys,
@@ -132,7 +132,7 @@ def build_identity(
             authenticators=authenticators,
             now=now,
         ),
-        service_accounts=ServiceAccounts(principals, signals, now),
+        service_accounts=ServiceAccounts(stores.service_accounts, signals, now),
         setup_links=SetupLinks(principals, vouchers, server.server_configs, now),
         sign_in=sign_in,
         ssh_logins=SshLogins(handover, vouchers, logins, server.server_configs, signals, now),

@@ -24,8 +24,8 @@ from postern.domain.identity.principal import (
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
+from postern.services.identity.user_accounts import Users
 from postern.services.identity.users import (
-    Users,
     checked_email,
     checked_name,
     require_admin,
@@ -111,7 +111,7 @@ class Provisioning:
             raise Invalid("active: you cannot deactivate yourself", field="active")
         await self._principals.update(account, self._now())
         if account.principal.status is not before.principal.status:
-            await self._users.stands_changed(account.principal)
+            await self._users.announce(before, account)
         after = await self.get_user(principal, user_id)
         note(before, after)
         return after
@@ -119,8 +119,7 @@ class Provisioning:
     async def remove_user(self, principal: Principal, user_id: UUID) -> None:
         """Raises Denied, NotFound, Invalid."""
         require_admin(principal, _DEED)
-        account = await self.get_user(principal, user_id)
-        await self._users.remove(principal, account.principal.subject)
+        await self._users.remove(principal, str((await self.get_user(principal, user_id)).id))
 
     async def find_groups(
         self,

@@ -95,12 +95,9 @@ class PrincipalStore(Protocol):
     async def touch(self, principal_id: UUID, at: datetime) -> None:
         """Notes a login."""
 
-    async def remove(self, principal_id: UUID, version: int | None = None) -> list[UUID]:
-        """With all that is theirs; answers the ids of their sessions that are still open. `version` is the one that was
-        read.
-
-        Raises Conflict for another version, and Invalid for the last active administrator of the organisation.
-        """
+    async def remove(self, principal_id: UUID, version: int | None = None) -> None:
+        """With all that is theirs. `version` is the one that was read. Raises Conflict for another version, and Invalid
+        for the last active administrator of the organisation."""
 
 
 class GroupStore(Protocol):

@@ -137,11 +137,12 @@ def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> 
 
 
 class ResourceTable(Generic[R]):
-    """`noun` is how errors call a resource; `most` how many an organisation may have, None without bound; `full` the
-    error that refuses one more."""
+    """`noun` is how errors call a resource, and `field` what it is addressed by; `most` how many an organisation may
+    have, None without bound; `full` the error that refuses one more."""
 
     table: Table
     noun: str
+    field: str = "name"
     most: int | None = None
     full: type[PosternError] = Invalid
     links: Sequence[LinkTable[R]] = ()
@@ -259,7 +260,7 @@ class ResourceTable(Generic[R]):
                 await self.before_write(transaction, resource, is_new=is_new)
                 yield transaction
         except IntegrityError:
-            raise Conflict(self.taken(resource), field="name") from None
+            raise Conflict(self.taken(resource), field=self.field) from None
 
     def _this(self, resource: R) -> tuple[ColumnElement[bool], ...]:
         """Identifiers that are made of something else are unique in an organisation only."""

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Facts, Use
 from postern.api.browser.hand_over import RenewsLogin
+from postern.api.crud import add_crud
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
 from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
 from postern.domain.identity.principal import PrincipalStatus
 from postern.domain.secret import Secret
-from postern.services.identity.users import PrincipalFilter
+from postern.services.identity.user_accounts import PrincipalFilter
 
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
@@ -28,18 +29,11 @@ async def filter_of(
     return PrincipalFilter(search=search, group=group, status=status)
 
 
-@router.get("", responses=errors())
 async def list_users(
     caller: Caller, services: Use, page: Paging, wanted: Annotated[PrincipalFilter, Depends(filter_of)]
 ) -> ListAnswer[UserAnswer]:
-    """By e-mail. All users, for admins and auditors; others find only themselves."""
-    found = await services.users.find(caller, wanted, page)
+    found = await services.users.search(caller, wanted, page)
     return listed([UserAnswer.of(account) for account in found.items], found, page)
-
-
-@router.post("", status_code=201, responses=errors(403, 409, 413))
-async def create_user(body: UserRequest, caller: Caller, services: Use) -> UserAnswer:
-    return UserAnswer.of(await services.users.create(caller, body.fields()))
 
 
 @router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
@@ -52,18 +46,20 @@ async def change_password(
     return LoginAnswer(csrf_token=hand_back(opened))
 
 
-@router.get("/{emailOrID}", responses=errors(404))
-async def get_user(emailOrID: str, caller: Caller, services: Use) -> UserAnswer:  # noqa: N803 - the spec's name
-    return UserAnswer.of(await services.users.get(caller, emailOrID))
-
-
-@router.put("/{emailOrID}", responses=errors(403, 404, 413))
-async def update_user(emailOrID: str, body: UserChange, caller: Caller, services: Use) -> UserAnswer:  # noqa: N803
-    """Setting a user inactive also ends their live sessions."""
-    return UserAnswer.of(await services.users.update(caller, emailOrID, body.fields()))
-
-
-@router.delete("/{emailOrID}", status_code=204, responses=errors(403, 404))
-async def delete_user(emailOrID: str, caller: Caller, services: Use) -> None:  # noqa: N803
-    """Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active administrator."""
-    await services.users.remove(caller, emailOrID)
+add_crud(
+    router,
+    "",
+    names=("user", "users"),
+    service=lambda services: services.users,
+    request=UserRequest,
+    change=UserChange,
+    answer=UserAnswer,
+    listing=(list_users, ListAnswer[UserAnswer]),
+    texts={
+        "list": "By e-mail. All users, for administrators and auditors; others find only themselves.",
+        "create": "Without a password, the user is invited.",
+        "update": "Setting a user inactive also ends their live sessions.",
+        "delete": "Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active "
+        "administrator.",
+    },
+)

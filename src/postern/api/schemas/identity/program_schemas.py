@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from postern.api.info import ServerAddresses
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
@@ -16,11 +16,10 @@ from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswe
 from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.credential import Credential, CredentialStatus, IssuedCredential
 from postern.domain.identity.machine import MachineIdentity
-from postern.domain.identity.principal import Account, PrincipalStatus
+from postern.domain.identity.principal import PrincipalStatus
 from postern.services.identity.credentials import Issued
 from postern.services.identity.groups import SizedGroup
 from postern.services.identity.machines import MachineFields
-from postern.services.identity.service_accounts import ServiceAccountFields
 
 Moment = Annotated[datetime, Field(strict=False)]
 
@@ -41,32 +40,25 @@ class GroupAnswer(Answer):
         return cls(id=group.id, name=group.name, members=found.members, created_at=group.created_at)
 
 
-class ServiceAccountChange(Body):
-    """The body of PUT: what is left out or null stays as it is."""
-
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "subject", "role", "created_at"})
+class ServiceAccountChange(ResourceBody):
+    read_only = frozenset({"id", "subject", "role", "created_at"})
 
     name: str | None = None
-    status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(None, description="active or inactive")
+    status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(
+        None, description="active or inactive; a replacement without it keeps it"
+    )
     groups: list[str] | None = None
-
-    def fields(self) -> ServiceAccountFields:
-        return ServiceAccountFields(self.name, self.status, None if self.groups is None else tuple(self.groups))
 
 
 class ServiceAccountRequest(ServiceAccountChange):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "role", "created_at"})
+    read_only = ServiceAccountChange.read_only - {"subject"}
 
     subject: str
 
 
 class ServiceAccountAnswer(AccountAnswer):
     id: UUID
-    subject: str
-
-    @classmethod
-    def of(cls, account: Account) -> ServiceAccountAnswer:
-        return cls(id=account.principal.id, subject=account.principal.subject, **cls.shared(account))
+    subject: str = Field(validation_alias=AliasPath("principal", "subject"))
 
 
 class ApiKeyStatus(StrEnum):

@@ -15,13 +15,11 @@ from postern.domain.identity.names import fold_name
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.domain.lists import Listed, Page
-from postern.domain.sessions.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.identity_ports import PrincipalFilter
 from postern.store.prepared import PreparedStatement
 from postern.store.schema.people import groups, orgs, user_groups, users
-from postern.store.schema.session_tables import sessions
 from postern.store.sql.identity.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.resource_table import CHANGED_MEANWHILE
@@ -161,21 +159,16 @@ class SqlPrincipals:
         async with self._database.statement() as connection:
             await connection.execute(update(users).where(users.c.id == principal_id).values(last_login_at=at))
 
-    async def remove(self, principal_id: UUID, version: int | None = None) -> list[UUID]:
-        live = select(sessions.c.id).where(
-            sessions.c.principal_id == principal_id, sessions.c.status != SessionStatus.DONE
-        )
+    async def remove(self, principal_id: UUID, version: int | None = None) -> None:
+        same = [users.c.version == version] if version is not None else []
         async with self._database.transaction() as transaction:
             org_id = (await transaction.execute(select(users.c.org_id).where(users.c.id == principal_id))).scalar()
             if org_id is None:
-                return []
+                return
             async with keeping_an_admin(transaction, org_id):
-                ids = list((await transaction.execute(live)).scalars())
-                same = [users.c.version == version] if version is not None else []
                 gone = delete(users).where(users.c.id == principal_id, *same)
                 if (await transaction.execute(gone)).rowcount != 1:
                     raise Conflict(f"this account {CHANGED_MEANWHILE}")
-        return ids
 
 
 async def add_account(transaction: Executor, account: Account, at: datetime, source: GroupSource) -> None:
