@@ -58,6 +58,7 @@ HOT = [
     "protocols/terminal/files/sftp_messages.py",
     "protocols/terminal/files/transfers.py",
     "protocols/terminal/files/file_wire.py",
+    "protocols/terminal/program_wire.py",
     "protocols/terminal/terminal_lines.py",
     "protocols/terminal/terminal_frames.py",
     "protocols/terminal/terminal_output.py",

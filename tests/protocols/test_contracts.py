@@ -37,7 +37,7 @@ from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript as CommandScript
-from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import PipedWire, ScriptWire, TypedWire
 from postern.protocols.wire_base import Side, Wire
 from postern.testing.contracts import Conversation, check_masking, check_wire
 from postern.testing.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
@@ -101,16 +101,16 @@ def printed(data: bytes) -> bytes:
     return b"\n\n".join([b"".join([payload for kind, payload in frames if kind == one]) for one in kinds])
 
 
-def whole() -> TerminalWire:
-    return TerminalWire(whole=True, terminal=False)
+def whole() -> ScriptWire:
+    return ScriptWire()
 
 
-def piped() -> TerminalWire:
-    return TerminalWire(arguments=("cat",), whole=False, terminal=False)
+def piped() -> PipedWire:
+    return PipedWire(arguments=("cat",))
 
 
-def typed() -> TerminalWire:
-    return TerminalWire(arguments=("bash",), whole=False, terminal=True)
+def typed() -> TypedWire:
+    return TypedWire(arguments=("bash",))
 
 
 CELLS: list[Row] = [("grüße", None), ("", "x" * 300)]

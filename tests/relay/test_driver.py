@@ -16,7 +16,7 @@ from postern.interception.verdicts import FORWARD
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import TypedWire
 from postern.protocols.wire_base import Side
 from postern.relay.driver import Driver
 from postern.relay.link import Link, Park
@@ -59,7 +59,7 @@ class Typing:
     target: Noting = field(default_factory=Noting)
 
     def __post_init__(self) -> None:
-        wire = TerminalWire(whole=False, terminal=True)
+        wire = TypedWire()
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         self.driver = Driver(

@@ -18,7 +18,7 @@ from postern.interception.verdicts import FORWARD, Warn
 from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
-from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import TypedWire
 from postern.protocols.wire_base import Side
 from postern.relay.driver import (
     BATCH_QUIET,
@@ -535,7 +535,7 @@ def stdout(data: bytes) -> bytes:
 
 
 def typing_session(*interceptors: Interceptor) -> Session:
-    session = Session(*interceptors, wire=TerminalWire(whole=False, terminal=True))
+    session = Session(*interceptors, wire=TypedWire())
     session.driver.from_client(m.START_FRAME)
     return session
 

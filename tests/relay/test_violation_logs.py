@@ -29,7 +29,7 @@ from postern.protocols.ssh.listener.ssh_client_channel import ClientChannel, car
 from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.terminal.files.sftp import SftpWire
-from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import ScriptWire, TypedWire
 from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver
@@ -61,11 +61,11 @@ def mysql() -> Wire:
 
 
 def terminal() -> Wire:
-    return TerminalWire(whole=False, terminal=True, size=(80, 24))
+    return TypedWire(size=(80, 24))
 
 
 def script() -> Wire:
-    return TerminalWire(whole=True, terminal=False)
+    return ScriptWire()
 
 
 def sftp() -> Wire:

@@ -14,7 +14,7 @@ from tests.support.examples import examples
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
-from postern.transport.lane import Lane
+from postern.transport.lane import Lane, PeerState
 from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
@@ -250,7 +250,7 @@ class Play:
         held = sum(map(len, lane._held))
         assert WINDOW <= lane._window.size <= WIDEST
         assert held <= lane._window.size
-        if lane._allowance and not (lane._closing or lane._ended):
+        if lane._allowance and lane._peer is PeerState.SENDS and not lane.is_closing():
             assert lane._allowance + held + lane._taken == lane._window.size
 
     def _some_end(self) -> End | None:

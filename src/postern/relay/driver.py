@@ -6,6 +6,14 @@
 One read is one synchronous call and at most one write a side. Back-pressure: a side that does not
 drain what we write pauses the other side's reading; a client that does not drain pauses its own
 reading as well, because refusals are answers to what it sends. A failed record ends the session.
+
+What becomes of an answer that nobody is shown is a state chart; a session that ends is `_closing`, whatever else it is:
+
+    RUNS ──the link swallows──▶ STOPPING ──the target was told, or STOP is over──▶ STOPPED ──another answer──▶ RUNS
+                                  nothing is read of either side
+
+Three waits have a timer each, and none of them stops the others: `_releasing` for what the wire withholds, or has
+settle; `_batch_timer` for the rest of a batch; and `_timers` for what ends a session.
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from enum import Enum
 from typing import Final, Protocol
 
 from postern.domain.sessions.session import EndReason
@@ -64,6 +73,19 @@ def clock_since(started: float) -> Clock:
     return micros
 
 
+class StopState(Enum):
+    """How far an answer is stopped that nobody is shown."""
+
+    RUNS = "runs"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+_RUNS: Final = StopState.RUNS
+_STOPPING: Final = StopState.STOPPING
+_STOPPED: Final = StopState.STOPPED
+
+
 class Recording(Protocol):
     """Where a session's events go, in one write. Raises RecordingFailed when they could not be kept."""
 
@@ -103,8 +125,7 @@ class Driver:
         self._open_batch = 0  # the incomplete batch that the timer is about
         self._batch_deadline = 0.0
         self._batch_timer: asyncio.TimerHandle | None = None
-        self._stopping = False  # the target is being told to stop
-        self._stopped = False  # … and was, for the answer that is swallowed now
+        self._answer: StopState = _RUNS
         self._behind = 0  # bytes that the client sent behind a request that is held
         self.on_settled: Callable[[], None] | None = None  # what was held is not held any more, whoever settled it
         self.client_bytes = 0  # read so far
@@ -145,21 +166,22 @@ class Driver:
             self._release_soon()
         if self.link.swallows:
             self._stop()
-        else:
-            self._stopped = False
+        elif self._answer is _STOPPED:
+            self._answer = _RUNS
 
     def _stop(self) -> None:
         """An answer that nobody is shown is not waited for. Nothing else goes either way until the target was told, so
         that no later request is stopped in its place."""
-        if self._stopped or self._closing is not None:
+        if self._answer is not _RUNS or self._closing is not None:
             return
-        self._stopping = self._stopped = True
+        self._answer = _STOPPING
         self._apply_reading()
         self.cancel_target().add_done_callback(lambda _: self._go_on())
         self._after(STOP, self._go_on)
 
     def _go_on(self) -> None:
-        self._stopping = False
+        if self._answer is _STOPPING:
+            self._answer = _STOPPED if self.link.swallows else _RUNS
         self._apply_reading()
 
     def _wait_for_batch(self) -> None:
@@ -174,7 +196,7 @@ class Driver:
             self._open_batch = number
             self._batch_deadline = now + quiet * LONGEST_BATCH
         if number and self._closing is None:
-            delay = quiet if self._stopping else min(quiet, max(self._batch_deadline - now, 0.0))
+            delay = quiet if self._answer is _STOPPING else min(quiet, max(self._batch_deadline - now, 0.0))
             self._batch_timer = asyncio.get_running_loop().call_later(delay, self._release_batch)
 
     def _release_batch(self) -> None:
@@ -182,7 +204,7 @@ class Driver:
         self._stop_batch_timer()
         if self._closing is not None:
             return
-        if not self._stopping:  # else what is forwarded now could be stopped by mistake
+        if self._answer is not _STOPPING:  # else what is forwarded now could be stopped by mistake
             self._perform(self.link.release())
             self._apply_reading()
         self._wait_for_batch()
@@ -373,7 +395,7 @@ class Driver:
 
     def _apply_reading(self) -> None:
         full = self._throttled
-        goes_on = not self._stopping
+        goes_on = self._answer is not _STOPPING
         settled = not self.link.settles
         self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
         behind = self.link.parked is None or self._behind <= MOST_BEHIND

@@ -3,11 +3,19 @@
      write ─▶ queue ──(credit of the peer, room in the tunnel)──▶ DATA        DATA ──▶ protocol.data_received
               │ above the high-water mark: protocol.pause_writing             │ paused, or an end before: held,
                                                                               ▼ and the peer gets no new credit
-The peer may have a window of bytes on their way that nobody has taken (`windows.py`). A protocol that stops reading
-thus costs at most its window here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
+The peer may have a window of bytes on their way that nobody has taken (`stream_windows.py`). A protocol that stops
+reading thus costs at most its window here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
+
+What we still do with the stream, and what the peer has said of its end, are two state charts:
+
+     OPEN ──write_eof──▶ ENDING ──queue is empty──▶ ENDED       SENDS ──END──▶ END_HELD ──told──▶ TOLD
+     any of these ──close──▶ CLOSING ──queue is empty──▶ LOST   any ──CLOSE──▶ CLOSE_HELD ──told──▶ TOLD, and LOST
+     any of these four ──CLOSE of the peer──▶ GONE ──told──▶ LOST
+     any ──reset, or the tunnel is lost──▶ LOST
 
 How the peer ended is told once all that came before has been taken, even to a protocol that has paused: there is
-nothing left that it could resume for. Compiled (decision 0007); `stream.py` is its face as an asyncio transport.
+nothing left that it could resume for. In GONE and LOST the tunnel knows the stream no more. Compiled (decision 0007);
+`stream.py` is its face as an asyncio transport.
 """
 
 from __future__ import annotations
@@ -16,6 +24,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final
 
 from postern.errors import ProtocolViolation
@@ -33,6 +42,40 @@ _REASON: Final = 1000  # bytes
 _SMALL: Final = 4096  # bytes that are held as one
 
 
+class LaneState(Enum):
+    """What we still do with a stream. ENDING and ENDED: `write_eof` was called, CLOSING: `close`; GONE: the peer has
+    closed it, which the protocol has not been told of; LOST: `connection_lost` was called, or will be in a moment."""
+
+    OPEN = "open"
+    ENDING = "ending"
+    ENDED = "ended"
+    CLOSING = "closing"
+    GONE = "gone"
+    LOST = "lost"
+
+
+class PeerState(Enum):
+    """What the peer has said of its end; HELD: the protocol has not been told of it yet."""
+
+    SENDS = "sends"
+    END_HELD = "end held"
+    CLOSE_HELD = "close held"
+    TOLD = "told"
+
+
+# Final names are found without a look into the class.
+_OPEN: Final = LaneState.OPEN
+_ENDING: Final = LaneState.ENDING
+_ENDED: Final = LaneState.ENDED
+_CLOSING: Final = LaneState.CLOSING
+_GONE: Final = LaneState.GONE
+_LOST: Final = LaneState.LOST
+_SENDS: Final = PeerState.SENDS
+_END_HELD: Final = PeerState.END_HELD
+_CLOSE_HELD: Final = PeerState.CLOSE_HELD
+_TOLD: Final = PeerState.TOLD
+
+
 class Lane(StreamSender):
     """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
 
@@ -46,8 +89,9 @@ class Lane(StreamSender):
     ) -> None:
         super().__init__()
         self.number = number
-        self.gone = False  # nothing can be sent on it, and the peer sends nothing more
         self.on_gone: Callable[[], None] | None = None
+        self._state: LaneState = _OPEN
+        self._peer: PeerState = _SENDS
         self._lanes = lanes
         self._outbox = outbox
         self._loop = loop
@@ -61,9 +105,6 @@ class Lane(StreamSender):
         self._high = HIGH_WATER
         self._low = LOW_WATER
         self._throttled = False  # the protocol was told to pause
-        self._ending = False  # write_eof was called
-        self._end_sent = False
-        self._closing = False  # close was called, or connection_lost will be
         self._left = 0  # bytes in the queue when `linger` last looked
         self._left_since = 0.0
         # From the peer
@@ -72,9 +113,11 @@ class Lane(StreamSender):
         self._taken = 0  # bytes since the last CREDIT
         self._held: deque[bytes] = deque()
         self._reading = True
-        self._ended = False  # the peer sends no more DATA
-        self._end = 0  # END or CLOSE, that the protocol has not been told of
-        self._lost = False  # connection_lost was called, or will be in a moment
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing can be sent on it, and the peer sends nothing more."""
+        return self._state is _GONE or self._state is _LOST
 
     # For the transport
 
@@ -91,7 +134,7 @@ class Lane(StreamSender):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         chunk = data if isinstance(data, bytes) else bytes(memoryview(data))
         size = len(chunk)
-        if size == 0 or self._closing or self._ending or self.gone:
+        if size == 0 or self._state is not _OPEN:
             return
         if self._queued == 0 and size <= self._credit and size <= MAX_DATA and not self._outbox.full:
             self._credit -= size
@@ -115,8 +158,8 @@ class Lane(StreamSender):
         self._low, self._high = low, high
 
     def write_eof(self) -> None:
-        if not self._ending and not self._closing and not self.gone:
-            self._ending = True
+        if self._state is _OPEN:
+            self._state = _ENDING
             self._drained()
 
     def is_reading(self) -> bool:
@@ -131,21 +174,21 @@ class Lane(StreamSender):
             self._deliver_later()
 
     def is_closing(self) -> bool:
-        return self._closing
+        return self._state is _CLOSING or self._state is _LOST
 
     def close(self) -> None:
         """After what was written has been sent; nothing more is received."""
-        if self._closing:
+        if self.is_closing():
             return
-        self._closing = True
         dropped = 0
         while self._held:
             dropped += len(self._held.popleft())
         self._window.close()
         self._left, self._left_since = self._queued, self._loop.time()
-        if self.gone:
+        if self._state is _GONE:
             self._lose(None)
             return
+        self._state = _CLOSING
         self._take(dropped)
         self._drained()
 
@@ -201,9 +244,9 @@ class Lane(StreamSender):
         """Raises ProtocolViolation when the peer sends more than it may."""
         size = len(data)
         self._allowance -= size
-        if self._allowance < 0 or self._ended:
+        if self._allowance < 0 or self._peer is not _SENDS:
             raise ProtocolViolation("a stream sent more than its credit allows, or after its end")
-        if self._closing:
+        if self._state is _CLOSING:
             # Nobody takes it any more. The peer is given credit all the same: it may have to send before it reads
             # what is still on its way to it.
             self._take(size)
@@ -214,18 +257,16 @@ class Lane(StreamSender):
 
     def finished(self) -> None:
         """The peer sends no more. Raises ProtocolViolation when it has said so before."""
-        if self._ended or self._protocol is None:
+        if self._peer is not _SENDS or self._protocol is None:
             raise ProtocolViolation("a stream was ended twice, or before it was open")
-        self._ended = True
-        self._end = END
+        self._peer = _END_HELD
         self._deliver()
 
     def closed(self) -> None:
         """The peer has gone, after all that it had to send."""
-        self._ended = True
-        self._end = CLOSE
+        self._peer = _CLOSE_HELD
         self._drop_queue()
-        self._forget()
+        self._forget(_GONE)
         self._drained()  # who waits to write before it reads must not wait now
         self._deliver()
 
@@ -235,7 +276,7 @@ class Lane(StreamSender):
 
     def linger(self, now: float) -> None:
         """Called every few seconds: gives up what was closed, and whose peer takes nothing of the rest."""
-        if not self._closing or self._queued == 0:
+        if self._state is not _CLOSING or self._queued == 0:
             return
         if self._queued < self._left:
             self._left, self._left_since = self._queued, now
@@ -254,22 +295,24 @@ class Lane(StreamSender):
             held.append(data)
 
     def _deliver_later(self) -> None:
-        if self._held or self._end:
+        if self._held or self._peer is _END_HELD or self._peer is _CLOSE_HELD:
             self._loop.call_soon(self._deliver)
 
     def _deliver(self) -> None:
         while self._held and self._reading and self._give is not None:
             self._hand(self._held.popleft())
         protocol = self._protocol
-        if self._held or self._end == 0 or protocol is None or self._lost:
+        if self._held or protocol is None or self._state is _LOST:
             return
-        end, self._end = self._end, 0
-        if end == CLOSE:
-            self._closing = self._lost = True
+        if self._peer is _CLOSE_HELD:
+            self._peer = _TOLD
+            self._state = _LOST
             self._window.close()
             self._tell_lost(None)
-        elif not self._closing and not self._call(protocol.eof_received):
-            self.close()
+        elif self._peer is _END_HELD:
+            self._peer = _TOLD
+            if self._state is not _CLOSING and not self._call(protocol.eof_received):
+                self.close()
 
     def _hand(self, data: bytes) -> None:
         assert self._give is not None
@@ -282,10 +325,10 @@ class Lane(StreamSender):
 
     def _take(self, size: int) -> None:
         self._taken += size
-        if self._taken >= self._window.part and not self.gone and not self._ended:
+        if self._taken >= self._window.part and self._peer is _SENDS and not self.gone:
             credit = self._taken
             self._taken = 0
-            if not self._closing:
+            if self._state is not _CLOSING:
                 credit = self._window.renew(credit, len(self._held) > 0)
             if credit:
                 self._allowance += credit
@@ -296,32 +339,33 @@ class Lane(StreamSender):
             self._throttled = False
             if self._protocol is not None:
                 self._call(self._protocol.resume_writing)
-        if self._queued or self.gone:
+        if self._queued:
             return
-        if self._closing:
+        if self._state is _CLOSING:
             self._outbox.frame(CLOSE, self.number)
             self._lose(None)
-        elif self._ending and not self._end_sent:
-            self._end_sent = True
+        elif self._state is _ENDING:
+            self._state = _ENDED
             self._outbox.frame(END, self.number)
 
     def _lose(self, error: Exception | None) -> None:
-        self._closing = True
+        was_lost = self._state is _LOST
         self._drop_queue()
         self._held.clear()
         self._window.close()
-        self._forget()
-        if not self._lost:
-            self._lost = True
+        self._forget(_LOST)
+        if not was_lost:
             self._loop.call_soon(self._tell_lost, error)
 
     def _drop_queue(self) -> None:
         self._queue.clear()
         self._queued = self._sent = 0
 
-    def _forget(self) -> None:
-        if not self.gone:
-            self.gone = True
+    def _forget(self, state: LaneState) -> None:
+        """It is in the tunnel no more: GONE or LOST."""
+        was_gone = self.gone
+        self._state = state
+        if not was_gone:
             self._lanes.pop(self.number, None)
             if self.on_gone is not None:
                 self.on_gone()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from tests.protocols.terminal.test_wire_terminal import Told, out
 
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
+from postern.protocols.terminal.terminal_wire import PipedWire
 
-NARROW = {"whole": False, "terminal": False, "files": False}
+NARROW = partial(PipedWire, files=False)
 SPOKEN = {
     "scp: a file": b"C0644 12 name of it\nhello world\n\0",
     "scp: times first": b"T1700000000 0 1700000000 0\n",
@@ -58,7 +61,7 @@ def test_other_output_passes_at_once(data: bytes, size: int) -> None:
 
 @pytest.mark.parametrize("how", SPOKEN)
 def test_where_file_transfer_is_allowed_nothing_is_ended(how: str) -> None:
-    told = Told({"whole": False, "terminal": False})
+    told = Told(PipedWire)
     told.client(m.START_FRAME)
     told.target(out(SPOKEN[how]))
     assert told.shown() == SPOKEN[how]

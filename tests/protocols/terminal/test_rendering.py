@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocols.terminal.test_wire_terminal import PIPED, TYPED, Told, out
+from tests.protocols.terminal.test_wire_terminal import PIPED, TYPED, How, Told, out
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES
@@ -110,7 +110,7 @@ def rail(action: Action = Action.DENY, pattern: str = rf"\b{WORD}\b") -> GuardRa
     return GuardRailInterceptor((GuardRail(UUID(int=1), UUID(int=2), "rail", output=(rule,)),))
 
 
-def printed(data: bytes, *interceptors: Any, how: dict[str, Any] = PIPED, size: int = 0) -> Told:
+def printed(data: bytes, *interceptors: Any, how: How = PIPED, size: int = 0) -> Told:
     """A program that prints this, in reads of `size` bytes, and ends."""
     told = Told(how, *interceptors)
     told.client(m.START_FRAME)

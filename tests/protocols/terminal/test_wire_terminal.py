@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from tests.support.links import Breaks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
@@ -15,21 +16,21 @@ from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript
 from postern.protocols.terminal.terminal_lines import LONGEST
 from postern.protocols.terminal.terminal_output import HOLD
-from postern.protocols.terminal.terminal_wire import TerminalWire
-from postern.protocols.wire_base import Side
+from postern.protocols.terminal.terminal_wire import ForwardWire, PipedWire, ScriptWire, TypedWire
+from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import MOST_STARTED, Close, Effect, Link, Record, Send
 
-TYPED = {"whole": False, "terminal": True}
-PIPED = {"whole": False, "terminal": False}
-SCRIPT = {"whole": True, "terminal": False}
+How = Callable[..., Wire]
+TYPED: How = TypedWire
+PIPED: How = PipedWire
+SCRIPT: How = partial(ScriptWire, max_message=100_000)
 
 
 class Told:
     """A link, and all that came of what it was fed."""
 
-    def __init__(self, how: dict[str, Any], *interceptors: Interceptor, arguments: tuple[str, ...] = ()) -> None:
-        wire = TerminalWire(arguments=arguments, max_message=100_000, **how)
-        self.link = Link(wire, pipeline(*interceptors), clock=lambda: 0)
+    def __init__(self, how: How, *interceptors: Interceptor, arguments: tuple[str, ...] = ()) -> None:
+        self.link = Link(how(arguments=arguments), pipeline(*interceptors), clock=lambda: 0)
         self.to_target: list[tuple[int, bytes]] = []
         self.to_client: list[tuple[int, bytes]] = []
         self.events: list[Event] = []
@@ -203,7 +204,7 @@ def test_output_that_nobody_judges_passes_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("how", [SCRIPT, TYPED, PIPED], ids=["script", "typed", "piped"])
-def test_a_value_split_over_two_reads_is_masked(how: dict[str, bool]) -> None:
+def test_a_value_split_over_two_reads_is_masked(how: How) -> None:
     told = Told(how, Masks())
     told.target(out(b"a secr"))
     told.target(out(b"et-12"), out(b"34 b\nnext"))
@@ -305,7 +306,7 @@ def test_frames_of_a_hostile_agent_end_the_link() -> None:
 
 
 @pytest.mark.parametrize("how", [TYPED, PIPED])
-def test_the_end_of_output_passes_behind_what_was_withheld(how: dict[str, bool]) -> None:
+def test_the_end_of_output_passes_behind_what_was_withheld(how: How) -> None:
     told = Told(how, Masks())
     told.client(m.START_FRAME)
     told.target(out(b"one\ntwo"), m.frame(m.STDERR, b"bad"), m.OUTPUT_END_FRAME)
@@ -345,14 +346,14 @@ def test_the_lens_reads_what_is_cut_anywhere(size: int) -> None:
 
 
 def test_the_size_of_a_terminal_is_recorded_when_it_begins_and_changes() -> None:
-    told = Told({**TYPED, "size": (80, 24)})
+    told = Told(partial(TypedWire, size=(80, 24)))
     told.client(m.START_FRAME, m.resize(80, 24), m.resize(120, 40), m.frame(m.STDIN, b"x"), m.resize(120, 40))
     assert told.events == [Resized(80, 24), Resized(120, 40)]
     assert [kind for kind, _ in told.to_target] == [m.START, m.RESIZE, m.RESIZE, m.STDIN, m.RESIZE]
 
 
 def test_what_is_no_text_is_counted_and_passes_as_it_is() -> None:
-    told = Told({**PIPED, "opaque": True}, Words(), arguments=("forward to db:5432",))
+    told = Told(ForwardWire, Words(), arguments=("forward to db:5432",))
     told.client(m.START_FRAME, m.frame(m.STDIN, b"drop\x00no line end"))
     told.target(out(b"\xff\x00"), m.OUTPUT_END_FRAME, m.exit_frame(0))
     assert (told.typed(), told.shown()) == (b"drop\x00no line end", b"\xff\x00")
@@ -362,7 +363,7 @@ def test_what_is_no_text_is_counted_and_passes_as_it_is() -> None:
 
 
 def test_what_is_no_text_does_not_begin_where_something_must_be_hidden() -> None:
-    told = Told({**PIPED, "opaque": True}, Masks(), arguments=("forward to db:5432",))
+    told = Told(ForwardWire, Masks(), arguments=("forward to db:5432",))
     told.client(m.START_FRAME, m.frame(m.STDIN, b"x"))
     assert told.to_target == []
     assert b"cannot be masked" in told.shown(m.STDERR)
@@ -370,7 +371,7 @@ def test_what_is_no_text_does_not_begin_where_something_must_be_hidden() -> None
 
 
 def test_what_is_no_text_ends_once_something_must_be_hidden() -> None:
-    told = Told({**PIPED, "opaque": True})
+    told = Told(ForwardWire)
     told.client(m.START_FRAME)
     told.target(out(b"before"))
     told.link.renew(pipeline(Masks()))

@@ -8,8 +8,9 @@ from postern.errors import Denied, PosternError
 from postern.gateway.clients.fronts import ClientSession, told
 from postern.gateway.clients.wanted import TunnelRequest
 from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.program_wire import ProgramWire
 from postern.protocols.terminal.terminal_output import said
-from postern.protocols.terminal.terminal_wire import TerminalWire
+from postern.protocols.terminal.terminal_wire import ForwardWire, PipedWire, ScriptWire, TypedWire
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
 from postern.settings import Settings
@@ -21,19 +22,16 @@ _SIGNALS = frozenset({"HUP", "INT", "QUIT", "TERM"})
 
 def program_wire(
     settings: Settings, permit: Permit, start: Start, arguments: tuple[str, ...], *, files: bool = True
-) -> TerminalWire:
+) -> ProgramWire:
     """Make the wire of a program; a script is all of its input at once."""
-    is_script = permit.verb is Verb.EXEC
-    return TerminalWire(
-        arguments=arguments,
-        whole=is_script,
-        terminal=start.terminal is not None,
-        size=None if start.terminal is None else (start.terminal.columns, start.terminal.rows),
-        max_message=settings.max_statement,
-        most_output=settings.script_output_limit if is_script else 0,
-        opaque=start.channel is not None and not start.channel.kind.is_program,
-        files=files,
-    )
+    if permit.verb is Verb.EXEC:
+        most = settings.script_output_limit
+        return ScriptWire(arguments=arguments, max_message=settings.max_statement, most_output=most)
+    if start.channel is not None and not start.channel.kind.is_program:
+        return ForwardWire(arguments=arguments)
+    if start.terminal is not None:
+        return TypedWire(arguments=arguments, size=(start.terminal.columns, start.terminal.rows), files=files)
+    return PipedWire(arguments=arguments, files=files)
 
 
 class ProgramClient(ClientSession):

@@ -1,24 +1,28 @@
-"""The steady state of a link to a command.
+"""The steady states of links to a command, one wire for each way in which input comes.
 
-Input comes in one of two ways. A *script* is gathered whole, with the arguments beside it, and judged before the
-program begins: what is refused never runs. Of a *conversation*, the arguments are judged before the program begins.
-At a terminal each line is judged when it is entered: its characters have reached the program by then, so a refusal
-puts Ctrl-C in place of the line's end. That is advice and no wall: what a program makes of keys, only the program
-knows. Through pipes, lines are judged before they are passed, and a refusal drops those that came together.
+`ScriptWire`: a *script* is gathered whole, with the arguments beside it, and judged before the program begins: what is
+refused never runs. Of a *conversation*, the arguments are judged before the program begins, and what comes then:
+
+`TypedWire`: at a terminal each line is judged when it is entered: its characters have reached the program by then, so a
+refusal puts Ctrl-C in place of the line's end. That is advice and no wall: what a program makes of keys, only the
+program knows. `PipedWire`: lines are judged before they are passed, and a refusal drops those that came together.
+`ForwardWire`: bytes that are no text pass unread.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from enum import Enum
+from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
-from postern.interception.verdicts import Refuse, Warn
+from postern.interception.verdicts import Refuse
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
+from postern.protocols.terminal.program_wire import ENDED, NEW, REQUESTED, RUNNING, ProgramWire
 from postern.protocols.terminal.terminal_lines import CLEAR, ENTER, INTERRUPT, LONGEST, TypedLine
-from postern.protocols.terminal.terminal_output import Held, Printed, refused, said, warned
-from postern.protocols.wire_base import Piece, Request, Side, Wants, Wire
+from postern.protocols.terminal.terminal_output import Held, Printed, refused, said
+from postern.protocols.wire_base import Piece, Request
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
@@ -36,126 +40,214 @@ class Entered(Request):
         self.starts = starts
 
 
-class TerminalWire(Wire):
-    """`arguments` are those that the client asked for. `whole`: the input is a script. `terminal`: somebody sits
-    there, so what is printed without a line end is a prompt; `size` is that terminal's columns and rows when it
-    begins. A command that prints more than `most_output` is ended; 0 is no limit. Sizes in bytes.
+class PrintingWire(ProgramWire):
+    """A program that prints text. `arguments` are those that the client asked for."""
 
-    `opaque`: neither what comes nor what is shown is text, but whatever somebody forwards. Only what it
-    begins with is judged; where anything must be hidden of what is shown it is refused, since that cannot be done.
-
-    Unless `files`, a program that speaks a protocol of file transfer is ended as soon as it or its client says so."""
-
-    def __init__(
-        self,
-        *,
-        arguments: tuple[str, ...] = (),
-        whole: bool,
-        terminal: bool,
-        size: tuple[int, int] | None = None,
-        max_message: int = 32 << 20,
-        most_output: int = 0,
-        opaque: bool = False,
-        files: bool = True,
-    ) -> None:
-        self.wants = Wants()
-        self._asked = None if files else ProtocolDetector()
-        self._answered = None if files else ProtocolDetector()
-        self._opaque = opaque
-        self._passed = 0  # bytes of input, where it is opaque
+    def __init__(self, arguments: tuple[str, ...], *, is_terminal: bool = False) -> None:
+        super().__init__(is_terminal=is_terminal)
         self._arguments = arguments
-        self._whole = whole
-        self._terminal = terminal
-        self._size = size
-        self._max_message = max_message
-        self._most_output = most_output
-        self._client = m.TerminalFrameReader()
-        self._target = m.TerminalFrameReader()
-        self._upward: deque[bytes | Request | Resized] = deque()
-        self._downward: deque[Piece] = deque()
-        self._script: list[bytes] = []
-        self._script_size = 0
-        self._exchange = 0
-        self._line = TypedLine()
-        self._piped = b""  # a line that has not ended
-        self._piped_size = 0
-        self._started = False
-        self._settles = False
-        self._clears = False
-        self._input_ended = False
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
-        self._output_ended = False
-        self._cutting = False  # the rest of the output was refused
-        self._exited = False
-        self._code: int | None = None
+        self._output_ended = False  # which it may before it exits, and before it is admitted
         self._printed = 0
+
+    # For each way of input
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        """Take a frame of the client, for `_upward`."""
+        raise NotImplementedError
+
+    def _must_end(self, kind: int, payload: bytes) -> bool:
+        """End the program if it must not print this; return whether it did."""
+        raise NotImplementedError
+
+    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
+        """Refuse input of a running program: what the program is sent in its place."""
+        raise NotImplementedError
 
     # The client's side
 
     def feed_client(self, data: bytes) -> None:
         for kind, payload in self._client.feed(data):
-            if self._exited:
+            if self._state is ENDED:
                 return
-            if self._whole:
-                self._take_script(kind, payload)
-            else:
-                self._take_typed(kind, payload)
+            self._take(kind, payload)
 
-    def poll_client(self) -> bytes | Request | Resized | None:
-        if self._settles or not self._upward:
-            return None
-        if self._clears:
-            self._clears = False
-            return m.frames(m.STDIN, CLEAR)
-        return self._upward.popleft()
+    def admit(self, request: Request) -> bytes:
+        assert isinstance(request, Entered)
+        if request.starts:
+            self._run()
+        return request.raw
 
-    def _take_script(self, kind: int, payload: bytes) -> None:
-        if kind == m.STDIN and not self._input_ended:
-            self._script_size += len(payload)
-            if self._script_size <= self._max_message:
-                self._script.append(payload)
-            else:
-                self._script.clear()
-        elif kind == m.STDIN_END and not self._input_ended:
-            self._input_ended = True
-            data = b"".join(self._script)
-            self._script.clear()
-            self._upward.append(self._script_request(data))
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        assert isinstance(request, Entered)
+        return self._refuse_start(refusal) if request.starts else self._drop_lines(request, refusal)
+
+    # The target's side
+
+    def feed_target(self, data: bytes) -> None:
+        for kind, payload in self._target.feed(data):
+            if kind == m.EXIT:
+                self._finish(m.read_exit(payload))
+                return
+            if kind == m.OUTPUT_END:
+                self._end_output()
+                continue
+            if kind not in self._held:
+                raise ProtocolViolation(f"a frame of unknown kind {kind} from a command")
+            if self._output_ended:
+                raise ProtocolViolation("output behind the end of a command's output")
+            if self._state is ENDED:
+                continue
+            self._printed += len(payload)
+            if self._must_end(kind, payload):
+                return
+            held = self._held[kind]
+            if self.wants.output or held.data:
+                self._print(kind, held.take(payload), ends=False)
+            elif payload:
+                self._downward.append(m.frame(kind, payload))
+
+    def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
+        """`ends`: the row that the cursor is in is not waited for any longer."""
+        if data:
+            self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
+
+    def _let_out(self) -> None:
+        for kind, held in self._held.items():
+            self._print(kind, held.rest(), ends=True)
+
+    def _end_output(self) -> None:
+        """Behind all that was held back of it."""
+        if self._output_ended or self._state is ENDED:
+            return
+        self._output_ended = True
+        self._let_out()
+        self._downward.append(m.OUTPUT_END_FRAME)
+
+    def _finish(self, ended: m.Exit) -> None:
+        if self._state is ENDED:
+            return
+        self._let_out()
+        error = f"ended by signal {ended.signal}" if ended.signal else ""
+        if not error and ended.code:
+            error = f"exit code {ended.code}"
+        self._downward.append(Completed(max(self._exchange, 1), tag=self._tag(ended.code), error=error))
+        self._exit(ended.code, ended.signal)
+
+    def _tag(self, code: int) -> str:
+        return f"exit {code}"
+
+    def _stop(self, text: str, code: int) -> None:
+        """End a program that runs; the client is told why."""
+        self._downward.append(said(text, terminal=self._is_terminal))
+        self._exit(code)
+
+    def poll_target(self) -> list[Piece]:
+        pieces: list[Piece] = []
+        while self._downward:
+            piece = self._downward.popleft()
+            pieces.append(piece)
+            if isinstance(piece, Printed):
+                break
+        return pieces
+
+
+class ScriptWire(PrintingWire):
+    """A whole script in, its output out. A command that prints more than `most_output` is ended; 0 is no limit. Sizes
+    in bytes."""
+
+    def __init__(self, *, arguments: tuple[str, ...] = (), max_message: int = 32 << 20, most_output: int = 0) -> None:
+        super().__init__(arguments)
+        self._max_message = max_message
+        self._most_output = most_output
+        self._script: list[bytes] = []
+        self._script_size = 0
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        if kind == m.STDIN:
+            if self._state is NEW:
+                self._gather(payload)
+        elif kind == m.STDIN_END:
+            if self._state is NEW:
+                self._state = REQUESTED
+                self._upward.append(self._script_request())
         elif kind == m.SIGNAL:
             m.read_signal(payload)
-            if self._started:
+            if self._state is RUNNING:
                 self._upward.append(m.frame(kind, payload))
         elif kind != m.START:
             raise ProtocolViolation(f"a frame of kind {kind} in a script's input")
 
-    def _script_request(self, data: bytes) -> Entered:
+    def _gather(self, data: bytes) -> None:
+        self._script_size += len(data)
+        if self._script_size <= self._max_message:
+            self._script.append(data)
+        else:
+            self._script.clear()
+
+    def _script_request(self) -> Entered:
+        data = b"".join(self._script)
+        self._script.clear()
         request = Entered(m.START_FRAME + m.frames(m.STDIN, data) + m.STDIN_END_FRAME, starts=True)
         if self._script_size > self._max_message:
             request.forced = Refuse("size", _TOO_LARGE)
         text = data.decode("utf-8", "surrogateescape")
-        values = tuple([argument.encode("utf-8", "surrogateescape") for argument in self._arguments])
-        request.operations.append(Operation(self._next(), text, values=values))
+        request.operations.append(Operation(self._next(), text, values=_encoded(self._arguments)))
         return request
 
-    def _take_typed(self, kind: int, payload: bytes) -> None:
+    def _must_end(self, kind: int, payload: bytes) -> bool:
+        if not self._most_output or self._printed <= self._most_output:
+            return False
+        self._let_out()
+        self._stop(_TOO_MUCH % self._most_output, m.ENDED)
+        return True
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        """The rest of what a script prints is no more than a part of the same answer: it goes too, and the run has
+        failed."""
+        self._downward.clear()
+        self._exit(m.REFUSED)
+        return refused(refusal, terminal=False)
+
+    @property
+    def busy(self) -> bool:
+        return self._state is RUNNING
+
+
+class ConversationWire(PrintingWire):
+    """A program that begins with its arguments, and whose input comes while it runs.
+
+    Unless `files`, one that speaks a protocol of file transfer is ended as soon as it or its client says so."""
+
+    def __init__(
+        self,
+        arguments: tuple[str, ...],
+        *,
+        is_terminal: bool = False,
+        size: tuple[int, int] | None = None,
+        files: bool = True,
+    ) -> None:
+        super().__init__(arguments, is_terminal=is_terminal)
+        self._size = size
+        self._asked = None if files else ProtocolDetector()
+        self._answered = None if files else ProtocolDetector()
+
+    def _take_input(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def _end_input(self) -> None:
+        """The client sends no more input."""
+
+    def _take(self, kind: int, payload: bytes) -> None:
         if kind == m.START:
-            if self._started or self._upward:
+            if self._state is not NEW or self._upward:
                 raise ProtocolViolation("a command was started a second time")
             self._begin()
         elif kind == m.STDIN:
-            if self._asked is not None and self._refuse_files(self._asked.protocol(payload)):
-                return
-            if self._opaque:
-                self._passed += len(payload)
-                self._upward.append(m.frames(m.STDIN, payload))
-            elif self._terminal:
-                self._type(payload)
-            else:
-                self._pipe(payload)
+            if self._asked is None or not self._refuse_files(self._asked.protocol(payload)):
+                self._take_input(payload)
         elif kind == m.STDIN_END:
-            if self._piped:
-                self._pass_piped(self._piped)
-                self._piped = b""
+            self._end_input()
             self._upward.append(m.STDIN_END_FRAME)
         elif kind == m.RESIZE:
             size = m.read_resize(payload)
@@ -170,18 +262,91 @@ class TerminalWire(Wire):
             raise ProtocolViolation(f"a frame of unknown kind {kind} from the client of a command")
 
     def _begin(self) -> None:
+        self._state = REQUESTED
         if self._size is not None:
             self._upward.append(Resized(*self._size))
+        self._upward.append(self._start_request())
+
+    def _start_request(self) -> Entered:
         request = Entered(m.START_FRAME, starts=True)
         if self._arguments:
             several = self._arguments if len(self._arguments) > 1 else ()  # one is the text itself
-            values = tuple([argument.encode("utf-8", "surrogateescape") for argument in several])
-            request.operations.append(Operation(self._next(), " ".join(self._arguments), values=values))
-        if self._opaque and self.wants.output:
-            request.forced = Refuse("opaque", _OPAQUE, _OPAQUE_HINT)
-        self._upward.append(request)
+            request.operations.append(Operation(self._next(), " ".join(self._arguments), values=_encoded(several)))
+        return request
 
-    def _type(self, data: bytes) -> None:
+    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
+        self._downward.append(refused(refusal, terminal=self._is_terminal))
+        return b""
+
+    def _must_end(self, kind: int, payload: bytes) -> bool:
+        if self._answered is None or kind != m.STDOUT:
+            return False
+        return self._refuse_files(self._answered.protocol(payload))
+
+    def _refuse_files(self, protocol: str) -> bool:
+        """Ends the program that speaks this; whether there is one."""
+        if not protocol:
+            return False
+        error = f"this program speaks {protocol}, and file transfer is disabled on this connection"
+        hint = "ask an administrator (access_file_transfer)"
+        self._downward.append(said(f"{error}; {hint}", terminal=self._is_terminal))
+        self._downward.append(Completed(max(self._exchange, 1), tag="refused", error=error))
+        self._upward.clear()
+        self._exit(m.REFUSED)
+        return True
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        """Only this piece is withheld."""
+        assert isinstance(event, Printed)
+        event.withheld()
+        return refused(refusal, terminal=self._is_terminal)
+
+    @property
+    def busy(self) -> bool:
+        """At a prompt nobody knows: a session counts as idle when nothing is typed and nothing printed."""
+        return False
+
+
+class TypingState(Enum):
+    """What becomes of what is typed.
+
+    PASSES ──a line is refused──▶ SETTLES ──release, more was typed──▶ CLEARS ──Ctrl-U is sent──▶ PASSES
+                                     └──────release, nothing was typed──────────────────────────────▲
+
+    A shell that reads Ctrl-C together with what was typed behind it takes that for a part of the line that it has to
+    forget: an Enter runs it. So that waits; and for a shell that is late all the same Ctrl-U stands in front of it, and
+    a blank, as bash loses the first character of the line behind them then."""
+
+    PASSES = "passes"
+    SETTLES = "settles"
+    CLEARS = "clears"
+
+
+_PASSES: Final = TypingState.PASSES
+_SETTLES: Final = TypingState.SETTLES
+_CLEARS: Final = TypingState.CLEARS
+
+
+class TypedWire(ConversationWire):
+    """Somebody sits at a terminal, so what is printed without a line end is a prompt; `size` is that terminal's columns
+    and rows when it begins."""
+
+    def __init__(
+        self, *, arguments: tuple[str, ...] = (), size: tuple[int, int] | None = None, files: bool = True
+    ) -> None:
+        super().__init__(arguments, is_terminal=True, size=size, files=files)
+        self._line = TypedLine()
+        self._typing: TypingState = _PASSES
+
+    def poll_client(self) -> bytes | Request | Resized | None:
+        if not self._upward or self._typing is _SETTLES:
+            return None
+        if self._typing is _CLEARS:
+            self._typing = _PASSES
+            return m.frames(m.STDIN, CLEAR)
+        return self._upward.popleft()
+
+    def _take_input(self, data: bytes) -> None:
         """Characters go their way; each line end is a request of its own."""
         start = 0
         for pos in range(len(data)):
@@ -208,8 +373,35 @@ class TerminalWire(Wire):
         request.operations.append(Operation(self._next(), text, truncated=truncated))
         self._upward.append(request)
 
-    def _pipe(self, data: bytes) -> None:
-        """Whole lines, as far as somebody judges them."""
+    def _drop_lines(self, request: Entered, refusal: Refuse) -> bytes:
+        super()._drop_lines(request, refusal)
+        self._typing = _SETTLES
+        return m.frames(m.STDIN, INTERRUPT)
+
+    @property
+    def withholds(self) -> bool:
+        held = self._held
+        return self._state is not ENDED and bool(held[m.STDOUT].data or held[m.STDERR].data)
+
+    @property
+    def settles(self) -> bool:
+        return self._typing is _SETTLES
+
+    def release(self) -> None:
+        if self._typing is _SETTLES:
+            self._typing = _CLEARS if self._upward else _PASSES
+        self._let_out()
+
+
+class PipedWire(ConversationWire):
+    """Input comes through a pipe, in whole lines as far as somebody judges them."""
+
+    def __init__(self, *, arguments: tuple[str, ...] = (), files: bool = True) -> None:
+        super().__init__(arguments, files=files)
+        self._piped = b""  # a line that has not ended
+        self._piped_size = 0
+
+    def _take_input(self, data: bytes) -> None:
         data = self._piped + data if self._piped else data
         end = len(data)
         if self.wants.operations:
@@ -220,6 +412,11 @@ class TerminalWire(Wire):
         if end:
             self._pass_piped(data[:end])
 
+    def _end_input(self) -> None:
+        if self._piped:
+            self._pass_piped(self._piped)
+            self._piped = b""
+
     def _pass_piped(self, data: bytes) -> None:
         request = Entered(m.frames(m.STDIN, data))
         self._piped_size += len(data)
@@ -227,191 +424,34 @@ class TerminalWire(Wire):
             request.operations.append(Operation(self._next(), data.decode("utf-8", "surrogateescape")))
         self._upward.append(request)
 
-    def _next(self) -> int:
-        self._exchange += 1
-        return self._exchange
 
-    def admit(self, request: Request) -> bytes:
-        assert isinstance(request, Entered)
-        self._started = self._started or request.starts
-        return request.raw
+class ForwardWire(ConversationWire):
+    """Neither what comes nor what is shown is text, but whatever somebody forwards. Only what it begins with is judged;
+    where anything must be hidden of what is shown it is refused, since that cannot be done."""
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
-        assert isinstance(request, Entered)
-        message = refused(refusal, terminal=self._terminal)
-        if request.starts:
-            self._downward.append(message)
-            self._close(m.REFUSED)
-            self._upward.clear()
-            return b""
-        self._downward.append(message)
-        self._settles = self._terminal
-        return m.frames(m.STDIN, INTERRUPT) if self._terminal else b""
+    def __init__(self, *, arguments: tuple[str, ...] = ()) -> None:
+        super().__init__(arguments)
+        self._passed = 0  # bytes of input
 
-    def notice(self, warning: Warn) -> bytes:
-        return warned(warning, terminal=self._terminal)
+    def _start_request(self) -> Entered:
+        request = super()._start_request()
+        if self.wants.output:
+            request.forced = Refuse("opaque", _OPAQUE, _OPAQUE_HINT)
+        return request
 
-    def tell(self, warning: Warn) -> None:
-        self._downward.append(self.notice(warning))
+    def _take_input(self, data: bytes) -> None:
+        self._passed += len(data)
+        self._upward.append(m.frames(m.STDIN, data))
 
-    def client_finished(self) -> bytes:
-        return b""
-
-    # The target's side
-
-    @property
-    def answers_waiting(self) -> bool:
-        return bool(self._downward)
-
-    def feed_target(self, data: bytes) -> None:
-        for kind, payload in self._target.feed(data):
-            if kind == m.EXIT:
-                self._end(m.read_exit(payload))
-                return
-            if kind == m.OUTPUT_END:
-                self._end_output()
-                continue
-            if kind not in self._held:
-                raise ProtocolViolation(f"a frame of unknown kind {kind} from a command")
-            if self._output_ended:
-                raise ProtocolViolation("output behind the end of a command's output")
-            if self._cutting or self._exited:
-                continue
-            self._printed += len(payload)
-            if self._answered is not None and kind == m.STDOUT and self._refuse_files(self._answered.protocol(payload)):
-                return
-            if self._opaque and self.wants.output:  # since a moment ago: it was refused otherwise
-                self._downward.append(said(f"{_OPAQUE}. {_OPAQUE_HINT}", terminal=self._terminal))
-                self._close(m.ENDED)
-                return
-            if self._most_output and self._printed > self._most_output:
-                self._let_out()
-                self._downward.append(said(_TOO_MUCH % self._most_output, terminal=self._terminal))
-                self._close(m.ENDED)
-                return
-            held = self._held[kind]
-            if self.wants.output or held.data:
-                self._print(kind, held.take(payload), ends=False)
-            elif payload:
-                self._downward.append(m.frame(kind, payload))
-
-    def _refuse_files(self, protocol: str) -> bool:
-        """Ends the program that speaks this; whether there is one."""
-        if not protocol:
+    def _must_end(self, kind: int, payload: bytes) -> bool:
+        if not self.wants.output:
             return False
-        error = f"this program speaks {protocol}, and file transfer is disabled on this connection"
-        hint = "ask an administrator (access_file_transfer)"
-        self._downward.append(said(f"{error}; {hint}", terminal=self._terminal))
-        self._downward.append(Completed(max(self._exchange, 1), tag="refused", error=error))
-        self._upward.clear()
-        self._close(m.REFUSED)
+        self._stop(f"{_OPAQUE}. {_OPAQUE_HINT}", m.ENDED)  # rules since a moment ago: else it was refused
         return True
 
-    def _print(self, kind: int, data: bytes, *, ends: bool) -> None:
-        """`ends`: the row that the cursor is in is not waited for any longer."""
-        if data:
-            self._downward.append(Printed(max(self._exchange, 1), kind, data, self._held[kind].row, ends=ends))
+    def _tag(self, code: int) -> str:
+        return f"{self._passed} bytes to the target, {self._printed} bytes from it, exit {code}"
 
-    def _end_output(self) -> None:
-        """Behind all that was held back of it."""
-        if self._output_ended or self._exited:
-            return
-        self._output_ended = True
-        self._let_out()
-        self._downward.append(m.OUTPUT_END_FRAME)
 
-    def _end(self, ended: m.Exit) -> None:
-        if self._exited:
-            return
-        self._let_out()
-        error = f"ended by signal {ended.signal}" if ended.signal else ""
-        if not error and ended.code:
-            error = f"exit code {ended.code}"
-        tag = f"exit {ended.code}"
-        if self._opaque:
-            tag = f"{self._passed} bytes to the target, {self._printed} bytes from it, {tag}"
-        self._downward.append(Completed(max(self._exchange, 1), tag=tag, error=error))
-        self._close(ended.code, ended.signal)
-
-    def _close(self, code: int, name: str = "") -> None:
-        self._downward.append(m.exit_frame(code, name))
-        self._exited = True
-        self._code = code
-
-    def poll_target(self) -> list[Piece]:
-        pieces: list[Piece] = []
-        while self._downward:
-            piece = self._downward.popleft()
-            if self._cutting and isinstance(piece, Printed):
-                continue
-            pieces.append(piece)
-            if isinstance(piece, Printed):
-                break
-        return pieces
-
-    def render(self, event: Rows | Output) -> bytes:
-        assert isinstance(event, Printed)
-        return event.encode()
-
-    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
-        """At a prompt only this piece is withheld. The rest of what a script prints is no more than a part of the same
-        answer: it goes too, and the run has failed."""
-        message = refused(refusal, terminal=self._terminal)
-        if not self._whole:
-            assert isinstance(event, Printed)
-            event.withheld()
-            return message
-        self._cutting = self._exited = True
-        self._code = m.REFUSED
-        self._downward.clear()
-        return message + m.exit_frame(m.REFUSED)
-
-    @property
-    def withholds(self) -> bool:
-        return self._terminal and not self._exited and bool(self._held[m.STDOUT].data or self._held[m.STDERR].data)
-
-    @property
-    def settles(self) -> bool:
-        """A shell that reads Ctrl-C together with what was typed behind it takes that for a part of the line that it
-        has to forget: an Enter runs it. So that waits; and for a shell that is late all the same Ctrl-U stands in front
-        of it, and a blank, as bash loses the first character of the line behind them then."""
-        return self._settles
-
-    def release(self) -> None:
-        self._clears = self._settles and bool(self._upward)
-        self._settles = False
-        self._let_out()
-
-    def _let_out(self) -> None:
-        for kind, held in self._held.items():
-            self._print(kind, held.rest(), ends=True)
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._code
-
-    def position(self, side: Side) -> str:
-        reader = self._client if side is Side.CLIENT else self._target
-        state = "has ended" if self._exited else "runs" if self._started else "has not begun"
-        return f"{reader.position}, the program {state}"
-
-    @property
-    def busy(self) -> bool:
-        """At a prompt nobody knows: a session counts as idle when nothing is typed and nothing printed."""
-        return self._whole and self._started and not self._exited
-
-    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
-        text = f"{message}. {hint}" if hint else message
-        return said(text, terminal=self._terminal) + m.exit_frame(m.ENDED)
-
-    @property
-    def goodbye(self) -> bool:
-        return self._exited
-
-    @property
-    def unfinished(self) -> int:
-        return 0
-
-    @property
-    def needs_farewell(self) -> bool:
-        return not self._exited
+def _encoded(arguments: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple([argument.encode("utf-8", "surrogateescape") for argument in arguments])

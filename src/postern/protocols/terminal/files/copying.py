@@ -22,6 +22,7 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.commands import copies, program
 from postern.protocols.terminal.files.file_hashing import FileHash
 from postern.protocols.terminal.files.file_wire import CANNOT_MASK, Beginning, FileWire
+from postern.protocols.terminal.program_wire import ENDED, RUNNING
 from postern.protocols.wire_base import Carried, Request
 
 MOST_LINE: Final = 16 * 1024  # bytes of a record of scp: a name is at most 255, a path 4096
@@ -197,12 +198,12 @@ class CopyingWire(FileWire):
         self._downward.append(Completed(1, tag=tag, error=error))
 
     def left_over(self) -> list[Completed]:
-        begun = self._scp.begun if self._scp is not None and not self._exited else ""
+        begun = self._scp.begun if self._scp is not None and self._state is not ENDED else ""
         return [Completed(self._file, tag=begun, error="it was not copied to its end")] if begun else []
 
     @property
     def busy(self) -> bool:
-        return self._started and not self._exited
+        return self._state is RUNNING
 
 
 def _check_name(record: bytes) -> None:

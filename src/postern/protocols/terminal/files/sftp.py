@@ -23,6 +23,7 @@ from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files import sftp_messages as s
 from postern.protocols.terminal.files.file_wire import CANNOT_MASK, FileWire
 from postern.protocols.terminal.files.transfers import Ahead, Transfer
+from postern.protocols.terminal.program_wire import ENDED
 from postern.protocols.wire_base import Carried, Request
 
 MOST_PENDING: Final = 4096  # requests without an answer; OpenSSH's clients have 64
@@ -260,7 +261,7 @@ class SftpWire(FileWire):
 
     @property
     def busy(self) -> bool:
-        return bool(self._pending) and not self._exited
+        return bool(self._pending) and self._state is not ENDED
 
 
 def _completed(transfer: Transfer, error: str) -> Completed:

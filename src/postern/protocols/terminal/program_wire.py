@@ -1,0 +1,120 @@
+"""What the wires of all programs share: the frames, what waits to go each way, and the program's life.
+
+    NEW ──START, or the end of a script──▶ REQUESTED ──admitted──▶ RUNNING
+     │                                         │refused               │exits, or is ended by the wire
+     └─────────ends before it is asked for─────┴──────────────────────┴──▶ ENDED
+
+The client has its exit frame in the state ENDED; whatever either side still sends is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Final
+
+from postern.interception.events import Output, Resized, Rows
+from postern.interception.verdicts import Refuse, Warn
+from postern.protocols.terminal import terminal_frames as m
+from postern.protocols.terminal.terminal_output import Printed, refused, said, warned
+from postern.protocols.wire_base import Piece, Request, Side, Wants, Wire
+
+
+class ProgramState(Enum):
+    """REQUESTED: its beginning was handed to the pipeline, which may hold it."""
+
+    NEW = "new"
+    REQUESTED = "requested"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+# Final names are found without a look into the class.
+NEW: Final = ProgramState.NEW
+REQUESTED: Final = ProgramState.REQUESTED
+RUNNING: Final = ProgramState.RUNNING
+ENDED: Final = ProgramState.ENDED
+
+
+class ProgramWire(Wire):
+    """A program that was asked for. `is_terminal`: lines of the gateway's own end as a terminal needs it."""
+
+    def __init__(self, *, is_terminal: bool = False) -> None:
+        self.wants = Wants()
+        self._is_terminal = is_terminal
+        self._state: ProgramState = NEW
+        self._client = m.TerminalFrameReader()
+        self._target = m.TerminalFrameReader()
+        self._upward: deque[bytes | Request | Resized] = deque()
+        self._downward: deque[Piece] = deque()
+        self._exchange = 0
+        self._code: int | None = None
+
+    def poll_client(self) -> bytes | Request | Resized | None:
+        return self._upward.popleft() if self._upward else None
+
+    def notice(self, warning: Warn) -> bytes:
+        return warned(warning, terminal=self._is_terminal)
+
+    def tell(self, warning: Warn) -> None:
+        self._downward.append(self.notice(warning))
+
+    def client_finished(self) -> bytes:
+        return b""
+
+    @property
+    def answers_waiting(self) -> bool:
+        return bool(self._downward)
+
+    def render(self, event: Rows | Output) -> bytes:
+        assert isinstance(event, Printed)
+        return event.encode()
+
+    def position(self, side: Side) -> str:
+        reader = self._client if side is Side.CLIENT else self._target
+        state = "has ended" if self._state is ENDED else "runs" if self._state is RUNNING else "has not begun"
+        return f"{reader.position}, the program {state}"
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._code
+
+    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+        text = f"{message}. {hint}" if hint else message
+        return said(text, terminal=self._is_terminal) + m.exit_frame(m.ENDED)
+
+    @property
+    def goodbye(self) -> bool:
+        return self._state is ENDED
+
+    @property
+    def unfinished(self) -> int:
+        return 0
+
+    @property
+    def needs_farewell(self) -> bool:
+        return self._state is not ENDED
+
+    # For the wires
+
+    def _next(self) -> int:
+        self._exchange += 1
+        return self._exchange
+
+    def _run(self) -> None:
+        """The program was admitted."""
+        if self._state is not ENDED:
+            self._state = RUNNING
+
+    def _refuse_start(self, refusal: Refuse) -> bytes:
+        """The program does not begin, and what was sent for it is dropped."""
+        self._downward.append(refused(refusal, terminal=self._is_terminal))
+        self._exit(m.REFUSED)
+        self._upward.clear()
+        return b""
+
+    def _exit(self, code: int, signal: str = "") -> None:
+        """Tell the client that the program has ended."""
+        self._downward.append(m.exit_frame(code, signal))
+        self._state = ENDED
+        self._code = code
