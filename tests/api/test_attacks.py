@@ -127,7 +127,7 @@ async def test_nobody_promotes_themselves_by_a_field_that_is_not_theirs(api: Api
     value = api.users["admin"].subject if field == "id" else "admin"
     for client in (api.as_ann, api.as_auditor):
         assert (await client.put("/users/ann@example.com", json={field: value})).status_code in (400, 403)
-    await api.as_admin.put("/users/ann@example.com", json={field: value})
+    await api.as_admin.patch("/users/ann@example.com", json={field: value})
     shown = (await api.as_ann.get("/userinfo")).json()
     assert (shown["is_admin"], shown["groups"]) == (False, ["dba"])
 
