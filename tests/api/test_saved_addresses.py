@@ -18,6 +18,7 @@ CHECKED = {
     ("OidcRequest", "issuer_url"),
     ("SamlRequest", "idp_metadata_url"),
     ("RepositoryRequest", "git_url"),
+    ("RepositoryPatch", "git_url"),
     ("TrackerRequest", "url"),
 }
 NOT_CONNECTED_TO = {
