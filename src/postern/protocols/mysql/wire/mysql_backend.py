@@ -53,7 +53,7 @@ class MysqlBackend(ResultState):
         self._given: MysqlRows | None = None  # rows that are being judged: the client does not have them yet
 
     @property
-    def position(self) -> str:
+    def _target_position(self) -> str:
         buf, at = self._intake.buf, int(self._intake.pos)
         where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
         slots = self.ledger.slots
@@ -62,7 +62,7 @@ class MysqlBackend(ResultState):
         phase = _PHASES[int(self._phase)]
         return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
 
-    def feed(self, data: bytes) -> None:
+    def feed_target(self, data: bytes) -> None:
         self._intake.feed(data)
 
     @property
@@ -94,7 +94,7 @@ class MysqlBackend(ResultState):
             return head.first
         return self.ledger.behind_file if self._any_number else int(self._sequence)
 
-    def poll(self) -> list[Piece]:
+    def poll_target(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation
         self._given = None

@@ -40,14 +40,14 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     PostgresResponseQueue,
 )
 from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, layout_of
-from postern.protocols.wire_base import Piece, Wants
+from postern.protocols.wire_base import Piece, Wants, Wire
 
 _NO_COLUMNS = b"\0\0"
 # Answers of any size, which are not waited for where nobody wants them.
 _DATA: Final = (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE)
 
 
-class PostgresBackend:
+class PostgresBackend(Wire):
     """The target's half of the wire."""
 
     def __init__(self, ledger: PostgresResponseQueue, wants: Wants, max_message: int) -> None:
@@ -74,10 +74,10 @@ class PostgresBackend:
         self._poisoned = False  # the last error was the answer to our own poison
 
     @property
-    def position(self) -> str:
+    def _target_position(self) -> str:
         return m.position(self._intake, self._intake.pos)
 
-    def feed(self, data: bytes) -> None:
+    def feed_target(self, data: bytes) -> None:
         self._intake.feed(data)
 
     @property
@@ -85,7 +85,7 @@ class PostgresBackend:
         """Bytes that the client still lacks of the message that is passing."""
         return 0 if self._swallowing else int(self._passing)
 
-    def poll(self) -> list[Piece]:
+    def poll_target(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation
         pieces: list[Piece] = []
