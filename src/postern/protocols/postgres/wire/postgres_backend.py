@@ -18,8 +18,6 @@ messages that nobody wants are not even waited for: their rest passes as it come
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
@@ -43,8 +41,6 @@ from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, Postgr
 from postern.protocols.wire_base import Piece, Wants, Wire
 
 _NO_COLUMNS = b"\0\0"
-# Answers of any size, which are not waited for where nobody wants them.
-_DATA: Final = (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE)
 
 
 class PostgresBackend(Wire):
@@ -116,9 +112,10 @@ class PostgresBackend(Wire):
         self._need = 0
         try:
             while end - self._pos >= 5:
-                if buf[self._pos] in _DATA and self._skip(pieces, buf, end):
-                    continue
-                if not self._step(pieces, buf, end):
+                tag = buf[self._pos]
+                if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
+                    self._skip(tag, pieces, buf, end)
+                elif not self._step(tag, pieces, buf, end):
                     break
         finally:
             _flush(pieces, buf, self._start, self._pos, self._pos)
@@ -135,16 +132,14 @@ class PostgresBackend(Wire):
         self._passing -= taken
         return pos + taken
 
-    def _skip(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
-        """Messages of one kind with data that nobody wants, by their headers. False: they are wanted."""
+    def _skip(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> None:
+        """Messages of one kind with data that nobody wants, by their headers: they are not even waited for."""
         pos: i64 = self._pos
-        tag = buf[pos]
-        if self._wanted(tag):
-            return False
         try:
             while end - pos >= 5 and buf[pos] == tag:
                 length = uint32(buf, pos + 1)
-                _check_length(tag, length)
+                if length < 4 or length > 0x7FFFFFFF:
+                    raise _offence(tag, f"of length {length}")
                 if not self.ledger.slots:
                     raise _offence(tag, "that answers nothing")
                 after = pos + 1 + length
@@ -159,14 +154,13 @@ class PostgresBackend(Wire):
             self._pos = pos
         if tag == m.COPY_DATA:
             self._copy_begins = False
-        return True
 
-    def _step(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
+    def _step(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> bool:
         """Takes a message, or rows or lines together. False: an event is to be judged first, or bytes are missing."""
         pos = self._pos
-        tag = buf[pos]
         length = uint32(buf, pos + 1)
-        _check_length(tag, length)
+        if length < 4 or length > 0x7FFFFFFF:
+            raise _offence(tag, f"of length {length}")
         after = pos + 1 + length
         if length > self.max_message:
             self._too_large(tag, length)
@@ -201,7 +195,7 @@ class PostgresBackend(Wire):
 
     def _too_large(self, tag: int, length: int) -> None:
         """A value that cannot be inspected whole is not shown."""
-        if tag not in _DATA:
+        if tag not in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE):
             raise _offence(tag, f"of length {length}")
         self._withhold(
             "54000",
@@ -411,11 +405,6 @@ class PostgresBackend(Wire):
             self._pieces.append(Completed(head.exchange, tag="FUNCTION CALL"))
         if status == b"I" and not ledger.slots:
             ledger.portals.clear()
-
-
-def _check_length(tag: int, length: i64) -> None:
-    if length < 4 or length > 0x7FFFFFFF:
-        raise _offence(tag, f"of length {length}")
 
 
 def _offence(tag: int, what: str) -> ProtocolViolation:
