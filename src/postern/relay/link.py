@@ -107,7 +107,7 @@ class Link:
         self._clock = clock
         self.now = clock()  # when something was last received
         self._started: dict[int, int] = {}
-        self._parked: Parked | None = None
+        self.parked: Parked | None = None  # the request that waits for `resume`
         self._held_at = 0  # the operation that the last Hold was about
         self._held_place = 0  # … and the interceptor's place in the chain
         self._warnings: list[Warn] = []  # of the request that is judged
@@ -170,11 +170,6 @@ class Link:
         """How what ran on the target ended, where the protocol tells."""
         return self._wire.exit_code
 
-    @property
-    def parked(self) -> Parked | None:
-        """The request that waits for `resume`."""
-        return self._parked
-
     def receive(self, side: Side, data: bytes) -> list[Effect]:
         if self._ended:
             return []
@@ -185,7 +180,7 @@ class Link:
 
         What comes behind the one that held is judged yet: it may refuse, or hold again.
         """
-        if self._ended or self._parked is None or self._parked.ticket != ticket:
+        if self._ended or self.parked is None or self.parked.ticket != ticket:
             return []
         return self._run(_CLIENT, b"", verdict)
 
@@ -202,7 +197,7 @@ class Link:
             else:
                 if data:
                     self._wire.feed_client(data)
-                if verdict is not None or self._parked is None:
+                if verdict is not None or self.parked is None:
                     self._from_client(effects, verdict)
         except ProtocolViolation as error:
             self._log_offence(side, error)
@@ -255,7 +250,7 @@ class Link:
         if self._ended:
             return []
         self._ended = True
-        self._parked = None
+        self.parked = None
         effects: list[Effect] = []
         farewell = self._farewell(message, code, hint, self._wire.unfinished)
         if farewell:
@@ -268,7 +263,7 @@ class Link:
         if self._ended and self._told:
             return b""
         self._ended = True
-        self._parked = None
+        self.parked = None
         return self._farewell(message, code, "", self._owed)
 
     def _farewell(self, message: str, code: str, hint: str, owed: int) -> bytes:
@@ -288,7 +283,7 @@ class Link:
         try:
             if verdict is not None:
                 park = self._settle(verdict, kept, outgoing)
-            while self._parked is None:
+            while self.parked is None:
                 piece = wire.poll_client()
                 if piece is None:
                     break
@@ -312,9 +307,9 @@ class Link:
     def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
         """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
         decided by rules that hold no more is asked again of those that do, but a refusal stands."""
-        parked = self._parked
+        parked = self.parked
         assert parked is not None
-        self._parked = None
+        self.parked = None
         self._warnings = parked.warnings
         further: Verdict | None = verdict
         if isinstance(verdict, Refuse):
@@ -366,7 +361,7 @@ class Link:
             verdict = _too_late_to_review(verdict)
         if isinstance(verdict, Hold):
             place = self._held_place + 1
-            self._parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
+            self.parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
             if verdict.work is None:
                 self._violated("review", verdict.rule, verdict.question, request.operations)
             return Park(verdict.ticket, verdict.question)
@@ -411,7 +406,7 @@ class Link:
 
     def ask(self, warning: Warn) -> list[Effect]:
         """Tells the client what its parked request waits for."""
-        if self._ended or self._parked is None:
+        if self._ended or self.parked is None:
             return []
         self._wire.tell(warning)
         effects: list[Effect] = [Record([_note(warning)], self._clock())]

@@ -127,7 +127,7 @@ def test_attack_what_waits_behind_a_slow_one_makes_no_answer_dearer(text: str) -
     link, count = links()(), 100
     wire = link._wire
     assert isinstance(wire, MysqlWire)
-    slots = wire._ledger.slots = Counted()
+    slots = wire.ledger.slots = Counted()
     link.receive(Side.CLIENT, my.prepare(text) * count)
     slots.walks = 0
     for number in range(count):

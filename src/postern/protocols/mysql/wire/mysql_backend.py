@@ -46,12 +46,14 @@ class MysqlBackend(ResultState):
         self._passing: i64 = 0
         self._goes_on = False  # the payload goes on in the packet behind that
         self._swallowing = False  # the packet that is passing is not shown
+        self._start: i64 = 0  # of the run of shown bytes, while `_scan` is at work
+        self._pos: i64 = 0  # … and what it takes next
         self._need: i64 = 0
         self._violation: ProtocolViolation | None = None
         self._given: MysqlRows | None = None  # rows that are being judged: the client does not have them yet
 
     @property
-    def position(self) -> str:
+    def _target_position(self) -> str:
         buf, at = self._intake.buf, int(self._intake.pos)
         where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
         slots = self.ledger.slots
@@ -60,7 +62,7 @@ class MysqlBackend(ResultState):
         phase = _PHASES[int(self._phase)]
         return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
 
-    def feed(self, data: bytes) -> None:
+    def feed_target(self, data: bytes) -> None:
         self._intake.feed(data)
 
     @property
@@ -92,7 +94,7 @@ class MysqlBackend(ResultState):
             return head.first
         return self.ledger.behind_file if self._any_number else int(self._sequence)
 
-    def poll(self) -> list[Piece]:
+    def poll_target(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation
         self._given = None
@@ -140,81 +142,99 @@ class MysqlBackend(ResultState):
         intake = self._intake
         buf = intake.buf
         end: i64 = len(buf)
-        pos: i64 = intake.pos
-        start: i64 = pos
-        slots = self.ledger.slots
+        self._start = self._pos = intake.pos
         self._need = 0
         try:
-            while end > pos:
-                if self._passing:
-                    pos = self._pass(pos, end)
-                    if self._swallowing:
-                        start = pos
-                    continue
-                if end - pos < m.HEAD:
-                    break
-                if self._phase == START and slots and not self._goes_on:
-                    self._begin(slots[0])
-                if self._phase == ROWS or self._goes_on:
-                    if self._quiet:
-                        pos = self._skip(buf, pos, end)
-                        if self._passing or self._goes_on:
-                            continue
-                    elif self._goes_on or self._is_row(buf, pos, end):
-                        if self.wants.rows and not self.cutting and not self._goes_on:
-                            event, after = self._events(buf, pos, end)
-                            start = _flush(pieces, buf, start, pos, after)
-                            pos = after
-                            if event is not None:
-                                self._given = event
-                                pieces.append(event)
-                                return
-                            if not self.cutting:
-                                break
-                            pieces.extend(self._pieces)
-                            self._pieces.clear()
-                        else:
-                            start = self._open(pieces, buf, start, pos)
-                            pos += m.HEAD
-                        continue
-                    if end - pos == m.HEAD and m.uint24(buf, pos):
-                        break
-                    if end - pos < m.HEAD:
-                        break
-                size = m.uint24(buf, pos)
-                if size > MAX_CONTROL:
-                    raise ProtocolViolation(f"the target sent a packet of {size} bytes that is no row")
-                if end - pos < m.HEAD + size:
-                    self._need = m.HEAD + size
-                    break
-                after = pos + m.HEAD + size
-                shift = self.ledger.shift
-                self._defines = False
-                shown = self._understood(buf, pos, after)
-                if shown and self._defines and self.adds_metadata:
-                    start = _flush(pieces, buf, start, pos, after)
-                    number = int(buf[pos + 3]) + shift
-                    pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
-                elif not shown:
-                    start = _flush(pieces, buf, start, pos, after)
-                elif shift:
-                    start = _flush(pieces, buf, start, pos, pos + m.HEAD)
-                    pieces.append(_renumbered(buf, pos, shift))
-                pos = after
-                if self._judged is not None:
-                    start = _flush(pieces, buf, start, pos, pos)
-                    pieces.append(self._judged)
-                    return
-                if self._pieces or (slots and (slots[0].kind == REFUSED or slots[0].data)):
-                    start = _flush(pieces, buf, start, pos, pos)
-                    pieces.extend(self._pieces)
-                    self._pieces.clear()
-                    self._speak(pieces)
+            while end > self._pos and self._step(pieces, buf, end):
+                pass
         finally:
-            _flush(pieces, buf, start, pos, pos)
-            intake.pos = pos
+            _flush(pieces, buf, self._start, self._pos, self._pos)
+            intake.pos = self._pos
         if self._need:
             intake.wait(self._need)
+
+    def _step(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
+        """Takes a packet, or the rest of one, or rows. False: an event is to be judged first, or bytes are missing."""
+        if self._passing:
+            self._pos = self._pass(self._pos, end)
+            if self._swallowing:
+                self._start = self._pos
+            return True
+        if end - self._pos < m.HEAD:
+            return False
+        slots = self.ledger.slots
+        if self._phase == START and slots and not self._goes_on:
+            self._begin(slots[0])
+        if self._phase == ROWS or self._goes_on:
+            if self._quiet:
+                self._pos = self._skip(buf, self._pos, end)
+                if self._passing or self._goes_on:
+                    return True
+            elif self._goes_on or self._is_row(buf, self._pos, end):
+                return self._take_rows(pieces, buf, end)
+            # Whether a packet is a row is told by its first byte.
+            if end - self._pos < m.HEAD or (end - self._pos == m.HEAD and m.uint24(buf, self._pos)):
+                return False
+        return self._take_packet(pieces, buf, end)
+
+    def _take_rows(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
+        """All rows that are there, to be judged; or the header of one that is not. Answers as `_step`."""
+        pos = self._pos
+        if not self.wants.rows or self.cutting or self._goes_on:
+            self._start = self._open(pieces, buf, self._start, pos)
+            self._pos = pos + m.HEAD
+            return True
+        event, after = self._events(buf, pos, end)
+        self._start = _flush(pieces, buf, self._start, pos, after)
+        self._pos = after
+        if event is not None:
+            self._given = event
+            pieces.append(event)
+            return False
+        if not self.cutting:
+            return False
+        pieces.extend(self._pieces)
+        self._pieces.clear()
+        return True
+
+    def _take_packet(self, pieces: list[Piece], buf: bytes, end: i64) -> bool:
+        """A packet that is no row. Answers as `_step`."""
+        pos = self._pos
+        size = m.uint24(buf, pos)
+        if size > MAX_CONTROL:
+            raise ProtocolViolation(f"the target sent a packet of {size} bytes that is no row")
+        after = pos + m.HEAD + size
+        if after > end:
+            self._need = m.HEAD + size
+            return False
+        self._show(pieces, buf, pos, after)
+        self._pos = after
+        slots = self.ledger.slots
+        if self._judged is not None:
+            self._start = _flush(pieces, buf, self._start, after, after)
+            pieces.append(self._judged)
+            return False
+        if self._pieces or (slots and (slots[0].kind == REFUSED or slots[0].data)):
+            self._start = _flush(pieces, buf, self._start, after, after)
+            pieces.extend(self._pieces)
+            self._pieces.clear()
+            self._speak(pieces)
+        return True
+
+    def _show(self, pieces: list[Piece], buf: bytes, pos: i64, after: i64) -> None:
+        """Leaves the packet in the run of shown bytes, or leaves it out, or puts another one in its place."""
+        shift = self.ledger.shift
+        self._defines = False
+        shown = self._understood(buf, pos, after)
+        if shown and self._defines and self.adds_metadata:
+            self._start = _flush(pieces, buf, self._start, pos, after)
+            number = int(buf[pos + 3]) + shift
+            pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
+        elif not shown:
+            self._start = _flush(pieces, buf, self._start, pos, after)
+        elif shift:
+            self._start = _flush(pieces, buf, self._start, pos, pos + m.HEAD)
+            pieces.append(_renumbered(buf, pos, shift))
 
     def _understood(self, buf: bytes, pos: i64, after: i64) -> bool:
         """As `_control`. A packet that breaks the protocol is not shown, so its number stays the next one."""

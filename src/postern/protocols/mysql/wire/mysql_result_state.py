@@ -41,7 +41,7 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     MysqlResponseQueue,
 )
 from postern.protocols.mysql.wire.mysql_rows import MysqlLayout, layout_of
-from postern.protocols.wire_base import Piece, Reply, Wants
+from postern.protocols.wire_base import Piece, Reply, Wants, Wire
 
 START: Final = 0
 COLUMNS: Final = 1
@@ -52,7 +52,7 @@ MAX_DEFINITIONS: Final = 16 << 20  # bytes of one result's; servers have up to 4
 _UNTIL_EOF: Final = -1  # how many definitions there are is told by their end
 
 
-class ResultState:
+class ResultState(Wire):
     """The state of the answer at the head. `local_files`: clients may be asked for their files."""
 
     def __init__(self, ledger: MysqlResponseQueue, wants: Wants, max_message: int, local_files: bool) -> None:

@@ -26,7 +26,7 @@ from postern.protocols.mysql.wire.mysql_response_queue import (
     MysqlResponseQueue,
 )
 from postern.protocols.mysql.wire.mysql_rows import MysqlRows
-from postern.protocols.wire_base import TARGET_GONE, Piece, Request, Side, TransactionState, Wants, Wire
+from postern.protocols.wire_base import TARGET_GONE, Request, Side, TransactionState, Wants
 
 Kill = Callable[[int, bool], None]
 
@@ -34,9 +34,10 @@ Kill = Callable[[int, bool], None]
 def _nobody(thread: int, only_query: bool) -> None: ...
 
 
-class MysqlWire(Wire):
-    """Sizes in bytes. `capabilities`, `collation` and `user` are those of the client's login, `parameters` what the
-    target told at its own: `status` is a number. `local_files`: clients may be asked for their files (LOAD DATA LOCAL).
+class MysqlWire(MysqlBackend):
+    """Both halves, and what is decided between them. `capabilities`, `collation` and `user` are those of the client's
+    login, `parameters` what the target told at its own: `status` is a number. `local_files`: clients may be asked for
+    their files (LOAD DATA LOCAL). Sizes in bytes.
 
     `kill` hears of connections of the gateway that are to be ended, or of which the running statement is to be: it is
     called while the link is at work, so whatever touches links must wait until that is over.
@@ -53,15 +54,14 @@ class MysqlWire(Wire):
         local_files: bool = False,
         kill: Kill = _nobody,
     ) -> None:
-        self.wants = Wants()
-        status = (parameters or {}).get("status", "")
-        self._ledger = MysqlResponseQueue(collation, int(status) if status.isdecimal() else m.AUTOCOMMIT)
-        self._frontend = MysqlFrontend(self._ledger, self.wants, max_message, user)
-        may_be_asked = local_files and bool(capabilities & g.LOCAL_FILES)
-        self._backend = MysqlBackend(self._ledger, self.wants, max_message, may_be_asked)
+        parameters = parameters or {}
+        status = parameters.get("status", "")
+        ledger = MysqlResponseQueue(collation, int(status) if status.isdecimal() else m.AUTOCOMMIT)
+        super().__init__(ledger, Wants(), max_message, local_files and bool(capabilities & g.LOCAL_FILES))
+        self._frontend = MysqlFrontend(ledger, self.wants, max_message, user)
         self._kill = kill
-        has_metadata = (parameters or {}).get("extended_metadata") == "yes"
-        self._backend.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
+        has_metadata = parameters.get("extended_metadata") == "yes"
+        self.adds_metadata = bool(capabilities & g.EXTENDED_METADATA) and not has_metadata
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
@@ -69,15 +69,9 @@ class MysqlWire(Wire):
     def poll_client(self) -> bytes | Request | None:
         return self._frontend.poll()
 
-    def feed_target(self, data: bytes) -> None:
-        self._backend.feed(data)
-
-    def poll_target(self) -> list[Piece]:
-        return self._backend.poll()
-
     def admit(self, request: Request) -> bytes:
         assert isinstance(request, Command)
-        ledger = self._ledger
+        ledger = self.ledger
         if request.owner:
             slot = MysqlPendingResponse(REFUSED, request.slot.exchange)
             slot.first = request.slot.first
@@ -94,18 +88,18 @@ class MysqlWire(Wire):
 
     def _reset(self, request: Command) -> None:
         """A change of user is a reset, and a change of the database where there is one: two commands, one answer."""
-        self._ledger.forget_statements()
+        self.ledger.forget_statements()
         if len(request.raw) > len(_RESET):
             hidden = MysqlPendingResponse(SIMPLE)
             hidden.hidden = True
             hidden.resets = True
-            self._ledger.owe(hidden)
+            self.ledger.owe(hidden)
         else:
             request.slot.resets = True
 
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, Command)
-        ledger = self._ledger
+        ledger = self.ledger
         slot = MysqlPendingResponse(REFUSED, request.slot.exchange)
         slot.first = request.slot.first
         if request.dead is None or refusal is not request.forced:
@@ -132,53 +126,52 @@ class MysqlWire(Wire):
 
     @property
     def answers_waiting(self) -> bool:
-        slots = self._ledger.slots
+        slots = self.ledger.slots
         return bool(slots) and (slots[0].kind == REFUSED or bool(slots[0].data))
 
     def render(self, event: Rows | Output) -> bytes:
         if isinstance(event, MysqlRows):
             data, packets = event.encode()
-            self._ledger.shift += packets - event.packets
+            self.ledger.shift += packets - event.packets
             return data
         assert isinstance(event, ErrorText | ColumnHeading | StatementSummary)
         return event.encode()
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, MysqlRows):
-            self._backend.cutting = True
+            self.cutting = True
             return refusal_packet(event.sequence, refusal)
         if isinstance(event, ColumnHeading):
-            self._backend.cutting = True
+            self.cutting = True
             return refusal_packet(event.sequence, refusal)
         assert isinstance(event, ErrorText | StatementSummary)
         if isinstance(event, StatementSummary) and not event.is_last:
-            self._backend.cutting = True
+            self.cutting = True
         event.become(refusal)
         return event.encode()
 
     @property
     def swallows(self) -> bool:
-        backend = self._backend
-        return backend.cutting and not backend.lets_end and len(self._ledger.slots) == 1
+        return self.cutting and not self.lets_end and len(self.ledger.slots) == 1
 
     @property
     def standing(self) -> TransactionState:
-        ledger = self._ledger
+        ledger = self.ledger
         return TransactionState(ledger.in_transaction, ledger.owes)
 
     def position(self, side: Side) -> str:
-        return self._frontend.position if side is Side.CLIENT else self._backend.position
+        return self._frontend.position if side is Side.CLIENT else self._target_position
 
     @property
     def busy(self) -> bool:
-        return bool(self._ledger.slots)
+        return bool(self.ledger.slots)
 
     def client_finished(self) -> bytes:
         if self._frontend.terminated:
             return b""
         self._frontend.terminated = True
         # In the middle of a packet or a file, the goodbye would be read as a part of it.
-        return b"" if self._frontend.midway or self._ledger.file_wanted else m.QUIT
+        return b"" if self._frontend.midway or self.ledger.file_wanted else m.QUIT
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
         """An error that answers what the client waits for, or what it says next.
@@ -190,19 +183,15 @@ class MysqlWire(Wire):
         if code == TARGET_GONE:
             return b""
         number, state = _FAREWELLS.get(code, (m.ER_UNKNOWN, "HY000"))
-        return m.err(self._backend.next_sequence, number, state, message, hint)
+        return m.err(self.next_sequence, number, state, message, hint)
 
     @property
     def goodbye(self) -> bool:
         return self._frontend.terminated
 
     @property
-    def unfinished(self) -> int:
-        return self._backend.unfinished
-
-    @property
     def needs_farewell(self) -> bool:
-        return not (self._frontend.terminated or self._backend.fatal)
+        return not (self._frontend.terminated or self.fatal)
 
 
 _RESET = m.command(m.COM_RESET_CONNECTION)

@@ -38,12 +38,12 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     PostgresResponseQueue,
 )
 from postern.protocols.postgres.wire.postgres_rows import PostgresLayout, PostgresRows, layout_of
-from postern.protocols.wire_base import Piece, Wants
+from postern.protocols.wire_base import Piece, Wants, Wire
 
 _NO_COLUMNS = b"\0\0"
 
 
-class PostgresBackend:
+class PostgresBackend(Wire):
     """The target's half of the wire."""
 
     def __init__(self, ledger: PostgresResponseQueue, wants: Wants, max_message: int) -> None:
@@ -53,6 +53,9 @@ class PostgresBackend:
         self.fatal = False  # the target has told the client a fatal error
         self.cutting = False  # the rest of this answer is swallowed
         self._intake = Intake()
+        self._start: i64 = 0  # of the run of shown bytes, while `_scan` is at work
+        self._pos: i64 = 0  # … and what it takes next
+        self._need: i64 = 0
         self._passing = 0
         self._swallowing = False  # … and so is the message that is passing
         self._described: bytes | None = None  # the RowDescription of a simple query's result under way
@@ -67,10 +70,10 @@ class PostgresBackend:
         self._poisoned = False  # the last error was the answer to our own poison
 
     @property
-    def position(self) -> str:
+    def _target_position(self) -> str:
         return m.position(self._intake, self._intake.pos)
 
-    def feed(self, data: bytes) -> None:
+    def feed_target(self, data: bytes) -> None:
         self._intake.feed(data)
 
     @property
@@ -78,7 +81,7 @@ class PostgresBackend:
         """Bytes that the client still lacks of the message that is passing."""
         return 0 if self._swallowing else int(self._passing)
 
-    def poll(self) -> list[Piece]:
+    def poll_target(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation
         pieces: list[Piece] = []
@@ -102,55 +105,23 @@ class PostgresBackend:
         intake = self._intake
         buf = intake.buf
         end: i64 = len(buf)
-        slots = self.ledger.slots
-        start: i64 = intake.pos
-        pos = self._pass(start, end)
+        self._start = intake.pos
+        self._pos = self._pass(self._start, end)
         if self._swallowing:
-            start = pos
+            self._start = self._pos
+        self._need = 0
         try:
-            while end - pos >= 5:
-                tag = buf[pos]
-                length = uint32(buf, pos + 1)
-                if length < 4 or length > 0x7FFFFFFF:
-                    raise _offence(tag, f"of length {length}")
-                after = pos + 1 + length
+            while end - self._pos >= 5:
+                tag = buf[self._pos]
                 if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
-                    if not slots:
-                        raise _offence(tag, "that answers nothing")
-                    if tag == m.COPY_DATA:
-                        self._copy_begins = False
-                    if after > end:
-                        self._passing = after - end
-                        self._swallowing = self.cutting
-                        after = end
-                    if self.cutting:
-                        start = _flush(pieces, buf, start, pos, after)
-                    pos = after
-                    continue
-                if length > self.max_message:
-                    self._too_large(tag, length)
-                    start = self._say(pieces, _flush(pieces, buf, start, pos, pos))
-                    continue
-                if after > end:
+                    self._skip(tag, pieces, buf, end)
+                elif not self._step(tag, pieces, buf, end):
                     break
-                if not ANSWERS[tag] and (tag == m.DATA_ROW or tag in CHANNELS):
-                    event, after, shown = self._event(tag, buf, pos, after, end)
-                    if event is not None:
-                        start = _flush(pieces, buf, start, pos, after)
-                        pieces.append(event)
-                        pos = after
-                        return
-                else:
-                    shown = self._control(tag, buf, pos + 5, after)
-                if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
-                    # Something must be said or left out between this message and the next one.
-                    start = self._say(pieces, _flush(pieces, buf, start, after if shown else pos, after))
-                pos = after
         finally:
-            _flush(pieces, buf, start, pos, pos)
-            intake.pos = pos
-        if end - pos >= 5 and not self._passing:
-            intake.wait(1 + uint32(buf, pos + 1))
+            _flush(pieces, buf, self._start, self._pos, self._pos)
+            intake.pos = self._pos
+        if self._need:
+            intake.wait(self._need)
 
     def _pass(self, pos: i64, end: i64) -> i64:
         """The rest of a message that is passing, or as much of it as is there."""
@@ -161,12 +132,66 @@ class PostgresBackend:
         self._passing -= taken
         return pos + taken
 
-    def _say(self, pieces: list[Piece], start: i64) -> i64:
+    def _skip(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> None:
+        """Messages of one kind with data that nobody wants, by their headers: they are not even waited for."""
+        pos: i64 = self._pos
+        try:
+            while end - pos >= 5 and buf[pos] == tag:
+                length = uint32(buf, pos + 1)
+                if length < 4 or length > 0x7FFFFFFF:
+                    raise _offence(tag, f"of length {length}")
+                if not self.ledger.slots:
+                    raise _offence(tag, "that answers nothing")
+                after = pos + 1 + length
+                if after > end:
+                    self._passing = after - end
+                    self._swallowing = self.cutting
+                    after = end
+                if self.cutting:
+                    self._start = _flush(pieces, buf, self._start, pos, after)
+                pos = after
+        finally:
+            self._pos = pos
+        if tag == m.COPY_DATA:
+            self._copy_begins = False
+
+    def _step(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> bool:
+        """Takes a message, or rows or lines together. False: an event is to be judged first, or bytes are missing."""
+        pos = self._pos
+        length = uint32(buf, pos + 1)
+        if length < 4 or length > 0x7FFFFFFF:
+            raise _offence(tag, f"of length {length}")
+        after = pos + 1 + length
+        if length > self.max_message:
+            self._too_large(tag, length)
+            self._start = _flush(pieces, buf, self._start, pos, pos)
+            self._say(pieces)
+            return True
+        if after > end:
+            self._need = 1 + length
+            return False
+        if not ANSWERS[tag] and (tag == m.DATA_ROW or tag in CHANNELS):
+            event, after, shown = self._event(tag, buf, pos, after, end)
+            if event is not None:
+                self._start = _flush(pieces, buf, self._start, pos, after)
+                pieces.append(event)
+                self._pos = after
+                return False
+        else:
+            shown = self._control(tag, buf, pos + 5, after)
+        slots = self.ledger.slots
+        if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
+            # Something must be said or left out between this message and the next one.
+            self._start = _flush(pieces, buf, self._start, after if shown else pos, after)
+            self._say(pieces)
+        self._pos = after
+        return True
+
+    def _say(self, pieces: list[Piece]) -> None:
         """Adds what was kept back for this place, and refusals whose turn has come."""
         pieces.extend(self._pieces)
         self._pieces.clear()
         self._speak(pieces)
-        return start
 
     def _too_large(self, tag: int, length: int) -> None:
         """A value that cannot be inspected whole is not shown."""

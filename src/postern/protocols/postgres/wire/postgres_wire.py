@@ -47,15 +47,16 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
     PostgresResponseQueue,
 )
 from postern.protocols.postgres.wire.postgres_rows import PostgresRows
-from postern.protocols.wire_base import Piece, Request, Side, TransactionState, Wants, Wire
+from postern.protocols.wire_base import Request, Side, TransactionState, Wants
 
 _POISON_TEXT = b"refused by the gateway"
 _POISON_PARSE = m.parse(b"", _POISON_TEXT)
 _POISON_QUERY = m.query(_POISON_TEXT)
 
 
-class PostgresWire(Wire):
-    """Sizes in bytes. `parameters` as the target told them at login; they may change on the way."""
+class PostgresWire(PostgresBackend):
+    """Both halves, and what is decided between them. `parameters` as the target told them at login; they may change on
+    the way. Sizes in bytes."""
 
     def __init__(
         self,
@@ -65,12 +66,10 @@ class PostgresWire(Wire):
         client_encoding: str = "UTF8",
         parameters: Mapping[str, str] | None = None,
     ) -> None:
-        self.wants = Wants()
-        self._ledger = PostgresResponseQueue()
-        self._ledger.encode(client_encoding)
-        self._ledger.reported = {name: value for name, value in (parameters or {}).items() if name in REPORTED}
-        self._frontend = PostgresFrontend(self._ledger, self.wants, max_message, max_batch)
-        self._backend = PostgresBackend(self._ledger, self.wants, max_message)
+        super().__init__(PostgresResponseQueue(), Wants(), max_message)
+        self.ledger.encode(client_encoding)
+        self.ledger.reported = {name: value for name, value in (parameters or {}).items() if name in REPORTED}
+        self._frontend = PostgresFrontend(self.ledger, self.wants, max_message, max_batch)
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
@@ -78,15 +77,9 @@ class PostgresWire(Wire):
     def poll_client(self) -> bytes | Request | None:
         return self._frontend.poll()
 
-    def feed_target(self, data: bytes) -> None:
-        self._backend.feed(data)
-
-    def poll_target(self) -> list[Piece]:
-        return self._backend.poll()
-
     def admit(self, request: Request) -> bytes:
         assert isinstance(request, MessageBatch)
-        ledger = self._ledger
+        ledger = self.ledger
         if self._frontend.skipping:
             # The Sync that ends a batch which was refused in front of its Flush.
             self._frontend.skipping = False
@@ -111,7 +104,7 @@ class PostgresWire(Wire):
         slot = PostgresPendingResponse(REFUSED, request.operations[0].exchange if request.operations else 0)
         slot.data = refusal_response(refusal)
         if request.end != m.FLUSH:
-            self._ledger.add(slot)
+            self.ledger.add(slot)
             return self._resync(request.end)
         self._frontend.skipping = True
         return self._fail_part(slot)
@@ -120,7 +113,7 @@ class PostgresWire(Wire):
         """Refuses a part of a batch whose end is still to come. The backend fails what it has run of the batch now, as
         at an error of its own, and does not keep it open until the client sends its Sync. The client gets the refusal
         now, too: answers that the backend has not flushed come out in front of it."""
-        ledger = self._ledger
+        ledger = self.ledger
         answers_due = bool(ledger.slots)
         ledger.add(slot)
         if ledger.skipping:
@@ -134,7 +127,7 @@ class PostgresWire(Wire):
 
     def _resync(self, end: int) -> bytes:
         """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
-        ledger = self._ledger
+        ledger = self.ledger
         if not (ledger.unsynced or ledger.skipping):
             slot = PostgresPendingResponse(REFUSED)
             slot.ready = True
@@ -159,13 +152,13 @@ class PostgresWire(Wire):
 
     def tell(self, warning: Warn) -> None:
         """A slot in the order of answers: an error that skips what was warned of skips the warning."""
-        slot = PostgresPendingResponse(REFUSED, self._ledger.exchange)
+        slot = PostgresPendingResponse(REFUSED, self.ledger.exchange)
         slot.data = warning_response(warning)
-        self._ledger.add(slot)
+        self.ledger.add(slot)
 
     @property
     def answers_waiting(self) -> bool:
-        slots = self._ledger.slots
+        slots = self.ledger.slots
         return bool(slots) and slots[0].kind == REFUSED
 
     def render(self, event: Rows | Output) -> bytes:
@@ -176,7 +169,7 @@ class PostgresWire(Wire):
         if isinstance(event, PostgresText) and event.aside:
             # Not an answer: only this message is withheld.
             return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
-        self._backend.cutting = True
+        self.cutting = True
         if isinstance(event, PostgresText):
             event.become(refusal)
             return event.encode()
@@ -189,29 +182,29 @@ class PostgresWire(Wire):
     @property
     def batch_has_run(self) -> bool:
         """Also where the batch has failed: the target skips the rest of it, which nobody needs to review."""
-        return self._ledger.ran or self._ledger.skipping
+        return self.ledger.ran or self.ledger.skipping
 
     def release(self) -> None:
         self._frontend.release()
 
     @property
     def swallows(self) -> bool:
-        slots = self._ledger.slots
-        return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
+        slots = self.ledger.slots
+        return self.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
 
     @property
     def standing(self) -> TransactionState:
-        ledger = self._ledger
+        ledger = self.ledger
         owed = any(slot.kind != REFUSED for slot in ledger.slots)
         return TransactionState(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
 
     def position(self, side: Side) -> str:
-        where = self._frontend.position if side is Side.CLIENT else self._backend.position
-        return f"{where}, {self._ledger.state}"
+        where = self._frontend.position if side is Side.CLIENT else self._target_position
+        return f"{where}, {self.ledger.state}"
 
     @property
     def busy(self) -> bool:
-        return bool(self._ledger.slots)
+        return bool(self.ledger.slots)
 
     def client_finished(self) -> bytes:
         if self._frontend.terminated:
@@ -228,12 +221,8 @@ class PostgresWire(Wire):
         return self._frontend.terminated
 
     @property
-    def unfinished(self) -> int:
-        return self._backend.unfinished
-
-    @property
     def needs_farewell(self) -> bool:
-        return not (self._frontend.terminated or self._backend.fatal)
+        return not (self._frontend.terminated or self.fatal)
 
 
 def _with_describes(batch: MessageBatch) -> tuple[list[bytes], list[PostgresPendingResponse]]:
