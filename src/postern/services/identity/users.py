@@ -75,7 +75,7 @@ def require_person_for_role(actor: Principal, before: Principal | None, after: P
     was = Role.STANDARD if before is None else before.role
     gained = after.role is not Role.STANDARD and was is not after.role
     shut_out = PrincipalStatus.INACTIVE
-    # Invited, too: the first login makes it active. An account that loses its role in the same request comes back, too.
+    # An invited account becomes active with its first login. Losing the role in the same request does not help.
     revived = before is not None and before.status is shut_out and after.status is not shut_out
     if gained:
         require_person(actor, f"make an {_ROLES[after.role]}")
