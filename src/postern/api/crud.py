@@ -97,6 +97,7 @@ def add_crud(
     lists_connections: bool = False,
     key: str = "{nameOrID}",
     listing: tuple[Callable[..., Awaitable[Any]], type[Answer]] | None = None,
+    is_fixed: bool = False,
 ) -> None:
     """Add the routes of one kind of resource. `names` are what operations are called by: one, and many. `texts` say of
     an operation (list, create, show, update, delete) what it leads to. `change` is the body of PUT and PATCH, where
@@ -104,7 +105,8 @@ def add_crud(
     are answers to writes that show a secret once, by method. `remove` is the route that deletes, where it takes more
     than a name. `lists_connections`: lists can be narrowed to those that are about a connection. `listing` is the route
     that lists, and its answer, where that has more than a page or other filters. `key` is the part of the path that
-    says which one: `{nameOrID:path}` where names have slashes."""
+    says which one: `{nameOrID:path}` where names have slashes. `is_fixed`: no field can change, so there is no PUT and
+    no PATCH."""
     one, many = names
     change = change or request
     patch = patch_of(change)
@@ -166,6 +168,8 @@ def add_crud(
         (by_key, "DELETE", remove or delete, f"delete_{one}", texts.get("delete", ""), _NO_BODY),
     )
     for place, method, endpoint, name, text, more in routes:
+        if is_fixed and method in ("PUT", "PATCH"):
+            continue
         form = written.get(method, answer)
         options = {"response_model": form, "responses": errors(*_FAILURES[method]), **more}
         router.add_api_route(place, endpoint, methods=[method], name=name, description=text.strip(), **options)
