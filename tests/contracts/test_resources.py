@@ -179,6 +179,14 @@ KINDS = {
         can_be_renamed=False,  # clients log in by it
         before=make_agent,
     ),
+    "machine identity": Kind(
+        "/machineidentities",
+        lambda made: made.machines,
+        {},
+        {"attributes": {"team": "data"}, "description": "why"},
+        once=frozenset({"credentials", "new_credentials"}),
+        can_be_renamed=False,
+    ),
     "service account": Kind(
         "/serviceaccounts",
         lambda made: made.service_accounts,

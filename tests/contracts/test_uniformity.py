@@ -20,7 +20,7 @@ from postern.cli.row_commands import paging_options
 NOT_MOVED_YET = frozenset(
     {
         *("admin groups", "admin orgs", "credentials", "ssh-keys"),
-        *("admin machines", "admin resources"),
+        "admin resources",
     }
 )
 # Resources that have neither PUT nor PATCH.
