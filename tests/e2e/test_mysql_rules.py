@@ -20,6 +20,7 @@ from tests.support.world import CLIENT
 
 from postern.api.sessions.result_answers import ResultWriter
 from postern.cli.terminal.forward import PortForward, Reached
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
@@ -30,7 +31,6 @@ from postern.domain.targets.connection import Connection
 from postern.domain.targets.errand import ErrandKind
 from postern.errors import Malformed
 from postern.interception.events import ClientOutput
-from postern.services.identity.credentials import Issued
 from postern.store.ports.review_ports import ReviewFilter
 from postern.wiring import tls
 

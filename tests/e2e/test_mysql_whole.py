@@ -29,9 +29,9 @@ from tests.support.mysql_gateway import ACCOUNT, DATABASE, PASSWORD, ask, connec
 from tests.support.postgres import PostgresServer
 from tests.support.running import started
 
+from postern.domain.identity.credential import Issued
 from postern.domain.rules.guardrail import Rule, RuleType
 from postern.interception.events import ClientOutput
-from postern.services.identity.credentials import Issued
 
 MAIL = "ada.lovelace@example.org"
 EVENTS = 150

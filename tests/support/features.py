@@ -24,8 +24,8 @@ from tests.support.promises import PATIENT
 from tests.support.ssh_clients import Clients, server
 from tests.support.sshds import Sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Connection
-from postern.services.identity.credentials import Issued
 
 ENFORCED, ADVISORY, REFUSED, NOT_YET = "enforced", "advisory", "refused", "not yet"
 COLUMNS = ("recording", "guard rails on input", "guard rails on output", "masking", "kill", "reviews")
