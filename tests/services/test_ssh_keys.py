@@ -108,8 +108,15 @@ async def test_others_are_seen_and_removed_by_administrators_alone(
     key = await services.ssh_keys.add(ann, "laptop", ed25519_line())
     for reader in (root, eve):
         assert (await services.ssh_keys.of_user(reader, "ann@example.com", PAGE)).items == [key]
+        for called in ("laptop", key.key.fingerprint, str(key.id)):
+            assert await services.ssh_keys.get(reader, called, "ann@example.com") == key
     with pytest.raises(Denied):
         await services.ssh_keys.of_user(bob, "ann@example.com", PAGE)
+    with pytest.raises(Denied):
+        await services.ssh_keys.get(bob, "laptop", "ann@example.com")
+    for called in ("laptop", key.key.fingerprint, str(key.id)):
+        with pytest.raises(NotFound):
+            await services.ssh_keys.get(bob, called)
     for principal in (bob, eve):
         with pytest.raises(NotFound):
             await services.ssh_keys.remove(principal, str(key.id))
