@@ -24,7 +24,6 @@ from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, 
 from tests.support.world import START, World
 
 from postern.archive import archivist as module
-from postern.archive import plan
 from postern.archive import survey as survey_module
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
@@ -245,7 +244,7 @@ async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
     done = await one.round()
     assert (done.stored, done.waiting) == (1, 1)
     assert made.path(3).exists()
-    now += plan.PATIENCE + 5
+    now += module.PATIENCE + 5
     assert (await one.round()).stored == 1
     first, third = await made.rows()
     assert (first.number, third.number) == (1, 3)

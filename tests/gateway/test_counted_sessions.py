@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.row_count import RowCount
 from postern.gateway.rules.row_counts import HeldStatement as Statement
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
 from postern.protocols.postgres.postgres_row_counts import Estimates
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire

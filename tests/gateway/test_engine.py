@@ -8,13 +8,13 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from tests.support.links import Asks
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.permit import Permit
 from postern.gateway.engine import Engine, OpenedSession, Parts
 from postern.gateway.live import LiveLinks
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.relay.link import Park
 from postern.relay.relay_target import Dialer, Start, Target

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.trial import Answered, LostPart, RecordedStatement, Step
 from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.recorded.postgres_answer_reader import PostgresAnswers
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.terminal_frames import STDOUT, frame

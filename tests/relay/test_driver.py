@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 from tests.support.links import Asks, Looks, Withholds, Words, pipeline
 from tests.support.promises import until
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.interception.events import Event
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_wire import TypedWire

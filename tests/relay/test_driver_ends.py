@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from tests.support.links import Asks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import Completed, Event, Shown
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Warn
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.terminal_wire import TypedWire

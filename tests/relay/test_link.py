@@ -20,16 +20,8 @@ from tests.support.links import (
     refusal,
     refused,
 )
-
-from postern.domain.sessions.session import EndReason
-from postern.interception.events import Completed, Event, Operation, Refusal, Shown
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
-from postern.protocols.postgres import postgres_test_messages as pg
-from postern.protocols.postgres.wire.postgres_wire import PostgresWire
-from postern.protocols.wire_base import Side
-from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
-from postern.testing.playbook import (
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import (
     Does,
     OrderCheck,
     PlaybookError,
@@ -42,6 +34,14 @@ from postern.testing.playbook import (
     to_client,
     to_target,
 )
+
+from postern.domain.sessions.session import EndReason
+from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.pipeline import BatchNeed, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
+from postern.protocols.postgres.wire.postgres_wire import PostgresWire
+from postern.protocols.wire_base import Side
+from postern.relay.link import MAX_FILLED, Close, Link, Park, Record, Send
 
 QUESTION = Park("t1", "may review this run?")
 DONE = pg.command_complete("SELECT 1")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.errors import Invalid
@@ -12,7 +13,6 @@ from postern.inspection.guardrails.guardrail_interceptor import GuardRailInterce
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.wire.postgres_output import CopiedLines
 from postern.protocols.postgres.wire.postgres_rows import PostgresRows, layout_of

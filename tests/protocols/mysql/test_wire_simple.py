@@ -5,18 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.links import DROP_MESSAGE, Asks, Looks, Masks, Warns, Withholds, Words
 from tests.support.mysql_links import links, playbook, runs, sent
-
-from postern.domain.sessions.session import EndReason
-from postern.interception.events import Completed, Note, Refusal
-from postern.interception.pipeline import Interceptor
-from postern.interception.verdicts import FORWARD
-from postern.protocols.mysql import mysql_test_messages as my
-from postern.protocols.mysql.wire import mysql_messages as m
-from postern.protocols.mysql.wire.mysql_wire import MysqlWire
-from postern.protocols.wire_base import Side
-from postern.relay.link import Close, Park
-from postern.testing.contracts import check_wire
-from postern.testing.playbook import (
+from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols.playbook import (
     Does,
     from_client,
     from_target,
@@ -26,6 +16,16 @@ from postern.testing.playbook import (
     to_client,
     to_target,
 )
+from tests.support.protocols.wire_contracts import check_wire
+
+from postern.domain.sessions.session import EndReason
+from postern.interception.events import Completed, Note, Refusal
+from postern.interception.pipeline import Interceptor
+from postern.interception.verdicts import FORWARD
+from postern.protocols.mysql.wire import mysql_messages as m
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.wire_base import Side
+from postern.relay.link import Close, Park
 
 REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 NOBODY: tuple[Interceptor, ...] = ()

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tests.support.backend import Backend
 from tests.support.examples import examples
 from tests.support.links import Asks, Looks, Masks, Words, links, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import OrderCheck
 
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Send
-from postern.testing.playbook import OrderCheck
 
 GOOD = st.sampled_from(["rows 0", "rows 1", "rows 3", "insert", "begin", "commit", "rollback", "copy out", "", "bad"])
 TEXTS = st.one_of(GOOD, st.just("insert drop"))

@@ -16,15 +16,24 @@ from tests.support.links import (
     refusal,
     refused,
 )
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import (
+    Playbook,
+    from_client,
+    from_target,
+    pause,
+    renew,
+    resume,
+    to_client,
+    to_target,
+)
 
 from postern.interception.events import Completed
 from postern.interception.pipeline import Interceptor
 from postern.interception.verdicts import FORWARD, Refuse
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as messages
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Park
-from postern.testing.playbook import Playbook, from_client, from_target, pause, renew, resume, to_client, to_target
 
 RUN = [pg.parse("insert"), pg.bind(), pg.execute()]
 DONE = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("INSERT 0 1")]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.support.links import Asks, Warns, Words, operation, playbook, prepare, refusal, refused
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import from_client, from_target, resume, to_client, to_target
 
 from postern.interception.events import Completed, Note
 from postern.interception.verdicts import FORWARD, Warn
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.relay.link import Park
-from postern.testing.playbook import from_client, from_target, resume, to_client, to_target
 
 TOLD = m.report(b"N", "WARNING", "01000", "mind the word careful", hint="Mind it.")
 NOTE = Note("mind the word careful", {"rule": "warns"})

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.links import Masks, Withholds, Words, pipeline
+from tests.support.protocols.playbook import CHUNKS, pieces
+from tests.support.protocols.wire_contracts import check_wire
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Shown
@@ -17,8 +19,6 @@ from postern.protocols.terminal.files.commands import copies, moves_files
 from postern.protocols.terminal.files.copying import CopyingWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
-from postern.testing.contracts import check_wire
-from postern.testing.playbook import CHUNKS, pieces
 
 UP, DOWN = "scp -p -t /tmp/there", "scp -f /etc/motd"
 CONTENT = b"\x00C0644 5 a\n" + bytes(range(256)) * 300

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.links import Looks, Withholds, Words, pipeline
+from tests.support.protocols.playbook import CHUNKS, pieces
+from tests.support.protocols.wire_contracts import check_wire
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import ProtocolViolation
@@ -21,8 +23,6 @@ from postern.protocols.terminal.files.sftp import MOST_PENDING, SftpWire
 from postern.protocols.terminal.files.transfers import MOST_AHEAD, Ahead, FileDigest, Transfer
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Link, Record, Send
-from postern.testing.contracts import check_wire
-from postern.testing.playbook import CHUNKS, pieces
 
 INIT = s.packet(s.INIT, packed(3))
 VERSION = s.packet(s.VERSION, packed(3), s.text(b"posix-rename@openssh.com"), s.text(b"1"))

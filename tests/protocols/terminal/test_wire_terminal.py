@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
@@ -10,7 +11,8 @@ from tests.support.links import Breaks, Looks, Masks, Withholds, Words, interpre
 
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Resized
-from postern.interception.pipeline import Interceptor
+from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
+from postern.interception.verdicts import Hold, Verdict
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.lens import TerminalLens
 from postern.protocols.terminal.script import TerminalScript
@@ -296,6 +298,30 @@ def test_frames_of_a_hostile_client_end_the_link(data: bytes) -> None:
     told = Told(TYPED)
     told.client(data)
     assert told.closed is EndReason.PROTOCOL_VIOLATION
+
+
+@dataclass
+class HoldsAll:
+    """Asks for a review of every statement."""
+
+    name: str = "holds"
+    wants: frozenset[type[Event]] = frozenset({Operation})
+    batch_need: BatchNeed = BatchNeed.REVIEW
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        return Hold("t1", "may this run?")
+
+
+@pytest.mark.parametrize("how", [TYPED, PIPED])
+@pytest.mark.parametrize("interceptors", [(), (HoldsAll(),)], ids=["runs", "is held"])
+def test_a_program_cannot_be_started_again_while_it(how: How, interceptors: tuple[Interceptor, ...]) -> None:
+    told = Told(how, *interceptors, arguments=("uptime",))
+    told.client(m.START_FRAME)
+    assert told.closed is None
+    assert (told.link.parked is not None) is bool(interceptors)
+    told.client(m.START_FRAME)
+    assert told.closed is EndReason.PROTOCOL_VIOLATION
+    assert told.to_target.count((m.START, b"")) == (0 if interceptors else 1)
 
 
 def test_frames_of_a_hostile_agent_end_the_link() -> None:

@@ -2,7 +2,7 @@
 
 check_wire     what passes, what is refused, what is garbage: every `protocols.base.Wire`
 check_masking  answers that are changed, refused, or looked at by something that breaks: the same
-The others: `testing/query_contracts.py` (what the gateway says to targets), `testing/testing_logins.py` (who comes in).
+The others: `query_contracts.py` (what the gateway says to targets), `login_contracts.py` (who comes in).
 
 Each raises AssertionError that says what is broken.
 """
@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
+from tests.support.protocols.playbook import CHUNKS, OrderCheck, pieces
+
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Event, Operation, Output, Refusal, Rows
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.wire_base import Side, Wire
 from postern.relay.link import Close, Effect, Link, Record, Send
-from postern.testing.playbook import CHUNKS, OrderCheck, pieces
 
 Conversation = Sequence[tuple[Side, bytes]]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.support.links import interpreted_only
+from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.wire_contracts import check_masking, check_wire
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse
-from postern.protocols.postgres import postgres_test_messages as pg
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Piece, Request, Side
-from postern.testing.contracts import check_masking, check_wire
 
 SIMPLE = [
     (Side.CLIENT, pg.query("select 1") + pg.query("select 2")),
