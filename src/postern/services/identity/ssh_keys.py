@@ -57,27 +57,24 @@ class SshKeys:
         self._signals = signals
         self._now = now
 
-    async def own(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[SshKey]:
-        """By name."""
-        return await self._store.find(principal.org_id, principal.id, page, where.name)
-
-    async def of_user(
-        self, principal: Principal, user: str, page: Page, where: RuleFilter = ALL_RULES
+    async def list_page(
+        self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES, user: str | None = None
     ) -> Listed[SshKey]:
-        """Somebody's, for administrators and auditors. Raises Denied, NotFound."""
-        return await self._store.find(principal.org_id, await self._holder_id(principal, user), page, where.name)
+        """Return one's own by name, or those of `user` for administrators and auditors. Raises Denied, NotFound."""
+        return await self._store.find(principal.org_id, await self._owner(principal, user), page, where.name)
 
     async def get(self, principal: Principal, called: str, user: str | None = None) -> SshKey:
         """Return the key of this name or fingerprint: one's own, or that of `user` for administrators and auditors, who
         find a key by its identifier, too, whosever it is. Raises Denied, NotFound."""
-        owner = principal.id if user is None else await self._holder_id(principal, user)
-        found = await self._store.get(principal.org_id, owner, called)
+        found = await self._store.get(principal.org_id, await self._owner(principal, user), called)
         if found is None or not (found.user_id == principal.id or principal.sees_all):
             raise NotFound(f"there is no SSH key {called!r}, or it is not yours")
         return found
 
-    async def _holder_id(self, principal: Principal, user: str) -> UUID:
-        """Return whom this subject or e-mail address means. Raises Denied, NotFound."""
+    async def _owner(self, principal: Principal, user: str | None) -> UUID:
+        """Return whom this subject or e-mail address means; None is oneself. Raises Denied, NotFound."""
+        if user is None:
+            return principal.id
         require_reader(principal, "the SSH keys of others")
         account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, user)
         if account is None:

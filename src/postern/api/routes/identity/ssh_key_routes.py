@@ -22,7 +22,7 @@ router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 @router.get("/sshkeys", responses=errors())
 async def list_ssh_keys(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[SshKeyAnswer]:
     """One's own, by name."""
-    found = await services.ssh_keys.own(caller, page, where)
+    found = await services.ssh_keys.list_page(caller, page, where)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
 
 
@@ -54,5 +54,5 @@ async def list_ssh_keys_of(
     where: NameFilter,
 ) -> ListAnswer[SshKeyAnswer]:
     """A user's, by name, for administrators and auditors."""
-    found = await services.ssh_keys.of_user(caller, emailOrID, page, where)
+    found = await services.ssh_keys.list_page(caller, page, where, emailOrID)
     return listed([SshKeyAnswer.of(one) for one in found.items], found, page)
