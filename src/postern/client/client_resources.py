@@ -284,7 +284,6 @@ _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("machineidentities",): _Lookup("machine identity", address="name"),
     ("orgs",): _Lookup("organisation", has_get=False),
     ("sshkeys",): _Lookup("SSH key", ("name", "fingerprint", "id"), has_get=False),
-    ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
 
 
@@ -301,7 +300,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("machineidentities",): Change.PUT,
     ("orgs",): Change.PUT,
     ("serverconfig",): Change.PUT,
-    ("users", "groups"): Change.PUT,
 }
 
 

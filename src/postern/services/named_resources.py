@@ -116,9 +116,7 @@ class ResourceService(Generic[R]):
         self.require_remover(principal)
         current = await self._current(principal, name_or_id, version)
         await self.authorize(principal, current, None)
-        await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
-        changed(self.audited(current), None)
-        await self.announce(current, None)
+        await self.delete(current)
 
     async def existing(self, principal: Principal, name_or_id: str) -> R:
         """Raises NotFound."""
@@ -172,6 +170,12 @@ class ResourceService(Generic[R]):
         """Store a change of what was read. Raises NotFound, Conflict."""
         await self._store.update(after)
         return await self.saved(before, after)
+
+    async def delete(self, current: R) -> None:
+        """Delete what was read. Raises NotFound, Conflict."""
+        await self._store.remove(replace_fields(current, updated_at=self._now()))  # when what it leaves changed
+        changed(self.audited(current), None)
+        await self.announce(current, None)
 
     async def saved(self, before: R | None, after: R) -> R:
         """Tell the audit log and the workers about a write, and return what the store has now, names of linked

@@ -66,6 +66,8 @@ groups = Table(
     Column("name", String(128), nullable=False),
     Column("external_id", String(255)),
     Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc),
+    version(),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -74,7 +76,7 @@ user_groups = Table(
     "user_groups",
     metadata,
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
-    Column("name", String(128), primary_key=True),
+    Column("name", String(128), primary_key=True, index=True),
     Column("source", String(16), primary_key=True),
 )
 

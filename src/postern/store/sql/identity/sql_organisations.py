@@ -20,7 +20,7 @@ from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema.people import orgs, user_groups, users
 from postern.store.schema.server_tables import org_settings
-from postern.store.sql.identity.sql_principals import ensure_groups
+from postern.store.sql.identity.sql_principals import count_changes, hold_groups
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 from postern.store.threaded import Executor
@@ -72,7 +72,7 @@ class SqlOrganisations:
                 await transaction.execute(update(orgs).where(own).values(_changeable(organisation)))
                 for old, new in ((former.admin_group, roles.admin), (former.auditor_group, roles.auditor)):
                     if old != new:
-                        await _succeed(transaction, organisation.id, old, new, organisation.created_at)
+                        await _succeed(transaction, organisation.id, old, new)
         except IntegrityError:
             raise organisation_taken(organisation) from None
 
@@ -138,18 +138,19 @@ async def add_organisation(transaction: Executor, organisation: Organisation) ->
     values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
     await transaction.execute(insert(orgs).values(values))
     roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
-    await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
+    await hold_groups(transaction, organisation.id, roles)
 
 
-async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: datetime) -> None:
+async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str) -> None:
     """Who is in `old` is in `new` from now on, put there by hand; by hand nobody stays in `old`."""
-    await ensure_groups(transaction, org_id, frozenset({new}), at)
+    await hold_groups(transaction, org_id, frozenset({new}))
     own = select(users.c.id).where(users.c.org_id == org_id)
 
     def members(name: str) -> Select[tuple[UUID]]:
         named = user_groups.c.name == name
         return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(own)).distinct()
 
+    await count_changes(transaction, users.c.id.in_(members(old)))
     by_hand = members(new).where(user_groups.c.source == GroupSource.MANUAL)
     already = set((await transaction.execute(by_hand)).scalars())
     present = (await transaction.execute(members(old))).scalars().all()
