@@ -6,10 +6,11 @@ import asyncio
 from dataclasses import replace
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import delete, insert, select
 from tests.support.world import World
 
-from postern.domain.identity.principal import GroupSource, UserGroup
+from postern.domain.identity.principal import GroupSource, RoleGroups, UserGroup
 from postern.domain.rules.access_rule import AccessRule
 from postern.errors import Conflict
 from postern.store.schema.people import groups, user_groups
@@ -77,3 +78,13 @@ async def test_two_first_logins_make_the_same_group_at_once(world: World) -> Non
         given = frozenset({f"of the provider {number}"})
         logins = (world.stores.principals.set_groups(one.id, given, GroupSource.PROVIDER) for one in people)
         assert await asyncio.gather(*logins) == [None, None, None]
+
+
+async def test_group_that_gets_a_role_is_not_removed_by_who_read_it_before(world: World) -> None:
+    crew = UserGroup(uuid4(), world.org_id, "crew", world.clock())
+    await world.stores.groups.add(crew)
+    own = await world.stores.organisations.default()
+    await world.stores.organisations.update(replace(own, role_groups=RoleGroups("crew", "auditor")))
+    for write in (world.stores.groups.remove(crew), world.stores.groups.update(replace(crew, name="other"))):
+        with pytest.raises(Conflict, match="changed by somebody else"):
+            await write

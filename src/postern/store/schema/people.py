@@ -30,6 +30,7 @@ orgs = Table(
     Column("created_at", Utc, nullable=False),
     Column("access_help", Text, nullable=False, server_default=""),
     Column("deleting_at", Utc),  # since when it is being deleted; nobody uses it any more
+    version(),
 )
 
 # Everybody who can ask for something: people and programs (the column `kind`).
