@@ -198,6 +198,15 @@ KINDS = {
         spelt=lambda name: name.replace(" ", "-"),
         can_be_renamed=False,
     ),
+    "group": Kind(
+        "/users/groups",
+        lambda made: made.groups,
+        {},
+        {},
+        change={"name": "other"},
+        accepts=["a/b", IDENTIFIER, "..", "\u202eabc"],
+        everybody_reads=True,
+    ),
     "user": Kind(
         "/users",
         lambda made: made.users,

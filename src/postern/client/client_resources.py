@@ -282,7 +282,6 @@ class _Lookup:
 # its routes take both, and `_Lookup` with the last line.
 _LOOKUPS: Mapping[tuple[str, ...], _Lookup] = {
     ("orgs",): _Lookup("organisation", has_get=False),
-    ("users", "groups"): _Lookup("group", address="name", has_get=False),
 }
 
 
@@ -298,7 +297,6 @@ _CHANGES: Mapping[tuple[str, ...], Change] = {
     ("feature-flags",): Change.PUT,
     ("orgs",): Change.PUT,
     ("serverconfig",): Change.PUT,
-    ("users", "groups"): Change.PUT,
 }
 
 
