@@ -102,7 +102,8 @@ class SpareDatabase:
     server: PostgresServer
     name: str = "postern_spare"
     schema: str = ""
-    first_rows: dict[str, str] = field(default_factory=dict)  # of each table, as JSON
+    reset: list[sql.Composable] = field(default_factory=list)
+    _connection: psycopg.Connection | None = None  # the same each time, as a new one reads the catalogue anew
 
     @property
     def url(self) -> str:
@@ -113,32 +114,36 @@ class SpareDatabase:
             admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(self.name)))
             admin.execute(sql.SQL("create database {}").format(sql.Identifier(self.name)))
         _migrate(self.url)
-        with psycopg.connect(self.server.dsn(self.name)) as connection:
-            self.schema = _schema(connection)
-            tables = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
-            for (table,) in tables:
-                rows = sql.SQL("select coalesce(json_agg(one), '[]')::text from {} one").format(sql.Identifier(table))
-                self.first_rows[table] = connection.execute(rows).fetchone()[0]  # type: ignore[index]
+        self._connection = connection = psycopg.connect(self.server.dsn(self.name), autocommit=True)
+        self.schema = _schema(connection)
+        self.reset = [sql.SQL("set local session_replication_role = replica")]  # in any order of foreign keys
+        for (table,) in connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall():
+            name = sql.Identifier(table)
+            first = connection.execute(sql.SQL("select json_agg(one)::text from {} one").format(name)).fetchone()
+            self.reset.append(sql.SQL("delete from {}").format(name))
+            if first != (None,):
+                back = sql.SQL("insert into {} select * from json_populate_recordset(null::{}, {})")
+                self.reset.append(back.format(name, name, *map(sql.Literal, first or ())))
 
     def empty(self) -> None:
         """As it was when it was made."""
-        with psycopg.connect(self.server.dsn(self.name)) as connection:
-            # What a test left open holds locks, and would hear of the next one.
-            connection.execute(
-                "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
-                " where datname = current_database() and pid <> pg_backend_pid()"
-            )
-            changed = _schema(connection) != self.schema
-            if not changed:
-                connection.execute("set local session_replication_role = replica")  # in any order of foreign keys
-                for table, rows in self.first_rows.items():
-                    name = sql.Identifier(table)
-                    connection.execute(sql.SQL("delete from {}").format(name))
-                    if rows != "[]":
-                        back = sql.SQL("insert into {} select * from json_populate_recordset(null::{}, {})")
-                        connection.execute(back.format(name, name, sql.Literal(rows)))
-        if changed:
+        connection = self._connection
+        assert connection is not None
+        # What a test left open holds locks, and would hear of the next one.
+        connection.execute(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        if _schema(connection) == self.schema:
+            with connection.transaction():
+                connection.execute(sql.SQL("; ").join(self.reset))
+        else:
+            self.close()
             self.make()
+
+    def close(self) -> None:
+        assert self._connection is not None
+        self._connection.close()
 
 
 def _schema(connection: psycopg.Connection) -> str:
@@ -171,10 +176,11 @@ def _migrate(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def spare_database(postgres_server: PostgresServer) -> SpareDatabase:
+def spare_database(postgres_server: PostgresServer) -> Iterator[SpareDatabase]:
     spare = SpareDatabase(postgres_server)
     spare.make()
-    return spare
+    yield spare
+    spare.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
