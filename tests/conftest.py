@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ settings.load_profile("postern")
 OF_THE_STORE = {"store", "contracts"}
 # One file for each way in: a native client, and a script.
 EVERYDAY_E2E = {"conftest.py", "test_masking.py", "test_runbooks.py"}
+_OF_CI = re.compile(r"^pytestmark = .*\bmark\.ci\b", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,8 +60,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of what is left out as a whole, nothing is imported, either."""
+    if not config.getoption("everyday") or collection_path.suffix != ".py":
+        return None
     left_out = collection_path.parent.name == "e2e" and collection_path.name not in EVERYDAY_E2E
-    return True if config.getoption("everyday") and left_out else None
+    return True if left_out or _OF_CI.search(collection_path.read_text()) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
