@@ -28,6 +28,7 @@ from tests.support.served import INFO
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import Sshd, sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Review
@@ -36,7 +37,6 @@ from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
-from postern.services.identity.credentials import Issued
 
 WAYS = (Postgres, Mysql, SshCommand, SshShell)
 

@@ -24,8 +24,8 @@ from tests.support.promises import PATIENT
 from tests.support.ssh_clients import Clients, server
 from tests.support.sshds import Sshd
 
+from postern.domain.identity.credential import Issued
 from postern.domain.targets.connection import Connection
-from postern.services.identity.credentials import Issued
 
 ENFORCED, ADVISORY, BLOCKED, REJECTED, NOT_YET = "enforced", "advisory", "blocked", "rejected", "not yet"
 PARTLY = "partly"  # in README: enforced for one part, advisory for the other, as a note says
