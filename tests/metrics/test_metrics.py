@@ -155,7 +155,7 @@ def rules() -> str:
 
 
 def expressions() -> dict[str, str]:
-    return {name: quoted for name, _, quoted in re.findall(r"alert: (\w+), expr: (['\"])(.*?)\2", rules())}
+    return {name: quoted for name, _, quoted in re.findall(r"alert: (\w+),\s+expr: (['\"])(.*?)\2", rules())}
 
 
 def test_alerts_are_about_metrics_that_exist_and_labels_that_they_have() -> None:
