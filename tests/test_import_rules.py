@@ -53,7 +53,6 @@ MAY: dict[str, set[str]] = {
     "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
             "protocols.terminal.terminal_frames", "protocols.clients"},
     "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
-    "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
 
 # Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
