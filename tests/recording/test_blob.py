@@ -138,14 +138,14 @@ def flipped(at: int) -> Change:
         (flipped(PREAMBLE), f"cannot be decrypted from byte {PREAMBLE} on"),
         (flipped(offset(7) + 100), f"cannot be decrypted from byte {offset(7)} on"),
         (flipped(-1 % encrypted_size(BIG)), f"cannot be decrypted from byte {offset(40)} on"),
-        (lambda blob: blob[:-1], "it was cut: of the"),
-        (lambda blob: blob[: offset(40)], "it was cut: of the"),
-        (lambda blob: blob[: offset(16)], "it was cut: of the"),
+        (lambda blob: blob[:-1], "it was cut: only"),
+        (lambda blob: blob[: offset(40)], "it was cut: only"),
+        (lambda blob: blob[: offset(16)], "it was cut: only"),
         (lambda blob: blob[:10], "it was cut"),
         (lambda _: b"", "it was cut"),
         (lambda blob: blob + b"x", "more than the"),
         (lambda blob: blob[: offset(3)] + blob[offset(4) : offset(5)] + blob[offset(4) :], f"from byte {offset(3)} on"),
-        (lambda _: b"\x28\xb5\x2f\xfd" + content_of(5000), "is not encrypted: the gateway did not put it there"),
+        (lambda _: b"\x28\xb5\x2f\xfd" + content_of(5000), "is not encrypted: the gateway did not write it"),
         (lambda _: content_of(encrypted_size(BIG)), "is not encrypted"),
     ],
 )
@@ -172,15 +172,15 @@ def test_attack_two_segments_blobs_are_swapped() -> None:
     blobs, one = stored(content_of(5000))
     other = blobs.keep(content_of(5000), row_of(5000, 2))
     blobs.kept[one.place], blobs.kept[other.place] = blobs.kept[other.place], blobs.kept[one.place]
-    assert "is another segment's" in refused(blobs, one)
-    assert "is another segment's" in refused(blobs, other)
+    assert "is another segment" in refused(blobs, one)
+    assert "is another segment" in refused(blobs, other)
 
 
 def test_attack_the_same_number_of_another_session() -> None:
     blobs, one = stored(content_of(5000))
     other = blobs.keep(content_of(5000), row_of(5000, session=uuid4()))
     blobs.kept[one.place] = blobs.kept[other.place]
-    assert "is another segment's" in refused(blobs, one)
+    assert "is another segment" in refused(blobs, one)
 
 
 def test_attack_the_same_segment_of_another_organisation() -> None:

@@ -186,7 +186,7 @@ def test_attack_a_chunk_of_another_blob_under_the_same_data_key() -> None:
 
 
 def test_another_key_opens_nothing_and_says_where() -> None:
-    with pytest.raises(Malformed, match=f"cannot be decrypted from byte {PREAMBLE} on: it was changed, cut, or is"):
+    with pytest.raises(Malformed, match=f"cannot be decrypted from byte {PREAMBLE} on: it was changed or cut, or is"):
         opened(blob_of(b"content"), os.urandom(32))
 
 

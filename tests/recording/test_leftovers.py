@@ -121,4 +121,4 @@ def test_look_that_fails_does_not_end_the_thread(
         wait_until(lambda: not list(spool_folder(home, "w1").glob("*.rec")))
     finally:
         leftovers.close()
-    assert "could not be looked at" in caplog.text
+    assert "could not be processed" in caplog.text

@@ -153,7 +153,7 @@ def test_a_bind_value_never_looks_like_a_statement() -> None:
     assert lines == [
         b"select $1",
         b"-- $1 = 'x\\ndrop table t;\\r\\n--\\\\'",
-        b"-- not all values are whole: some were too large to keep",
+        b"-- some values are incomplete: they were too large to record",
     ]
 
 
@@ -206,7 +206,7 @@ def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments
 
 def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, home: Path, header: Header) -> None:
     record(make_segments, [(0, ClientOutput(b"a"))])
-    with pytest.raises(NotFound, match="no results"):
+    with pytest.raises(NotFound, match="do not have results"):
         next(RecordingLibrary(home, {}).results(header.session))
 
 

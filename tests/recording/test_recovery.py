@@ -125,6 +125,6 @@ def test_record_of_an_impossible_time_does_not_hold_up_other_sessions(
     found = {one.session: one for one in recover(spool_folder(home, "w1"))}
     assert found.pop(header.session).damage == ""
     (other,) = found.values()
-    assert other.damage == f"segment 1: a record says it was made {micros} microseconds after the start"
+    assert other.damage == f"segment 1: a record has an impossible time, {micros} microseconds after the start"
     assert not path.exists()
     assert [left.name for left in spool_folder(home, "w1").iterdir()] == [f"{damaged.path.name}.broken"]

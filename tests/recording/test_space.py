@@ -46,7 +46,7 @@ def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog:
         for _ in range(5):
             disk.free = LEAST - 1
             look(space)
-    assert "99 MiB left, and recordings need 100 MiB" in space.refusal
+    assert "99 MiB left, but recordings need 100 MiB" in space.refusal
     assert "POSTERN_RECORDING_LEAST_FREE" in space.refusal
     assert space.end == ""
     assert len(caplog.records) == 1
@@ -60,7 +60,7 @@ def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog:
         disk.free = LEAST
         look(space)
     assert (space.refusal, space.end) == ("", "")
-    assert "there is room for recordings again" in caplog.text
+    assert "there is enough space for recordings again" in caplog.text
 
 
 def test_it_is_asked_once_a_second() -> None:
@@ -85,7 +85,7 @@ def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: 
         segments.append(encode(Operation(1, "select 1"), 10), 10)
         disk.free = LEAST - 1
         look(space)
-        with pytest.raises(RecordingFailed, match="no recording can begin: this gateway's disk has 99 MiB left"):
+        with pytest.raises(RecordingFailed, match="the recording cannot start: this gateway's disk has 99 MiB left"):
             Segments(commits, home, "w1", replace(header, session=uuid4()))
         segments.append(encode(ClientOutput(b"goes on"), 20), 20)
         disk.free = 0

@@ -166,7 +166,7 @@ def open_files() -> int:
 def test_spool_that_was_stopped_takes_its_last_record_only(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.stop("the disk runs full")
-    with pytest.raises(RecordingFailed, match="takes no more records: the disk runs full"):
+    with pytest.raises(RecordingFailed, match="accepts no more records: the disk runs full"):
         spool.append(b"x")
     assert (spool.failed, spool.stopped, spool.dirty) == (True, True, True)
     spool.append_last(encode(ClientOutput(b"last"), 1))

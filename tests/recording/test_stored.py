@@ -110,7 +110,7 @@ async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blo
     rows = await store(made, blobs)
     (recordings_folder(made.home) / rows[1].place).unlink()
     found = events(list(library(made, blobs, rows).records(made.id)))
-    assert found == [*wanted(1), Gap(2, "it is gone from the blob store"), *wanted(3)]
+    assert found == [*wanted(1), Gap(2, "it is missing from the blob store"), *wanted(3)]
     (recordings_folder(made.home) / rows[0].place).unlink()
     assert library(made, blobs, rows).reading(made.id).header().segment == 3
     (recordings_folder(made.home) / rows[2].place).unlink()
@@ -128,7 +128,7 @@ async def test_blob_that_vanishes_while_it_is_read_is_a_gap(made: Made, blobs: B
     (recordings_folder(made.home) / rows[0].place).unlink()
     found += list(reading)
     (gap,) = [event for _, event in found if isinstance(event, Gap)]
-    assert gap == Gap(1, "it is gone from the blob store")
+    assert gap == Gap(1, "it is missing from the blob store")
     assert events(found)[-7:] == wanted(2)
     assert 0 < sum(isinstance(event, ClientOutput) for event in events(found)[:-8]) < len(shown)
 
@@ -157,13 +157,13 @@ async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made
     rows[1] = replace(rows[1], stored_size=len(content))
     found = events(list(library(made, blobs, rows).records(made.id)))
     (gap,) = [event for event in found if isinstance(event, Gap)]
-    assert gap == Gap(2, "its bytes are not those that were stored")
+    assert gap == Gap(2, "its bytes differ from those that were stored")
     other = await new_session(made.world, made.home)
     content = encrypt(other.seal(2).read_bytes(), rows[1].org_id, made.id, 2, data_key)
     place.write_bytes(content)
     rows[1] = replace(rows[1], stored_size=len(content))
     found = events(list(library(made, blobs, rows).records(made.id)))
-    assert found == [*wanted(1), Gap(2, "what lies in its place is another segment"), *wanted(3)]
+    assert found == [*wanted(1), Gap(2, "another segment is stored in its place"), *wanted(3)]
 
 
 async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: BrokenBlobs) -> None:

@@ -1,5 +1,5 @@
-"""What a session did, kept so that a crash of the gateway loses nothing a client was shown.
+"""Recordings of sessions, such that a crash of the gateway loses nothing that a client received.
 
-An append-only spool per session, the record format and its reader, recovery of what a dead worker
-left, compression at close, and the encryption of what is stored (`cipher.py`). Knows events, never protocols.
+Each session has an append-only spool, in the record format. After a crash, the spools of a dead worker are recovered.
+Closed spools are compressed, and encrypted for the blob store (`cipher.py`). Knows events, never protocols.
 """

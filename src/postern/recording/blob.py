@@ -1,4 +1,4 @@
-"""A segment's blob: made of a sealed file, and read as one, in pieces, so that a slow reader holds no request open."""
+"""Blob of a segment: written from a sealed file, and read in pieces, so that slow readers keep no request open."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _CHUNKS = 16
-PIECE = cipher.PREAMBLE + _CHUNKS * STEP  # bytes, at most, that are asked for at once
+PIECE = cipher.PREAMBLE + _CHUNKS * STEP  # bytes per read, at most
 
 
 def open_blob(blobs: Blobs, keys: SegmentKeys, segment: Segment) -> BinaryIO:
-    """The segment as it was sealed, from any place of it on.
+    """Open a stored segment as a seekable file of its sealed bytes.
 
-    Reading raises NotFound, Unavailable, and Malformed when what lies there is not what was stored, or its data key is
-    not to be had."""
+    Reading raises NotFound, Unavailable, and Malformed if the blob is not what was stored or its data key is
+    unavailable.
+    """
     return cast(BinaryIO, io.BufferedReader(BlobFile(blobs, keys, segment), CHUNK))
 
 
@@ -36,13 +37,15 @@ def read_pieces(blobs: Blobs, keys: SegmentKeys, segment: Segment) -> Iterator[b
 
 
 def read_preamble(blobs: Blobs, place: str) -> Preamble:
-    """Of what lies there. Blocks. Raises NotFound, Unavailable, Malformed."""
+    """Read the preamble of a blob. Blocks. Raises NotFound, Unavailable, Malformed."""
     return Preamble.decode(blobs.read(place, 0, cipher.PREAMBLE))
 
 
 def encrypted_file(path: Path, keys: SegmentKeys, segment: Segment) -> Iterator[bytes]:
-    """The blob of the sealed file at `path`, by the segment's data key and a salt of its own, in pieces. Blocks. Raises
-    OSError, Malformed, Misconfigured, Unavailable."""
+    """Yield the blob of the sealed file at `path`, encrypted with the segment's data key and a new salt.
+
+    Blocks. Raises OSError, Malformed, Misconfigured, Unavailable.
+    """
     assert segment.data_key is not None
     preamble = Preamble(segment.data_key, os.urandom(cipher.SALT))
     with path.open("rb", buffering=0) as file:
@@ -55,7 +58,7 @@ def _key_of(keys: SegmentKeys, segment: Segment, preamble: Preamble) -> bytes:
 
 
 class BlobFile(io.RawIOBase):
-    """Holds one piece as it was read, and one chunk of it decrypted."""
+    """Reader of a blob. Holds one piece as it was read, and one decrypted chunk of it."""
 
     def __init__(self, blobs: Blobs, keys: SegmentKeys, segment: Segment) -> None:
         self._blobs = blobs
@@ -96,7 +99,7 @@ class BlobFile(io.RawIOBase):
         return len(data)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the whole content without the copies that reading into a buffer makes."""
+        """Yield the whole content, without the copies that reading into a buffer makes."""
         made = self._open()
         for index in range(cipher.count(self._size)):
             if chunk := self._decrypted(made, index):
@@ -122,13 +125,13 @@ class BlobFile(io.RawIOBase):
 
     def _fetch(self, begin: int) -> None:
         most = PIECE if begin == 0 else _CHUNKS * STEP
-        # One byte more than there should be: what goes on is not what was stored.
+        # One byte more than was stored, to detect a blob that has grown.
         self._piece = self._blobs.read(self._segment.place, begin, max(0, min(most, self._size - begin + 1)))
         self._begin = begin
         if begin == 0:
-            Preamble.decode(self._piece)  # what is not encrypted at all is told so, whatever its size
+            Preamble.decode(self._piece)  # reports a blob that is not encrypted at all, whatever its size
         end = begin + len(self._piece)
         if end < min(begin + most, self._size):
-            raise Malformed(f"it was cut: of the {self._size} bytes that were stored only {end} are there")
+            raise Malformed(f"it was cut: only {end} of the {self._size} stored bytes are there")
         if end > self._size:
-            raise Malformed(f"it was changed: it has more than the {self._size} bytes that were stored")
+            raise Malformed(f"it was changed: it has more than the {self._size} stored bytes")

@@ -1,19 +1,19 @@
-"""How a segment is encrypted in the blob store. Values in, values out: keys and bytes come from elsewhere.
+"""Encryption of a segment in the blob store. Pure functions: keys and bytes come from elsewhere.
 
     blob      preamble ‖ chunk 0 ‖ chunk 1 ‖ … ‖ last chunk
     preamble  "PSTN" ‖ version (1 byte, 1) ‖ data key's id (16) ‖ salt (32)
     key       HKDF-SHA-256 of the data key (RFC 5869), with the salt; info: "postern: segment" ‖ org ‖ session ‖ number
-    chunk i   AES-256-GCM of 64 KiB of the segment, the last one of what is left: nonce i (11 bytes) ‖ is it the last
-              one (1 byte), associated data: the preamble
+    chunk i   AES-256-GCM of 64 KiB of the segment (the last one: of the rest): nonce i (11 bytes) ‖ 1 for the last
+              chunk, else 0 (1 byte), associated data: the preamble
 
-The chunks are the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: Online Authenticated-Encryption and its
-Nonce-Reuse Misuse-Resistance, 2015). What it gives: a chunk opens only in its own place, since its number is in the
-nonce; only the one that was made as the last opens as the last, so a blob that was cut between two chunks, or went on,
-does not open; and each chunk opens without the others, so reading may begin anywhere.
+The chunks follow the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár: Online Authenticated-Encryption and its
+Nonce-Reuse Misuse-Resistance, 2015). It has three properties. A chunk decrypts only at its own index, because its
+number is in the nonce. Only the chunk that was written as the last decrypts as the last, so that a truncated or
+extended blob is detected. Each chunk decrypts independently, so that reading can start anywhere.
 
-The salt is new for each blob, so no two of them share a key, and the nonces may simply count. The segment's own name is
-in the key: a blob that lies in the place of another segment, session or organisation opens nowhere. What the data key
-seals directly (store.encryption) it seals by AES-GCM, never by HMAC, so the two uses do not meet.
+The salt is new for each blob. No two blobs share a key, and nonces can simply count. The segment's identity is part of
+the key, so that a blob in place of another segment, session or organisation does not decrypt. The data key itself is
+used directly only with AES-GCM (store.encryption), and here only with HMAC, so the two uses do not interfere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from postern.errors import Malformed
 MAGIC, VERSION = b"PSTN", 1
 SALT = 32  # bytes
 CHUNK = 64 * 1024  # bytes of the segment in each chunk
-TAG = 16  # bytes that a chunk is longer than what is in it
+TAG = 16  # bytes that encryption adds to a chunk
 STEP = CHUNK + TAG
 _PREAMBLE = struct.Struct(f"!4sB16s{SALT}s")
 PREAMBLE = _PREAMBLE.size
@@ -40,7 +40,7 @@ _INFO = struct.Struct("!16s16sQ")
 
 @dataclass(frozen=True, slots=True)
 class Preamble:
-    """By which data key a blob is encrypted, and its salt."""
+    """First bytes of a blob: the data key that encrypts it, and its salt."""
 
     data_key: UUID
     salt: bytes
@@ -50,11 +50,11 @@ class Preamble:
 
     @classmethod
     def decode(cls, data: bytes) -> Preamble:
-        """Of the first bytes of a blob. Raises Malformed."""
+        """Parse the first bytes of a blob. Raises Malformed."""
         if not MAGIC.startswith(data[: len(MAGIC)]):
-            raise Malformed("what lies in its place is not encrypted: the gateway did not put it there")
+            raise Malformed("the stored file is not encrypted: the gateway did not write it")
         if len(data) < PREAMBLE:
-            raise Malformed(f"it was cut: its first {PREAMBLE} bytes are not all there")
+            raise Malformed(f"it was cut: its first {PREAMBLE} bytes are not complete")
         _, version, data_key, salt = _PREAMBLE.unpack_from(data)
         if version != VERSION:
             raise Malformed(f"it is encrypted in format {version}; this version of the gateway reads {VERSION}")
@@ -62,12 +62,12 @@ class Preamble:
 
 
 def info(org_id: UUID, session_id: UUID, number: int) -> bytes:
-    """What a segment's key is bound to."""
+    """Return what a segment's key is bound to."""
     return b"postern: segment" + _INFO.pack(org_id.bytes, session_id.bytes, number)
 
 
 class Cipher:
-    """`key` has 32 bytes, and is of this preamble and one segment only."""
+    """Cipher of one segment. `key` has 32 bytes, and is derived for this preamble and segment."""
 
     def __init__(self, key: bytes, preamble: Preamble) -> None:
         self._cipher = AESGCM(key)
@@ -77,23 +77,23 @@ class Cipher:
         return self._cipher.encrypt(_nonce(index, last), content, self._associated)
 
     def decrypt(self, index: int, chunk: bytes, *, last: bool) -> bytes:
-        """Raises Malformed."""
+        """Decrypt a chunk. Raises Malformed."""
         try:
             return self._cipher.decrypt(_nonce(index, last), chunk, self._associated)
         except (InvalidTag, ValueError):
             raise Malformed(
-                f"it cannot be decrypted from byte {offset(index)} on: it was changed, cut, or is another segment's"
+                f"it cannot be decrypted from byte {offset(index)} on: it was changed or cut, or is another segment"
             ) from None
 
 
 def encrypted(key: bytes, preamble: Preamble, content: Iterable[bytes]) -> Iterator[bytes]:
-    """A whole blob, in pieces of a chunk; `content` comes in pieces of any size."""
+    """Yield a whole blob, chunk by chunk. `content` comes in pieces of any size."""
     cipher = Cipher(key, preamble)
     yield preamble.encode()
     held, index = bytearray(), 0
     for piece in content:
         held += piece
-        while len(held) > CHUNK:  # what fills a chunk may yet be the last
+        while len(held) > CHUNK:  # a full chunk can be the last
             yield cipher.encrypt(index, bytes(held[:CHUNK]), last=False)
             del held[:CHUNK]
             index += 1
@@ -101,12 +101,12 @@ def encrypted(key: bytes, preamble: Preamble, content: Iterable[bytes]) -> Itera
 
 
 def encrypted_size(size: int) -> int:
-    """Bytes of the blob of a segment of `size` bytes."""
+    """Return the size of the blob for a segment of `size` bytes."""
     return PREAMBLE + size + TAG * max(1, -(-size // CHUNK))
 
 
 def count(size: int) -> int:
-    """The chunks of a blob of `size` bytes. Raises Malformed when no blob has as many."""
+    """Return the number of chunks in a blob of `size` bytes. Raises Malformed if no blob has that size."""
     full, rest = divmod(size - PREAMBLE, STEP)
     # Only an empty segment has an empty chunk.
     if size < PREAMBLE + TAG or 0 < rest < TAG or (full and rest == TAG):
@@ -115,12 +115,12 @@ def count(size: int) -> int:
 
 
 def content_size(size: int) -> int:
-    """Bytes of the segment whose blob has `size` bytes. Raises Malformed."""
+    """Return the size of the segment in a blob of `size` bytes. Raises Malformed."""
     return size - PREAMBLE - TAG * count(size)
 
 
 def offset(index: int) -> int:
-    """Where a chunk begins in its blob."""
+    """Return the offset of a chunk in its blob."""
     return PREAMBLE + index * STEP
 
 

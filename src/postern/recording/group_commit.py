@@ -1,4 +1,9 @@
-"""Group commit: one thread in a process makes the spools of all its sessions durable, another one seals what ended."""
+"""Group commit: one thread per process syncs the spools of all sessions, another one seals those that ended.
+
+A sync of the disk costs milliseconds, whether it covers one record or many. All sessions therefore share one round of
+syncs per interval. A client can receive output that is appended but not yet synced: a crash of the process loses
+nothing, and a crash of the machine loses one interval at most.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from postern.recording.spool import Spool
 
 log = logging.getLogger(__name__)
 
-# An ended session waits for the next round, which seals all that ended since the last one; but no longer than this.
+# An ended session waits for the next round, which seals all ended spools together, but no longer than this.
 _PATIENCE = 0.1
 
 
@@ -27,13 +32,13 @@ class _Ended(NamedTuple):
 
 
 class GroupCommit:
-    """Every `interval` seconds, syncs each dirty spool and seals each that ended.
+    """Every `interval` seconds, syncs each dirty spool and seals each ended one.
 
-    A spool that cannot be synced is marked failed, so that its session ends at its next append; the
-    others go on. When the disk is slower than the interval, rounds follow each other without a pause.
-    Where `space` runs short no spool should begin, and those that are written are stopped.
+    A spool that cannot be synced is marked as failed, so that its session ends at its next append; the others continue.
+    If the disk is slower than the interval, rounds follow each other without a pause. When `space` runs short, no
+    session should start, and the open spools are stopped.
 
-    Sealing has a thread of its own: compressing a long recording does not hold up anybody's sync.
+    Sealing has its own thread, so that compressing a long recording does not delay syncs.
     """
 
     def __init__(self, interval: float, space: Space | None = None) -> None:
@@ -41,7 +46,7 @@ class GroupCommit:
         self._space = space
         self._spools: set[Spool] = set()
         self._ended: list[_Ended] = []
-        self._sealed: set[Path] = set()  # that are being sealed
+        self._sealed: set[Path] = set()  # those being sealed
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
@@ -51,12 +56,12 @@ class GroupCommit:
 
     @property
     def refusal(self) -> str:
-        """Why no session may begin; empty while it may."""
+        """Return why no session can start; empty if one can."""
         return self._space.refusal if self._space is not None else ""
 
     @property
     def busy(self) -> set[Path]:
-        """The files that are written or sealed."""
+        """Return the files that are being written or sealed."""
         with self._lock:
             return {spool.path for spool in self._spools} | {one.spool.path for one in self._ended} | self._sealed
 
@@ -65,16 +70,17 @@ class GroupCommit:
             self._spools.add(spool)
 
     def unregister(self, spool: Spool) -> None:
-        """From now on the spool's owner answers for its durability."""
+        """Remove a spool, whose owner is then responsible for its durability."""
         with self._lock:
             self._spools.discard(spool)
 
     def finish(
         self, spool: Spool, sealed: Path, done: Callable[[Exception | None], None], *, soon: bool = False
     ) -> None:
-        """Seals a spool that takes no more records in the next round; `soon` begins that round now.
+        """Seal a complete spool in the next round; `soon` starts that round now.
 
-        Then `done` is called, in another thread, with what went wrong; the spool is closed and in its place if so.
+        Then `done` is called in another thread, with the error if there was one. After an error the spool is closed and
+        kept.
         """
         with self._lock:
             self._spools.discard(spool)
@@ -86,7 +92,7 @@ class GroupCommit:
             self._wake.set()
 
     def close(self) -> None:
-        """Ends the threads and returns after a last round for what is still there."""
+        """Stop the threads, after a last round."""
         with self._lock:
             self._stopping = True
         self._wake.set()
@@ -146,4 +152,4 @@ def _seal(ended: list[_Ended]) -> None:
         try:
             one.done(error)
         except Exception:
-            log.exception("nobody could be told that the recording %s is finished", one.spool.path.name)
+            log.exception("the completion callback of recording %s failed", one.spool.path.name)

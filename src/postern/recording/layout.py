@@ -1,8 +1,8 @@
-"""Where recordings lie below the gateway's home, and how their folders are made.
+"""Layout of recordings in the gateway's data folder, and creation of their folders.
 
-home/spool/<worker>/<session>.<segment>.rec           being written, one folder for each worker process
-home/sealed/<yyyy>/<mm>/<session>.<segment>.rec.zst   sealed, for the archivist; year and month of the session's start
-home/recordings/                                      stored, where no other blob store is set
+home/spool/<worker>/<session>.<segment>.rec           being written, one folder per worker process
+home/sealed/<yyyy>/<mm>/<session>.<segment>.rec.zst   sealed, for the archiver; year and month of the session's start
+home/recordings/                                      stored, unless another blob store is configured
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def recordings_folder(home: Path) -> Path:
 
 
 def read_spool_name(name: str) -> tuple[UUID, int] | None:
-    """(session, segment); None for a file that is no spool."""
+    """Return (session, segment), or None if it is not the name of a spool."""
     return _read_name(name, SPOOL_SUFFIX)
 
 
 def read_sealed_name(name: str) -> tuple[UUID, int] | None:
-    """(session, segment); None for a file that is no sealed segment."""
+    """Return (session, segment), or None if it is not the name of a sealed segment."""
     return _read_name(name, SEALED_SUFFIX)
 
 
@@ -59,7 +59,7 @@ def _read_name(name: str, suffix: str) -> tuple[UUID, int] | None:
 
 
 def home_of(folder: Path) -> Path:
-    """The home that a worker's spool folder belongs to."""
+    """Return the data folder of a worker's spool folder."""
     return folder.parent.parent
 
 
@@ -68,7 +68,7 @@ def _stem(session: UUID, segment: int) -> str:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes it and its missing parents, for the owner only, durably."""
+    """Create a folder and its missing parents, for the owner only, durably."""
     if folder.is_dir():
         return
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -78,7 +78,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names that were added to or taken from a folder durable."""
+    """Make added and removed names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What may still lie of a purged session on this machine's disk."""
+"""Local remains of purged sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.recording.layout import sealed_folder, sync_folder
 
 
 def delete_local(home: Path, sessions: Collection[UUID]) -> None:
-    """In the spool and of what is sealed, whole or half. Blocks. Raises OSError."""
+    """Delete spools and sealed segments of these sessions, also partial ones. Blocks. Raises OSError."""
     wanted = {str(key) for key in sessions}
     found = [*(home / "spool").glob("*/*"), *sealed_folder(home).glob("*/*/*")]
     folders = set()

@@ -1,4 +1,4 @@
-"""Reads a segment back: a live spool, one that a crash cut, or a sealed one, in constant memory."""
+"""Reader of a segment: a live spool, one that a crash cut, or a sealed one, in constant memory."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ _BUFFER = 256 * 1024
 
 
 class SegmentReader:
-    """Iterate it for (microseconds since start, event). `source` is a file's path, or its bytes, which are then closed
-    with it; `through` is what its plain bytes pass through.
+    """Iterator over a segment: (microseconds since start, event).
 
-    Iteration stops at the first record that is incomplete or whose crc is wrong; `damage` then says why, and is empty
-    after a clean end. `end` is the segment's last record, None where it was cut. `intact` counts the bytes up to the
-    end of the last good record. Opening raises FileNotFoundError, and Malformed when the header cannot be read; then a
-    `source` of bytes is left open.
+    `source` is a path, or an open file, which is closed with the reader. The plain bytes pass through `through`.
+
+    Iteration stops at the first record that is incomplete or has a wrong checksum. `damage` then says why; it is empty
+    after a clean end. `end` is the segment's last record, None if it was cut. `intact` is the number of bytes up to the
+    end of the last good record. Opening raises FileNotFoundError, and Malformed if the header cannot be read; an open
+    file then stays open.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class SegmentReader:
         self.damage = ""
         self.intact = 0
         self.end: End | None = None
-        self._expected: int | None = None  # bytes that a sealed one says it holds
+        self._expected: int | None = None  # size that a sealed segment declares
         self._file: BinaryIO = source.open("rb") if isinstance(source, Path) else source
         try:
             self._stream = through(self._open_stream())
@@ -68,7 +69,7 @@ class SegmentReader:
         self._file.close()
 
     def detach(self) -> int:
-        """A descriptor of the file of its own; the reader is closed."""
+        """Return a new descriptor of the file, and close the reader."""
         descriptor = os.dup(self._file.fileno())
         self.close()
         return descriptor
@@ -94,7 +95,7 @@ class SegmentReader:
         try:
             size = zstandard.get_frame_parameters(head).content_size
         except zstandard.ZstdError as error:
-            raise Malformed(f"the segment {self.name} is damaged: {error}") from error
+            raise Malformed(f"segment {self.name} is damaged: {error}") from error
         self._expected = None if size in (-1, 2**64 - 1) else size
         decompressor = zstandard.ZstdDecompressor()
         return io.BufferedReader(decompressor.stream_reader(self._file, closefd=False), _BUFFER)
@@ -106,7 +107,7 @@ class SegmentReader:
             body = self._stream.read(min(length, MAX_HEADER))
             crc = self._stream.read(CRC.size)
         except zstandard.ZstdError as error:
-            raise Malformed(f"the segment {self.name} is damaged: {error}") from error
+            raise Malformed(f"segment {self.name} is damaged: {error}") from error
         header = decode_header(prefix, body, crc)
         self.intact = len(prefix) + len(body) + len(crc)
         return header
@@ -115,13 +116,13 @@ class SegmentReader:
         prefix = self._stream.read(PREFIX.size)
         if not prefix:
             if self._expected is not None and self.intact != self._expected:
-                raise Malformed(f"the segment ends early; it should hold {self._expected} bytes")
+                raise Malformed(f"the segment ends early; it should have {self._expected} bytes")
             return None
         if len(prefix) < PREFIX.size:
             raise Malformed("incomplete record")
         length, kind, micros = PREFIX.unpack(prefix)
         if length > MAX_PAYLOAD:
-            raise Malformed(f"a record says it is {length} bytes long")
+            raise Malformed(f"a record declares an impossible length of {length} bytes")
         body = self._stream.read(length + CRC.size)
         if len(body) < length + CRC.size:
             raise Malformed("incomplete record")

@@ -1,13 +1,13 @@
-"""The record format: how each recorded event becomes bytes, and comes back.
+"""Record format: encoding of each recorded event.
 
-A recording is a row of segments, each a file of its own: a header and then records, all integers little-endian.
+A recording is a series of segments, each a file: a header, followed by records. All integers are little-endian.
 
     file header  magic 8 bytes · u16 format · u32 length · JSON header · u32 crc32 of all before
     record       u32 payload length · u8 kind · u64 microseconds since start · payload · u32 crc32 of all before
 
-A record whose crc does not fit, or that ends early, is where a crash cut the file: nothing of it behind is read. The
-last record of a segment is an End; a segment without one was cut.
-Texts are UTF-8 with lone surrogates passed through, so that bytes no encoding explains come back as they were.
+A record that is incomplete or has a wrong checksum is where a crash cut the file: reading stops before it. The last
+record of a segment is an End; a segment without one was cut. Texts are UTF-8 in which lone surrogates are allowed, so
+that bytes without a valid encoding survive a round trip.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ CRC = struct.Struct("<I")
 FILE_PREFIX = struct.Struct("<8sHI")
 
 _OPERATION = struct.Struct("<QBBII")  # exchange, phase, truncated, number of values, bytes of text
-_COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, bytes of tag, error code and error
-_REFUSAL = struct.Struct("<QII")  # exchange, bytes of rule and message
+_COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, sizes of tag, error code and error
+_REFUSAL = struct.Struct("<QII")  # exchange, sizes of rule and message
 _RESIZED = struct.Struct("<II")  # columns and rows
 _LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
 
 _PHASES = (Phase.PREPARE, RUN)
 
-# What every exchange calls: a Final name is found without a look into the module's dictionary.
+# Called for every exchange: a Final name needs no look-up in the module's dictionary.
 _crc32: Final = crc32
 _pack_crc: Final = CRC.pack
 _pack_prefix: Final = PREFIX.pack
@@ -72,8 +72,11 @@ _COMPLETED_SIZE: Final = _COMPLETED.size
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who and where, so that a recording explains itself without the store. `started_at` is aware, and of the session:
-    so are the times of all records, whichever `segment` (from 1) they are in."""
+    """Facts that make a recording readable without the store.
+
+    `started_at` is the session's start, with a time zone. The times of all records count from it, in whichever
+    `segment` (from 1) they are.
+    """
 
     session: UUID
     organisation: UUID
@@ -85,7 +88,7 @@ class Header:
 
 
 def encode_header(header: Header) -> bytes:
-    """The bytes that open a recording."""
+    """Return the bytes that start a recording."""
     body = json.dumps(
         {
             "session": str(header.session),
@@ -102,16 +105,16 @@ def encode_header(header: Header) -> bytes:
 
 
 def decode_header(prefix: bytes, body: bytes, crc: bytes) -> Header:
-    """Raises Malformed for a file that is no recording, is cut short, or has a format of a later release."""
+    """Parse a header. Raises Malformed if this is not a recording, is cut short, or has the format of a later
+    release.
+    """
     if len(prefix) < FILE_PREFIX.size:
         raise Malformed("this file is too short to be a recording")
     magic, number, length = FILE_PREFIX.unpack(prefix)
     if magic != MAGIC:
         raise Malformed("this file is not a recording")
     if number != FORMAT:
-        raise Malformed(
-            f"this recording has format {number}; this release reads format {FORMAT}: read it with a later one"
-        )
+        raise Malformed(f"this recording has format {number}; this release reads format {FORMAT}: use a later release")
     if len(body) < length or len(crc) < CRC.size or crc32(prefix + body) != CRC.unpack(crc)[0]:
         raise Malformed("the header of this recording is damaged")
     try:
@@ -126,11 +129,11 @@ def decode_header(prefix: bytes, body: bytes, crc: bytes) -> Header:
             started_at=_read_time(values, "started_at"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise Malformed("the header of this recording cannot be understood") from None
+        raise Malformed("the header of this recording is not valid") from None
 
 
 def _read_text(values: Mapping[str, object], name: str) -> str:
-    """Return the field's text. Raises TypeError when it is of another type."""
+    """Return the text of a field. Raises TypeError for another type."""
     text = values[name]
     if not isinstance(text, str):
         raise TypeError(name)
@@ -138,7 +141,7 @@ def _read_text(values: Mapping[str, object], name: str) -> str:
 
 
 def _read_time(values: Mapping[str, object], name: str) -> datetime:
-    """Return the field's time. Raises ValueError when it has no offset from UTC."""
+    """Return the time of a field. Raises ValueError if it has no offset from UTC."""
     time = datetime.fromisoformat(_read_text(values, name))
     if time.tzinfo is None:
         raise ValueError(name)
@@ -146,9 +149,9 @@ def _read_time(values: Mapping[str, object], name: str) -> datetime:
 
 
 def encode(event: Event, micros: int) -> bytes:
-    """One record. `micros` counts from the start of the session.
+    """Encode one record. `micros` counts from the start of the session.
 
-    Raises Malformed for what the format cannot hold: an event that is not recorded, or a payload over MAX_PAYLOAD.
+    Raises Malformed for an event that is not recorded, or a payload over MAX_PAYLOAD.
     """
     try:
         record = _encode(event, micros)
@@ -174,18 +177,18 @@ def _encode(event: Event, micros: int) -> bytes:
         return _record(RESIZED, micros, _RESIZED.pack(event.columns, event.rows))
     if isinstance(event, End):
         return _encode_end(event, micros)
-    raise Malformed(f"{type(event).__name__} is not an event that is recorded")
+    raise Malformed(f"{type(event).__name__} is not a recorded event")
 
 
 def decode(kind: int, payload: bytes) -> Event:
-    """The event of a record whose crc is right. Raises Malformed when kind or payload makes no sense."""
+    """Decode the event of a record whose checksum is right. Raises Malformed if kind or payload is not valid."""
     decoder = _DECODERS.get(kind)
     if decoder is None:
         raise Malformed(f"unknown kind of record {kind}")
     try:
         return decoder(payload)
     except (struct.error, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise Malformed(f"a record of kind {kind} cannot be understood: {error}") from error
+        raise Malformed(f"a record of kind {kind} is not valid: {error}") from error
 
 
 def _encode_operation(event: Operation, micros: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The recorder of one session: events in, records in its segments out."""
+"""Recorder of one session: writes events as records into its segments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OUTPUT_LIMIT_REACHED = "output limit reached"
 
 
 class Recorder:
-    """Records every event, but output only up to `output_limit` bytes; where it is cut, a Note says so."""
+    """Records every event, but output only up to `output_limit` bytes. A Note marks where output was cut."""
 
     __slots__ = ("_left", "output_limit", "segments", "truncated")
 
@@ -23,18 +23,17 @@ class Recorder:
 
     @property
     def size(self) -> int:
-        """Bytes of the recording so far, uncompressed."""
+        """Return the uncompressed size of the recording so far, in bytes."""
         return self.segments.size
 
     def record(self, event: Event, micros: int) -> None:
-        """As `record_all`, for one event."""
+        """Record one event, as `record_all` does."""
         self.record_all([event], micros)
 
     def record_all(self, events: list[Event], micros: int) -> None:
-        """Appends `events` at `micros` since the start of the session, in one write.
+        """Append `events` in one write, at `micros` since the start of the session.
 
-        Raises RecordingFailed when they could not be kept; the session must then end, and every
-        further call raises too.
+        Raises RecordingFailed if they could not be stored. The session must then end; every further call raises too.
         """
         try:
             if len(events) == 1:
@@ -47,7 +46,7 @@ class Recorder:
         self.segments.append(data, micros)
 
     def _encode(self, event: Event, micros: int) -> bytes:
-        """The event's record; of output beyond the limit, only the first says that it was cut."""
+        """Encode an event. Output over the limit is dropped, and noted the first time."""
         if not isinstance(event, ClientOutput):
             return encode(event, micros)
         size = len(event.data)

@@ -1,4 +1,4 @@
-"""What is stored of segments, as proof and exports read it."""
+"""Access to stored segments for proofs and exports."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from postern.store.ports.recording_ports import Blobs
 
 
 class StoredCopies:
-    """Of a blob store."""
+    """Segments in a blob store."""
 
     def __init__(self, blobs: Blobs, keys: SegmentKeys) -> None:
         self._blobs = blobs
         self._keys = keys
 
     def read(self, segment: Segment) -> Iterator[bytes]:
-        """Decrypted, in pieces. Raises NotFound, Malformed, Unavailable."""
+        """Yield the decrypted segment. Raises NotFound, Malformed, Unavailable."""
         return read_pieces(self._blobs, self._keys, segment)

@@ -1,4 +1,8 @@
-"""The library: what a session did, read from wherever the segments of its recording lie now."""
+"""Library of recordings: reads a session's segments, wherever they are.
+
+A segment moves from the spool to the sealed folder to the blob store, and is deleted at its old location only after it
+is at the new one. The library looks in this order and can therefore not miss it.
+"""
 
 from __future__ import annotations
 
@@ -36,28 +40,29 @@ from postern.recording.stored import Hashed, SegmentRows, StoredSegments
 from postern.recording.tail import RecordingTail
 from postern.store.ports.target_ports import Piece
 
-GONE = "it is gone from the blob store"
-CHANGED = "its bytes are not those that were stored"
+GONE = "it is missing from the blob store"
+CHANGED = "its bytes differ from those that were stored"
 
 __all__ = ["Gap", "RecordingLibrary", "Renderer", "ResultReader", "describe", "text_of"]
 
 
 class ResultReader(Protocol):
-    """Turns the wire bytes that a script's client was shown into values. One for each reading."""
+    """Decoder of a script's output: turns wire bytes into values. One per reading."""
 
     def feed(self, data: bytes) -> list[Result]:
-        """The next bytes of the stream, cut anywhere → what is complete now."""
+        """Decode the next bytes of the stream, cut anywhere; return what is complete."""
         ...
 
 
 class RecordingLibrary:
-    """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were; `readers`, without one
-    of which a protocol has no results; and `answers`, without one of which its answers are lines. `framed`: the
-    protocols of which each record of output is whole messages, so that rendering may begin at any of them. Without
-    `stored`, only what lies on this machine is found.
+    """Reader of recordings.
 
-    Whatever reads of the blob store raises Unavailable when that does not answer, and Gone when the recording was
-    purged."""
+    Three maps by protocol: `renderers` (without one, output is replayed as raw bytes), `readers` (without one, there
+    are no results) and `answers` (without one, answers are lines). `framed` lists protocols in which each output record
+    is whole messages, so that rendering can start at any record. Without `stored`, only local segments are found.
+
+    Methods that use the blob store raise Unavailable if it does not answer, and Gone if the recording was purged.
+    """
 
     def __init__(
         self,
@@ -91,13 +96,15 @@ class RecordingLibrary:
         raise problem or NotFound(f"there is no recording of session {key}")
 
     def protocol(self, session: Session | UUID) -> str:
-        """Empty where no segment can be read, so that there is nothing but gaps to tell. Raises NotFound when there is
-        no recording."""
+        """Return the session's protocol, empty if no segment can be read. Raises NotFound if there is no recording."""
         return self.reading(session).protocol()
 
     def records(self, session: Session | UUID, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
-        """(microseconds since start, event), in order and constant memory, from the segment `first` on; of a live
-        session up to now. Where a segment is damaged or missing there is a Gap, and the next one follows."""
+        """Yield (microseconds since start, event) in order, from segment `first` on, in constant memory.
+
+        A live session is read up to now. A damaged or missing segment yields a Gap, and reading continues with the next
+        one.
+        """
         return self._records(*self._key_and_rows(session), first)
 
     def _records(self, key: UUID, rows: SegmentRows, first: int) -> Iterator[tuple[int, Event | Gap]]:
@@ -109,7 +116,7 @@ class RecordingLibrary:
                     micros = record[0]
                     yield record
                 end, problem = copy.reader.end, copy.problem
-                if end is None and copy.is_live:
+                if end is None and copy.is_live:  # its last record can be incomplete
                     return  # its last record may be on its way
                 goes_on = end is not None and end.goes_on
                 if problem:
@@ -124,19 +131,21 @@ class RecordingLibrary:
                 return
 
     def moments(self, session: Session | UUID, since: int = 0) -> Iterator[Moment]:
-        """What is to be shown of it, in order; a live session up to now. What is damaged is told in its place, as error
-        output. Begins somewhere before `since` (microseconds), never behind it. Raises NotFound when there is no
-        recording."""
+        """Yield what to display, in order; of a live session up to now.
+
+        Damage appears in its place as error output. Starts somewhere before `since` (microseconds), never after it.
+        Raises NotFound if there is no recording.
+        """
         for micros, event, pieces in self.told(session, since):
             is_gap = isinstance(event, Gap)
             for kind, content in pieces:
-                # With a gap comes what was under way before it.
+                # A gap comes with the unfinished output before it.
                 yield (Missing if is_gap and kind == ERROR else Moment)(micros, kind, content)
 
     def told(
         self, session: Session | UUID, since: int = 0
     ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
-        """As `moments`: each record, and what is to be shown of it."""
+        """Yield each record with what to display of it. Starts as `moments` does."""
         reading = self.reading(session)
         protocol = reading.protocol()
         framed = protocol in self._framed
@@ -145,14 +154,13 @@ class RecordingLibrary:
             yield micros, event, replay.pieces(event)
 
     def events(self, session: Session | UUID) -> Iterator[tuple[float, Kind, bytes]]:
-        """(milliseconds since start, "i" | "o" | "e", content): moments without sizes of the terminal."""
+        """Yield (milliseconds since start, "i" | "o" | "e", content): moments without sizes of the terminal."""
         for micros, kind, content in self.moments(session):
             if kind != SIZE:
                 yield micros / 1000, kind, content
 
     def exchanges(self, session: Session | UUID, since: int = 0, output: int = 0) -> Iterator[Exchange]:
-        """The session as a timeline; `output` is how many bytes of what was shown are kept of each. Begins as `moments`
-        does."""
+        """Yield the session's timeline. `output` limits the bytes of output per exchange. Starts as `moments` does."""
         reading = self.reading(session)
         protocol = reading.protocol()
         if output:
@@ -161,24 +169,23 @@ class RecordingLibrary:
         return recording_timeline.exchanges(told, 0, in_turn=True)
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
-        """Of a session that runs, or has ended, or whose recording has not begun. Begins as `moments` does."""
+        """Follow a session that runs, has ended, or whose recording has not started. Starts as `moments` does."""
         return RecordingTail(self.reading(session), self.replay_of, since)
 
     def replay_of(self, protocol: str) -> tuple[RecordingReplay, bool]:
-        """For a reading of its own; and whether each record of output is whole messages."""
+        """Return a new replay, and whether each output record is whole messages."""
         framed = protocol in self._framed
         return RecordingReplay(self._renderers.get(protocol), framed=framed), framed
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
-        """What a script answered, as values. Raises NotFound where there are none for this protocol.
+        """Yield the results of a script as values. Raises NotFound if this protocol has none.
 
-        Where output was cut at the limit of the recording, or is damaged, only how statements ended is told from there
-        on.
+        After output that was cut at the recording's limit, or is damaged, it yields only how statements ended.
         """
         protocol = self.protocol(session)
         values = self._readers.get(protocol)
         if values is None and protocol:
-            raise NotFound(f"sessions of {protocol!r} have no results as values")
+            raise NotFound(f"sessions of {protocol!r} do not have results as values")
         made: ResultReader | None = values() if values else None
         is_cut = False
         for _, event in self.records(session):
@@ -194,7 +201,7 @@ class RecordingLibrary:
             elif isinstance(event, Note):
                 cut = event.text == OUTPUT_LIMIT_REACHED
                 is_cut = is_cut or cut
-                if event.details.get("reason") != EndReason.FAILED:  # the error says that, and more
+                if event.details.get("reason") != EndReason.FAILED:  # the error says this, with details
                     text = describe_note(event).decode(errors="replace").strip()
                     yield Problem(CUT if cut else "NOTE", text, fails=False)
             elif isinstance(event, Gap):
@@ -204,10 +211,12 @@ class RecordingLibrary:
                 yield from _ends(event)
 
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, statement text) of everything that was asked; what is missing is a comment in its
-        place. Begins as `moments` does. Raises NotFound when there is no recording."""
+        """Yield (milliseconds since start, statement text) of all operations, with a comment for each missing part.
+
+        Starts as `moments` does. Raises NotFound if there is no recording.
+        """
         reading = self.reading(session)
-        reading.protocol()  # asked for what it raises
+        reading.protocol()  # raises NotFound
         for micros, event in reading.records(seek.first_segment(reading, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
@@ -215,7 +224,7 @@ class RecordingLibrary:
                 yield micros / 1000, one_line(f"-- [note] {event}").encode()
 
     def steps(self, session: Session | UUID, *, answers: bool) -> Iterator[Step]:
-        """What was asked and, with `answers`, what came back, in order. Raises NotFound when there is no recording."""
+        """Yield operations and, with `answers`, their answers, in order. Raises NotFound if there is no recording."""
         reading = self.reading(session)
         protocol = reading.protocol()
         make = self._answers.get(protocol) if answers else None
@@ -225,15 +234,18 @@ class RecordingLibrary:
         return steps(reading.records(), make, framed=protocol in self._framed)
 
     def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
-        """What was asked, by segments; those in `without` are not opened, and what cannot be read is left out. Raises
-        NotFound when there is no segment at all."""
+        """Yield the operations of each segment, for search.
+
+        Segments in `without` are not opened; unreadable ones are left out. Raises NotFound if there is no segment at
+        all.
+        """
         key, rows = self._key_and_rows(session)
         is_there = False
         for segment in itertools.count(1):
             copy = None if segment in without else self._opened(rows, key, segment)[0]
             is_there = is_there or copy is not None or segment in without
             if copy is not None and copy.is_live:
-                copy.reader.close()  # more may come
+                copy.reader.close()  # it can still grow
             elif copy is not None:
                 found = copy.records()
                 yield segment, [piece_of(micros, event) for micros, event in found if isinstance(event, Operation)]
@@ -243,7 +255,7 @@ class RecordingLibrary:
             raise NotFound(f"there is no recording of session {key}")
 
     def reading(self, session: Session | UUID) -> SessionReading:
-        """For looks at several places of it."""
+        """Return a reading of the session, for access to several parts of it."""
         return SessionReading(self, *self._key_and_rows(session))
 
     def _key_and_rows(self, session: Session | UUID) -> tuple[UUID, SegmentRows]:
@@ -251,7 +263,7 @@ class RecordingLibrary:
         return key, SegmentRows(self._stored, key)
 
     def _opened(self, rows: SegmentRows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
-        """As `_open`; what is wrong with it, in words, where it cannot be opened."""
+        """Open a segment as `_open` does; return the problem as text if it cannot be opened."""
         try:
             return self._open(rows, key, segment), ""
         except NotFound:
@@ -260,8 +272,10 @@ class RecordingLibrary:
             return None, error.message
 
     def _open(self, rows: SegmentRows, key: UUID, segment: int) -> _Copy | None:
-        """None when it is nowhere. Raises Malformed when its header cannot be read, NotFound when it was stored and is
-        gone, Unavailable."""
+        """Open a segment; None if it does not exist.
+
+        Raises Malformed if its header cannot be read, NotFound if it was stored and is gone, Unavailable.
+        """
         copy: _Copy | None = None
         for path in self._paths(key, segment):
             try:
@@ -278,11 +292,11 @@ class RecordingLibrary:
         header = copy.reader.header
         if (header.session, header.segment) != (key, segment):
             copy.reader.close()
-            raise Malformed("what lies in its place is another segment")
+            raise Malformed("another segment is stored in its place")
         return copy
 
     def _exists_beyond(self, rows: SegmentRows, key: UUID, segment: int) -> bool:
-        """Whether there is any later segment."""
+        """Return whether there is any later segment."""
         names = itertools.chain(
             (read_spool_name(path.name) for path in (self._home / "spool").glob(f"*/{key}.*{SPOOL_SUFFIX}")),
             (read_sealed_name(path.name) for path in sealed_folder(self._home).glob(f"*/*/{key}.*{SEALED_SUFFIX}")),
@@ -292,7 +306,7 @@ class RecordingLibrary:
         return rows.find(segment + 1) is not None or rows.beyond(segment)
 
     def _paths(self, key: UUID, segment: int) -> Iterator[Path]:
-        # A segment moves from spool to sealed to stored, so looking in this order cannot miss it.
+        # A segment moves from spool to sealed to stored, so that looking in this order cannot miss it.
         yield from (self._home / "spool").glob(f"*/{key}.{segment:06}{SPOOL_SUFFIX}")
         yield from sealed_folder(self._home).glob(f"*/*/{key}.{segment:06}{SEALED_SUFFIX}")
 
@@ -305,8 +319,9 @@ def _key(session: Session | UUID) -> UUID:
 
 
 class SessionReading:
-    """One session while it is read (seek.Segmented): the store is asked once for all that is stored of it, and again
-    only for what is nowhere else."""
+    """Session that is being read (seek.Segmented). The store is queried once, and again only for segments found
+    nowhere.
+    """
 
     def __init__(self, library: RecordingLibrary, key: UUID, rows: SegmentRows) -> None:
         self._library = library
@@ -314,22 +329,24 @@ class SessionReading:
         self._rows = rows
 
     def header(self) -> Header:
-        """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
+        """Return the header of the first readable segment. Raises NotFound without segments, Malformed if none is
+        readable.
+        """
         return self._library._header(self._key, self._rows)
 
     def protocol(self) -> str:
-        """As Library.protocol."""
+        """Return the protocol, as `RecordingLibrary.protocol` does."""
         try:
             return self.header().protocol
         except Malformed:
             return ""
 
     def records(self, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
-        """As Library.records."""
+        """Yield records, as `RecordingLibrary.records` does."""
         return self._library._records(self._key, self._rows, first)
 
     def open(self, segment: int) -> SegmentReader | None:
-        """None when it is nowhere. Raises Malformed when it cannot be read, Unavailable."""
+        """Open a segment; None if it does not exist. Raises Malformed if it cannot be read, Unavailable."""
         copy, problem = self._library._opened(self._rows, self._key, segment)
         if problem:
             raise Malformed(problem)
@@ -345,7 +362,7 @@ class SessionReading:
 
 
 class _Copy:
-    """A segment that is being read, from wherever it was found; `row` and `hashed` of one from the blob store."""
+    """Opened segment. `row` and `hashed` belong to one from the blob store."""
 
     def __init__(
         self, reader: SegmentReader, row: Segment | None = None, hashed: Hashed | None = None, *, is_live: bool = False
@@ -357,7 +374,7 @@ class _Copy:
         self._hashed = hashed
 
     def records(self) -> Iterator[tuple[int, Event]]:
-        """All, and closes it. Then `problem` is what is wrong with it."""
+        """Yield all records and close the segment. Then `problem` is set if there is one."""
         try:
             with self.reader:
                 yield from self.reader

@@ -1,4 +1,4 @@
-"""Recorded events as what a person can read of them."""
+"""Rendering of recorded events as readable text."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ log = logging.getLogger(__name__)
 
 
 class Renderer(Protocol):
-    """Turns the wire bytes a client was shown into text a person can read. One for each replay."""
+    """Renderer of one replay: turns wire bytes for the client into readable text."""
 
     def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        """The next bytes of the stream, cut anywhere → ("o" or "e", text) pieces that are complete now."""
+        """Render the next bytes of the stream, cut anywhere: ("o" or "e", text) pieces that are complete."""
         ...
 
     def rest(self) -> list[tuple[str, bytes]]:
-        """What came of something that is not complete, where the stream ends or is broken off. Then it begins anew."""
+        """Render what is incomplete, at the end or a break of the stream, and reset the renderer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is missing from a recording."""
+    """Missing part of a recording."""
 
     segment: int
     reason: str
@@ -40,10 +40,12 @@ class Gap:
 
 
 class RecordingReplay:
-    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here.
+    """Replay of recorded events.
 
-    Behind a gap nobody knows where in the stream the next bytes are: they are given as they were sent up to the next
-    request that was made with nothing under way. `framed`: each record is whole messages, so that any may follow."""
+    It remembers whether output was cut; errors then come from the other records. After a gap, the position in the
+    protocol's stream is unknown: output is passed raw up to the next request that was sent with nothing in flight.
+    `framed`: each record is whole messages, so that rendering can continue with any record.
+    """
 
     def __init__(self, renderer: Callable[[], Renderer] | None, *, framed: bool = False) -> None:
         self._renderer = renderer() if renderer else None
@@ -59,7 +61,7 @@ class RecordingReplay:
         return self._pieces(event)
 
     def _break(self, event: Gap | End) -> list[tuple[Kind, bytes]]:
-        """What was under way is told as far as it came."""
+        """Return the unfinished output, and a note for a gap."""
         if isinstance(event, End):
             return [] if event.goes_on else self._left()
         found = self._left()
@@ -93,9 +95,9 @@ class RecordingReplay:
         try:
             pieces = self._renderer.feed(data)
         except Exception:
-            log.exception("recorded output could not be rendered; the rest is given as it is")
+            log.exception("recorded output could not be rendered; the rest is passed as raw bytes")
             self._renderer = None
-            return [(ERROR, b"[note] output could not be rendered; it follows as it was sent\n"), (OUTPUT, data)]
+            return [(ERROR, b"[note] output could not be rendered; the raw bytes follow\n"), (OUTPUT, data)]
         return _of_streams(pieces)
 
 
@@ -104,27 +106,27 @@ def _of_streams(pieces: list[tuple[str, bytes]]) -> list[tuple[Kind, bytes]]:
 
 
 def text_of(operation: Operation) -> bytes:
-    """The statement's own bytes, those that no encoding explains included."""
+    """Return the statement's bytes, including those without a valid encoding."""
     return as_bytes(operation.text)
 
 
 def piece_of(micros: int, operation: Operation) -> Piece:
-    """What the search takes of it."""
+    """Return an operation for the search index."""
     return micros / 1000, text_of(operation).decode("utf-8", "replace")
 
 
 def describe(operation: Operation) -> bytes:
-    """The statement, followed by one comment line for each bind value: `-- $1 = 'x'`."""
+    """Return the statement, followed by one comment line for each bind value: `-- $1 = 'x'`."""
     lines = [text_of(operation)]
     for number, value in enumerate(operation.values, 1):
         lines.append(b"-- $%d = %s" % (number, b"NULL" if value is None else _quote(value)))
     if operation.truncated:
-        lines.append(b"-- not all values are whole: some were too large to keep")
+        lines.append(b"-- some values are incomplete: they were too large to record")
     return b"\n".join(lines)
 
 
 def _quote(value: bytes) -> bytes:
-    """One line whatever the value holds, so that a value can never pass for a statement."""
+    """Quote a value in one line, so that it can never pass for a statement."""
     escaped = value.replace(b"\\", b"\\\\").replace(b"\r", b"\\r").replace(b"\n", b"\\n").replace(b"'", b"''")
     return b"'" + escaped + b"'"
 
@@ -135,7 +137,7 @@ def describe_note(note: Note) -> bytes:
 
 
 def as_bytes(text: str) -> bytes:
-    """Those that no encoding explains as they were."""
+    """Return the text's bytes, including those without a valid encoding."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

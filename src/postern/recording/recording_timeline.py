@@ -1,7 +1,7 @@
-"""A session as a row of exchanges: each request with what came of it, put together in constant memory.
+"""Timeline of a session: each request with its outcome, assembled in constant memory.
 
-An exchange is given once it has ended, and not before those asked earlier. One that nothing ends (a line typed at a
-terminal, a statement that an earlier error skipped) is given as it stands when too many wait behind it.
+An exchange is yielded once it has ended, and never before earlier ones. Some never end, such as a line typed at a
+terminal or a statement skipped after an error. They are yielded unfinished when too many wait behind them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from postern.recording.recording_rendering import Gap, as_bytes, describe_note, 
 
 _decoder = codecs.getincrementaldecoder("utf-8")
 
-STATEMENT: Final = 64 * 1024  # bytes that are kept of a statement, and of its values together
-_MOST = 500  # exchanges that wait
+STATEMENT: Final = 64 * 1024  # bytes of a statement, and of its values together
+_MOST = 500  # waiting exchanges
 _MOST_BYTES = 4 << 20
 
 Told = tuple[int, Event | Gap, list[tuple[Kind, bytes]]]
 
 
 def exchanges(told: Iterable[Told], output: int, *, in_turn: bool) -> Iterator[Exchange]:
-    """`output`: bytes kept of what each was shown. `in_turn`: what is shown answers the first request that has not
-    ended; otherwise it is that of the last one."""
+    """Yield exchanges. `output` limits the bytes of output of each.
+
+    `in_turn`: output answers the oldest request that has not ended; otherwise it belongs to the latest one.
+    """
     waiting = _Waiting(output, in_turn=in_turn)
     for micros, event, pieces in told:
         waiting.take(micros, event, pieces)
@@ -73,7 +75,7 @@ class _Waiting:
         self._size += _size_of(one)
 
     def _complete(self, event: Completed) -> None:
-        """What was asked before it and has not ended was skipped: answers come in order."""
+        """End an exchange, and all earlier ones that have not ended: answers come in order, so those were skipped."""
         if not any(one.number == event.exchange for one in self._row if not one.note):
             return
         for one in self._row:
@@ -90,7 +92,7 @@ class _Waiting:
             mine = [Exchange(micros, event.exchange)]
             self._add(mine[0])
         for one in mine:
-            one.rule, one.refusal = _shown(event.rule), _shown(event.message)  # its answer has its turn yet
+            one.rule, one.refusal = _shown(event.rule), _shown(event.message)  # its answer is still to come
 
     def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
         one = self._answered()
@@ -136,7 +138,7 @@ def _begun(micros: int, event: Operation) -> Exchange:
 
 
 def _shown(text: str) -> str:
-    """Bytes that no encoding explains as `\\xff`, so that JSON and UTF-8 can carry it."""
+    """Return the text with undecodable bytes as `\\xff`, so that it fits JSON and UTF-8."""
     return as_bytes(text).decode(errors="backslashreplace")
 
 

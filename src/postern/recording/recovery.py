@@ -1,4 +1,4 @@
-"""Recovery: recordings that a dead worker left are marked, sealed and reported."""
+"""Recovery of recordings from a dead worker: they are marked, sealed and reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class EndMark:
-    """What is noted at the end of a recording that has none, and the reason that it is given."""
+    """Note and reason at the end of a recording that has no end record."""
 
     note: str
     reason: EndReason
@@ -40,10 +40,10 @@ CRASHED = EndMark(GATEWAY_STOPPED, EndReason.GATEWAY_CRASHED)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What is known of a session from its recording.
+    """Facts about a session, read from its recording.
 
-    `ended_at` is when the last thing was recorded; None when the file tells nothing. `size` is in
-    bytes, uncompressed. `damage` is empty, or says what could not be read or done.
+    `ended_at` is the time of the last record; None if there is none. `size` is in bytes, uncompressed. `damage` says
+    what could not be read or done; it is empty if all was well.
     """
 
     session: UUID
@@ -61,11 +61,10 @@ def recover(
     mark: EndMark = CRASHED,
     only: Collection[Path] | None = None,
 ) -> list[Recovered]:
-    """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`), or `only` those. May block.
+    """Mark and seal every spool in a dead worker's folder (`layout.spool_folder`), or `only` some. Can block.
 
-    `stored` gives the rows of a session's segments that were moved away before, or are while this runs; it may block.
-    Safe to repeat. A segment that cannot be read is kept under another name and reported by the `damage` of its
-    session; it never stands in the way of the others.
+    `stored` returns the rows of a session's segments that were moved before, or are being moved; it can block. Safe to
+    repeat. An unreadable segment is renamed and reported as `damage` of its session; the others are not affected.
     """
     left: dict[UUID, dict[int, Path]] = {}
     for path in sorted(folder.glob(f"*{SPOOL_SUFFIX}")):
@@ -73,7 +72,7 @@ def recover(
             continue
         named = read_spool_name(path.name)
         if named is None:
-            log.warning("the file %s is not named like a recording; it is left alone", path)
+            log.warning("%s is not named like a recording; it was ignored", path)
             continue
         session, segment = named
         if (segment == 1 or segment - 1 in left.get(session, {})) and _never_began(path):
@@ -84,8 +83,11 @@ def recover(
 
 
 def _never_began(path: Path) -> bool:
-    """Its worker died between making the file and writing its header: nothing was shown of what it was for, and the
-    one before it is the last. Then it is removed, or the next time, where the disk takes nothing now."""
+    """Return whether the spool is empty, and try to remove it.
+
+    Its worker died between creating the file and writing its header: the client received nothing that belongs here, and
+    the previous segment is the last. If the disk rejects the removal now, it is repeated next time.
+    """
     with contextlib.suppress(OSError):
         if path.stat().st_size == 0:
             with contextlib.suppress(OSError):
@@ -97,10 +99,10 @@ def _never_began(path: Path) -> bool:
 def _recover_session(
     session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]], mark: EndMark
 ) -> Recovered:
-    """Of all its segments, those too that were sealed or stored before."""
+    """Recover a session, counting also segments that were sealed or stored before."""
     found = Recovered(session)
     started_at: datetime | None = None
-    for path in spools.values():  # all of them know when it started
+    for path in spools.values():  # each has the start time
         with contextlib.suppress(Malformed, OSError), SegmentReader(path) as reader:
             started_at = reader.header.started_at
             break
@@ -108,7 +110,7 @@ def _recover_session(
         spool = spools.get(segment)
         if spool is None and started_at is not None:
             sealed = sealed_path(home, session, started_at, segment)
-            # A file goes only after its row is there.
+            # A file is deleted only after its row exists.
             rows = () if sealed.exists() else stored(session)
             row = next((one for one in rows if one.number == segment), None)
             if row is None:
@@ -126,16 +128,16 @@ def _known(row: Segment, started_at: datetime) -> Recovered:
 
 
 def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object) -> Recovered:
-    """`found` and what `step` tells of one more segment. What fails is reported, and the next one has its turn."""
+    """Add one segment to `found`. An error is reported, and does not affect the other segments."""
     try:
         more = step(found.session, path, **options)
     except Malformed as error:
         if path.name.endswith(SPOOL_SUFFIX):
             path.rename(path.with_name(path.name + BROKEN_SUFFIX))
-        log.error("the recording %s cannot be read: %s", path, error.message)
+        log.error("recording %s cannot be read: %s", path, error.message)
         more = Recovered(found.session, damage=error.message)
     except OSError as error:
-        log.error("the recording %s cannot be recovered now: %s", path, error)
+        log.error("recording %s cannot be recovered now: %s", path, error)
         more = Recovered(found.session, damage=str(error))
     return _joined(found, more, segment)
 
@@ -159,7 +161,7 @@ def _read(session: UUID, path: Path) -> Recovered:
 
 
 def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recovered:
-    """`mark` of the last segment."""
+    """Seal a segment. `mark` is only for the last one."""
     with SegmentReader(path) as reader:
         found, marked = _told(session, reader, mark)
     if reader.end is None:
@@ -172,7 +174,7 @@ def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recove
 
 
 def _told(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:
-    """What the segment tells, and whether it has been marked already."""
+    """Return the segment's facts, and whether it was already marked."""
     operations = refused = 0
     micros: int | None = None
     marked, notes = False, {GATEWAY_STOPPED, mark.note if mark else GATEWAY_STOPPED}
@@ -186,11 +188,11 @@ def _told(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> 
 
 
 def _time_at(started_at: datetime, micros: int) -> datetime:
-    """Return the time of a record. Raises Malformed for one beyond the year 9999."""
+    """Return the time of a record. Raises Malformed after the year 9999."""
     try:
         return started_at + timedelta(microseconds=micros)
     except OverflowError:
-        raise Malformed(f"a record says it was made {micros} microseconds after the start") from None
+        raise Malformed(f"a record has an impossible time, {micros} microseconds after the start") from None
 
 
 def _marks(damage: str, micros: int, mark: EndMark | None, *, marked: bool) -> bytes:
@@ -201,7 +203,7 @@ def _marks(damage: str, micros: int, mark: EndMark | None, *, marked: bool) -> b
 
 
 def _append(path: Path, intact: int, records: bytes) -> int:
-    """Replaces what lies behind the last good record; answers how many bytes were added."""
+    """Replace what follows the last good record; return the number of added bytes."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.ftruncate(descriptor, intact)

@@ -1,4 +1,4 @@
-"""Where what was shown can be rendered from: a place in a recording at which no answer was under way."""
+"""Resynchronisation point: no answer in flight, so that rendering can start here."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from postern.interception.events import Completed, Operation
 
 
 class ResyncPoint:
-    """Tells whether a request has come that was made when all before it were answered. Exchanges count up by one. A
-    recording's beginning is such a place: `come`."""
+    """Detector of a request that was sent after all earlier ones were answered. Exchanges count up by one.
+
+    The start of a recording is such a point (`come`).
+    """
 
     def __init__(self, *, come: bool = False) -> None:
         self._come = come

@@ -1,8 +1,8 @@
-"""Sealing: a closed spool becomes a compressed file, a sealed segment.
+"""Sealing: turns a closed spool into a compressed file, a sealed segment.
 
-The steps are in such an order that a stop between any two of them leaves the recording whole in at
-least one place, and that calling `seal` again finishes the work: compress beside the sealed
-name, make that durable, rename, make the name durable, and only then remove the spool.
+The order of steps keeps the recording whole in at least one place, wherever a crash stops them, and lets a second call
+of `seal` finish the work: compress into a partial file, sync it, rename it, sync the name, and only then remove the
+spool.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _CHUNK = 1024 * 1024
 
 
 def seal(spool_path: Path, sealed_path: Path) -> None:
-    """Moves a spool that takes no more records into a sealed segment. May block; safe to repeat after an interruption.
+    """Turn a complete spool into a sealed segment. Can block; safe to repeat after an interruption.
 
-    Raises NotFound when neither exists, OSError when the disk refuses; the spool is then still there.
+    Raises NotFound if neither file exists, OSError if the disk fails; the spool is then still there.
     """
     (error,) = seal_all([(spool_path, sealed_path)])
     if error is not None:
@@ -31,7 +31,7 @@ def seal(spool_path: Path, sealed_path: Path) -> None:
 
 
 def seal_all(places: Sequence[tuple[Path, Path]]) -> list[Exception | None]:
-    """As `seal`, for many: each folder is synced once. Answers what went wrong with each."""
+    """Seal many spools, with one sync per folder; return the error of each."""
     compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
     errors: list[Exception | None] = [_attempt(_pack, spool, sealed, compressor) for spool, sealed in places]
     packed = {sealed.parent for (_, sealed), error in zip(places, errors, strict=True) if error is None}
@@ -54,7 +54,7 @@ def _pack(spool_path: Path, sealed_path: Path, compressor: zstandard.ZstdCompres
     if sealed_path.exists():
         return
     if not spool_path.exists():
-        raise NotFound(f"there is no recording {spool_path.name} to seal")
+        raise NotFound(f"the recording {spool_path.name} does not exist, so it cannot be sealed")
     make_folder(sealed_path.parent)
     partial = sealed_path.with_name(sealed_path.name + ".partial")
     _compress(spool_path, partial, compressor)
@@ -62,14 +62,14 @@ def _pack(spool_path: Path, sealed_path: Path, compressor: zstandard.ZstdCompres
 
 
 def _compress(source: Path, target: Path, compressor: zstandard.ZstdCompressor) -> None:
-    """Writes `target` from the start, over what an earlier attempt may have left, and makes it durable.
+    """Write `target` from the start, over what an earlier attempt left, and make it durable.
 
-    The frame carries its content's size and checksum, so that a reader can tell a cut one from a whole one.
+    The frame contains its content's size and checksum, so that a reader can detect a cut one.
     """
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     with source.open("rb", buffering=0) as plain, os.fdopen(descriptor, "wb") as packed:
         size = os.fstat(plain.fileno()).st_size
-        # A context for streams takes megabytes, whatever the size: most recordings are a few hundred bytes.
+        # A streaming context takes megabytes, whatever the size; most recordings have a few hundred bytes.
         if size <= _CHUNK:
             packed.write(compressor.compress(plain.read()))
         else:

@@ -1,8 +1,8 @@
-"""Beginning to read in the middle: only the segments are opened that the search looks at.
+"""Seeking in a recording: only the segments that the search visits are opened.
 
-Records are found by time without reading what is before them. What was *shown* is a stream of the protocol's bytes
-that records cut anywhere, so rendering begins where nothing was under way: at a request that was made when the one
-before it was answered. Where a protocol's records are whole messages, that is any record.
+Records are found by time, without reading earlier ones. Rendering is harder: output is a protocol stream that records
+cut anywhere, so it must start where nothing was in flight, at a request that was sent after the previous one was
+answered. If a protocol's output records are whole messages, it can start at any record.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ Record = tuple[int, Event | Gap]
 
 
 class Segmented(Protocol):
-    """A session while it is read."""
+    """Session that is being read."""
 
     def open(self, segment: int) -> SegmentReader | None:
-        """None when it is not there. Raises Malformed when its header cannot be read."""
+        """Open a segment; None if it does not exist. Raises Malformed if its header cannot be read."""
 
     def exists(self, segment: int) -> bool: ...
 
     def begins(self, segment: int) -> int | None:
-        """When its first record was made, in microseconds, or up to a millisecond later; None when only the segment
-        itself can tell."""
+        """Return the time of its first record in microseconds, up to a millisecond late; None if only the segment
+        knows.
+        """
 
     def records(self, first: int = 1) -> Iterator[Record]: ...
 
 
 def records(session: Segmented, since: int, *, framed: bool) -> Iterator[Record]:
-    """From before `since`, in microseconds, and from a place where rendering can begin."""
+    """Yield records from before `since` (microseconds), and from a point where rendering can start."""
     first = first_segment(session, since)
     if framed:
         return session.records(first)
@@ -45,25 +46,25 @@ def records(session: Segmented, since: int, *, framed: bool) -> Iterator[Record]
 
 
 def rendering_segment(session: Segmented, segment: int, since: int) -> int:
-    """The last segment, up to this one, in which rendering can begin before `since`."""
+    """Return the last segment, up to this one, in which rendering can start before `since`."""
     while segment > 1 and not _has_rest(session, segment, since):
         segment -= 1
     return segment
 
 
 def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
-    """What can be rendered of the records from the segment `first` on."""
+    """Yield the records that can be rendered, from the segment `first` on."""
     rest = ResyncPoint(come=first == 1)
     return (record for record in found if rest.has_come(record[1]))
 
 
 def first_segment(session: Segmented, since: int) -> int:
-    """The last segment that begins before `since`; an earlier one where damage is in the way of knowing."""
+    """Return the last segment that starts before `since`, or an earlier one if damage hides it."""
     low, step = 1, 1
     while _begins_before(session, low + step, since):
         low += step
         step *= 2
-    high = low + step  # does not begin before, or cannot be read
+    high = low + step  # does not start before, or cannot be read
     while high - low > 1:
         middle = (low + high) // 2
         if _begins_before(session, middle, since):
@@ -74,7 +75,7 @@ def first_segment(session: Segmented, since: int) -> int:
 
 
 def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
-    """Records with nothing rendered."""
+    """Yield records without rendering."""
     return ((micros, event, []) for micros, event in found)
 
 
@@ -104,7 +105,7 @@ def _begins_before(session: Segmented, segment: int, since: int) -> bool:
 
 
 def _open(session: Segmented, segment: int) -> SegmentReader | None:
-    """None also where it cannot be read."""
+    """Open a segment; None also if it cannot be read."""
     try:
         return session.open(segment)
     except Malformed:

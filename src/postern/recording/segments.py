@@ -1,7 +1,7 @@
-"""The segments of one live session: one is written, those before it are sealed meanwhile.
+"""Segments of one live session: one is written, earlier ones are sealed meanwhile.
 
-A segment that has grown large or old is followed by the next one before the next record is appended, so that a long
-session is sealed, moved away and searched while it lasts, and damage to one file hurts no other.
+A segment that is too large or too old is followed by a new one before the next record is appended. A long session can
+thus be sealed, moved and searched while it runs, and damage to one file does not affect the others.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from postern.recording.spool import Spool
 
 log = logging.getLogger(__name__)
 
-MOST = 16 * 1024 * 1024  # bytes after which no record is added
-LONGEST = 300_000_000  # microseconds
+MOST = 16 * 1024 * 1024  # bytes after which a new segment starts
+LONGEST = 300_000_000  # microseconds, the same
 
 
 class Segments:
-    """Appends come from one thread. The first segment is there when this is: raises RecordingFailed."""
+    """Writer of a session's segments, for one thread. Creates the first one, or raises RecordingFailed."""
 
     def __init__(
         self, commits: GroupCommit, home: Path, worker: str, header: Header, *, most: int = MOST, longest: int = LONGEST
@@ -37,37 +37,37 @@ class Segments:
         self._header = header
         self._most = most
         self._longest = longest
-        self._before = 0  # bytes of the segments that are finished
+        self._before = 0  # bytes of finished segments
         self._since = 0
         if commits.refusal:
-            raise RecordingFailed(f"no recording can begin: {commits.refusal}")
+            raise RecordingFailed(f"the recording cannot start: {commits.refusal}")
         self.spool = self._begin(header)
         self._empty = self.spool.size
         commits.register(self.spool)
 
     @property
     def size(self) -> int:
-        """Bytes of all segments so far, uncompressed."""
+        """Return the uncompressed size of all segments so far, in bytes."""
         return self._before + self.spool.size
 
     def append(self, record: bytes, micros: int) -> None:
-        """Raises RecordingFailed; every further call does, too."""
+        """Append a record. Raises RecordingFailed, and then on every further call."""
         size = self.spool.size
         if size > self._empty and (size >= self._most or micros - self._since >= self._longest):
             self._go_on(micros)
         self.spool.append(record)
 
     def fail(self, reason: str) -> None:
-        """Every append from now on raises RecordingFailed, so that the session ends."""
+        """Make every further append raise RecordingFailed, so that the session ends."""
         self.spool.fail(reason)
 
     def finish(self, reason: str, micros: int, done: Callable[[Exception | None], None], *, soon: bool) -> None:
-        """Ends the recording and has its last segment sealed; then `done` is called, in another thread."""
+        """End the recording and have its last segment sealed; then call `done`, in another thread."""
         if self.spool.stopped or not self.spool.failed:
             try:
                 self.spool.append_last(encode(End(reason), micros))
             except RecordingFailed as error:
-                log.error("the end of the recording %s could not be written: %s", self.spool.path.name, error.message)
+                log.error("the end of recording %s could not be written: %s", self.spool.path.name, error.message)
         self._commits.finish(self.spool, self._sealed_path(), done, soon=soon)
 
     def _go_on(self, micros: int) -> None:
@@ -98,5 +98,5 @@ class Segments:
 
 
 def _sealed(name: str, error: Exception | None) -> None:
-    if error is not None:  # it is whole in its spool, and sealed when the worker starts again
-        log.error("the segment %s could not be sealed: %s", name, error)
+    if error is not None:  # its spool is whole, and is sealed at the next start of the worker
+        log.error("segment %s could not be sealed; it is sealed at the next start: %s", name, error)

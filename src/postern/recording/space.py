@@ -1,4 +1,4 @@
-"""Room for recordings: whether the disk that they are written to has enough of it left."""
+"""Free disk space for recordings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-EVERY = 1.0  # seconds between two looks
+EVERY = 1.0  # seconds between two checks
 
 
 def free_bytes(folder: Path) -> int:
-    """What may still be written there; of the nearest folder above it that is there. Raises OSError."""
+    """Return the free bytes at a folder, or at its nearest existing parent. Raises OSError."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = os.statvfs(folder)
@@ -22,19 +22,21 @@ def free_bytes(folder: Path) -> int:
 
 
 class Space:
-    """Below `least` bytes no session begins; below half of it those that run end, while there is room to say so."""
+    """Monitor of free space. Below `least` bytes no session starts; below half of it running sessions end, while they
+    can still record their end.
+    """
 
     def __init__(self, folder: Path, least: int, *, free: Callable[[Path], int] = free_bytes) -> None:
         self._folder = folder
         self._least = least
         self._free = free
         self._next = 0.0
-        self.refusal = ""  # why no session may begin, empty while it may
-        self.end = ""  # why those that run have to end, empty while they need not
+        self.refusal = ""  # why no session can start, empty if one can
+        self.end = ""  # why running sessions must end, empty if they need not
         self.look()
 
     def look(self) -> None:
-        """At most once a second; costs one call of the operating system. From one thread."""
+        """Check the space, at most once a second, by one system call. For one thread."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -42,14 +44,14 @@ class Space:
         try:
             free = self._free(self._folder)
         except OSError as error:
-            log.error("nobody knows how much room recordings have: %s", error)
+            log.error("the free space for recordings cannot be determined: %s", error)
             return
         before = self.refusal
         self.refusal = self.end = ""
         if free < self._least:
             self.refusal = (
-                f"this gateway's disk has {free >> 20} MiB left, and recordings need {self._least >> 20} MiB "
-                "(POSTERN_RECORDING_LEAST_FREE); an administrator has to make room"
+                f"this gateway's disk has {free >> 20} MiB left, but recordings need {self._least >> 20} MiB "
+                "(POSTERN_RECORDING_LEAST_FREE); an administrator has to free disk space"
             )
         if free < self._least // 2:
             self.end = self.refusal
@@ -59,5 +61,5 @@ class Space:
 
 def _said(refusal: str) -> tuple[int, str]:
     if refusal:
-        return logging.ERROR, f"no session begins: {refusal}"
-    return logging.INFO, "there is room for recordings again"
+        return logging.ERROR, f"no session can start: {refusal}"
+    return logging.INFO, "there is enough space for recordings again"

@@ -1,4 +1,4 @@
-"""A recorded session as what rules look at, in the order in which it happened: what was asked, and what came back."""
+"""Recorded session as input for rules: operations and answers, in order."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap, Renderer
 from postern.recording.resync_point import ResyncPoint
 
-_OWN = 16  # texts of the gateway's own that are remembered, until they were seen in what was shown
+_OWN = 16  # own texts of the gateway that are remembered until they appear in the output
 
 
 class AnswerReader(Protocol):
-    """Turns the wire bytes that a client was shown into texts and numbers of rows. One for each reading."""
+    """Decoder of answers: turns wire bytes for the client into texts and row counts. One per reading."""
 
     def feed(self, data: bytes) -> list[Answered]:
-        """The next bytes of the stream, cut anywhere → what is complete now."""
+        """Decode the next bytes of the stream, cut anywhere; return what is complete."""
         ...
 
 
 class LineAnswers:
-    """Of a protocol whose answers have no rows: each line is a text."""
+    """Decoder for a protocol without rows: each line is a text."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -37,8 +37,10 @@ class LineAnswers:
 
 
 class _Answers:
-    """What was shown, as long as it can be read. What the gateway itself has said is left out: it is in the record
-    behind what was shown, so that waits for what comes next."""
+    """Answers of a session, as long as they can be read, without the gateway's own messages.
+
+    A message of the gateway is recorded after the output that contains it, so output waits for the next record.
+    """
 
     def __init__(self, make: Callable[[], AnswerReader], *, framed: bool) -> None:
         self._make = make
@@ -76,7 +78,7 @@ class _Answers:
             answers = reader.feed(data)
         except PosternError as error:
             self._reader = None
-            yield LostPart(at, f"what was shown cannot be read further: {error.message}")
+            yield LostPart(at, f"the rest of the output cannot be read: {error.message}")
             return
         for one in answers:
             if one.lost:
@@ -89,7 +91,7 @@ class _Answers:
 def steps(
     records: Iterator[tuple[int, Event | Gap]], make: Callable[[], AnswerReader] | None, *, framed: bool
 ) -> Iterator[Step]:
-    """Without `make` only what was asked. A statement is in one record, whichever segment that is in."""
+    """Yield the steps of a session; without `make` only its operations. A statement is always in one record."""
     answers = None if make is None else _Answers(make, framed=framed)
     for micros, event in records:
         at = micros / 1000

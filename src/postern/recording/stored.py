@@ -1,4 +1,4 @@
-"""Segments in the blob store, as the library reads them."""
+"""Stored segments, for the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BUFFER = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StoredSegments:
-    """What the library asks about stored segments. `segments` gives a session's rows; it blocks, as `blobs` does."""
+    """Access to stored segments. `segments` returns a session's rows; it blocks, as `blobs` does."""
 
     segments: Callable[[UUID], Sequence[Segment]]
     blobs: Blobs
@@ -31,8 +31,11 @@ class StoredSegments:
 
 
 class SegmentRows:
-    """The rows of one session while it is read. A segment's row is there before its file goes, so a row that is asked
-    for after its file was not found is found unless it was never stored."""
+    """Rows of one session while it is read.
+
+    A segment's row exists before its file is deleted. A row that is queried after its file was not found is therefore
+    found, unless the segment was never stored.
+    """
 
     def __init__(self, stored: StoredSegments | None, session_id: UUID) -> None:
         self._stored = stored
@@ -47,17 +50,17 @@ class SegmentRows:
         return self._rows.get(number)
 
     def known(self, number: int) -> Segment | None:
-        """Asks the store once."""
+        """Return a segment's row; query the store only the first time."""
         if self._asked:
             return self._rows.get(number)
         return self.find(number)
 
     def beyond(self, number: int) -> bool:
-        """Whether there is a later one, as far as is known."""
+        """Return whether a later segment is known."""
         return any(known > number for known in self._rows)
 
     def reader(self, row: Segment) -> tuple[SegmentReader, Hashed]:
-        """Raises NotFound, Unavailable, and Malformed when its header cannot be read."""
+        """Open a stored segment. Raises NotFound, Unavailable, and Malformed if its header cannot be read."""
         assert self._stored is not None
         file = open_blob(self._stored.blobs, self._stored.keys, row)
         hashed: list[Hashed] = []
@@ -70,7 +73,7 @@ class SegmentRows:
 
 
 class Hashed(io.RawIOBase):
-    """Bytes that are read of `source`, counted and hashed on their way."""
+    """File that counts and hashes the bytes read from `source`."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -79,7 +82,7 @@ class Hashed(io.RawIOBase):
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of what was read so far."""
+        """Return the SHA-256 of what was read so far."""
         return self._hash.digest()
 
     def readable(self) -> bool:

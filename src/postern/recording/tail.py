@@ -1,7 +1,7 @@
-"""Watching a recording while it is written: its spools grow, are followed by the next one, and are sealed meanwhile.
+"""Tail of a recording that is being written: its spools grow, are followed by others, and are sealed meanwhile.
 
-A spool that is sealed under a watcher stays readable through the descriptor that it holds. A record that is not whole
-yet is waited for. Nothing here is known to the process that writes.
+A spool that is sealed while it is read stays readable through the open descriptor. The tail waits for incomplete
+records. The writing process does not know about it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from postern.recording.recording_rendering import Gap, RecordingReplay
 from postern.recording.resync_point import ResyncPoint
 
 _READ = 256 * 1024  # bytes
-_PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
+_PATIENCE = 2.0  # seconds in which unreadable data can still become complete
 
 
 class RecordingTail(Tail):
-    """`replay_of` as Library has it."""
+    """Tail of one session. `replay_of` is that of the library."""
 
     def __init__(
         self, session: seek.Segmented, replay_of: Callable[[str], tuple[RecordingReplay, bool]], since: int
@@ -36,14 +36,14 @@ class RecordingTail(Tail):
         self._replay_of = replay_of
         self._since = since
         self._segment = 0
-        self._earliest = 0  # the segment that was looked for first; those from here to `_segment` are done with
+        self._earliest = 0  # first segment that was searched; those from here to `_segment` are done
         self._source: _Growing | _Whole | None = None
         self._replay: RecordingReplay | None = None
         self._rest: ResyncPoint | None = None
         self._micros = 0
         self._stuck: float | None = None
         self._ended = False
-        self._lock = threading.Lock()  # `close` may come while another thread reads
+        self._lock = threading.Lock()  # `close` can come from another thread
         self._closed = False
         self._settled = False
 
@@ -62,7 +62,7 @@ class RecordingTail(Tail):
             self._drop()
 
     def read(self, *, settled: bool = False) -> list[Moment]:
-        """At most what _READ bytes of the recording tell, and one record."""
+        """Return new moments, from at most _READ bytes of the recording and one record."""
         with self._lock:
             self._settled = settled
             return [] if self._closed else self._read()
@@ -90,7 +90,7 @@ class RecordingTail(Tail):
         return (self._replay or RecordingReplay(None)).pieces(event)
 
     def _next(self) -> tuple[int, Event | Gap, int] | None:
-        """The next record and its size; None while there is none."""
+        """Return the next record and its size; None if there is none yet."""
         if self._source is None:
             gap = self._open()
             if self._source is None:
@@ -108,12 +108,12 @@ class RecordingTail(Tail):
         return record
 
     def _open(self) -> tuple[int, Event | Gap, int] | None:
-        """The next segment, once it is there; a Gap when it will not be."""
+        """Open the next segment once it exists; return a Gap if it never will."""
         if self._segment == 0:
             self._segment = self._earliest = seek.first_segment(self._session, self._since)
         try:
             reader = self._session.open(self._segment)
-        except Malformed as error:  # its header may be on its way
+        except Malformed as error:  # its header can be incomplete
             return self._give_up(error.message) if self._is_stuck() else None
         if reader is None:
             is_missing = self._session.exists(self._segment + 1) and self._is_stuck()
@@ -126,19 +126,19 @@ class RecordingTail(Tail):
         return None
 
     def _begin(self, header: Header) -> bool:
-        """Whether rendering begins in this segment; False when it is an earlier one."""
+        """Start rendering; return False if it has to start in an earlier segment."""
         self._replay, framed = self._replay_of(header.protocol)
         if framed:
             return True
         first = seek.rendering_segment(self._session, self._segment, self._since)
         self._rest = ResyncPoint(come=first == 1)
-        if first >= self._earliest:  # from there to here is a gap, which was reported already
+        if first >= self._earliest:  # the part between was already reported as a gap
             return True
         self._segment, before = first, self._segment
         return first == before
 
     def _after_the_last(self) -> tuple[int, Event | Gap, int] | None:
-        """A segment without its End: it is written still, or was cut."""
+        """Handle the end of a segment without End: it is still being written, or was cut."""
         assert self._source is not None
         if not self._source.is_whole and not self._session.exists(self._segment + 1):
             return None
@@ -157,7 +157,7 @@ class RecordingTail(Tail):
         self._stuck = None
 
     def _is_stuck(self) -> bool:
-        """Whether it is, and has been for a while."""
+        """Return whether no progress was possible for a while."""
         now = time.monotonic()
         if self._stuck is None:
             self._stuck = now
@@ -165,7 +165,7 @@ class RecordingTail(Tail):
 
 
 class _Whole:
-    """A sealed segment."""
+    """Sealed segment."""
 
     is_whole = True
 
@@ -191,14 +191,14 @@ class _Whole:
 
 
 class _Growing:
-    """A spool behind its header. Only whole records are taken; the file may be cut back behind them."""
+    """Spool after its header. Only whole records are taken; the file can be truncated behind them."""
 
     is_whole = False
     damage = ""
 
     def __init__(self, reader: SegmentReader) -> None:
         self._descriptor = reader.detach()
-        self._at = reader.intact  # of the first byte of `_data`
+        self._at = reader.intact  # offset of the first byte of `_data`
         self._data = b""
         self._pos = 0
 
@@ -212,7 +212,7 @@ class _Growing:
         length, kind, micros = PREFIX.unpack_from(self._data, self._pos)
         if length > MAX_PAYLOAD:
             self._again()
-            raise Malformed(f"a record says it is {length} bytes long")
+            raise Malformed(f"a record declares an impossible length of {length} bytes")
         size = PREFIX.size + length + CRC.size
         if not self._has(size):
             return None
@@ -229,7 +229,7 @@ class _Growing:
         os.close(self._descriptor)
 
     def _has(self, size: int) -> bool:
-        """Whether that many bytes are here, behind those that were taken."""
+        """Return whether that many unread bytes are available."""
         have = len(self._data) - self._pos
         if have >= size:
             return True
@@ -249,6 +249,6 @@ class _Growing:
         return True
 
     def _again(self) -> None:
-        """What was read may have been cut back, and written anew."""
+        """Discard the buffer: the file can have been truncated and written again."""
         self._at += self._pos
         self._data, self._pos = b"", 0

@@ -1,4 +1,4 @@
-"""What ended sessions of a living worker could not finish, as on a disk that was full: finished once that works."""
+"""Unfinished spools of ended sessions in a living worker, as after a full disk: they are finished once that works."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from postern.recording.recovery import EndMark, recover
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 5.0  # seconds between two looks
-GAVE_UP = EndMark("the recording could not be written further, and the session was ended", EndReason.RECORDING_FAILED)
+INTERVAL = 5.0  # seconds between two checks
+GAVE_UP = EndMark("the recording could not be written further, so the session was ended", EndReason.RECORDING_FAILED)
 
 
 class UnfinishedSpools:
-    """In the spool folder of this worker. `busy` tells which files somebody writes or seals. A thread of its own."""
+    """Repairs this worker's spool folder, in its own thread. `busy` returns files that are being written or sealed."""
 
     def __init__(self, folder: Path, busy: Callable[[], set[Path]], *, interval: float = INTERVAL) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class UnfinishedSpools:
         self._thread = threading.Thread(target=self._run, name="leftovers", daemon=True)
 
     def start(self) -> None:
-        """After what an earlier life of this worker left has been recovered."""
+        """Start, after the spools of this worker's earlier life were recovered."""
         self._thread.start()
 
     def close(self) -> None:
@@ -36,8 +36,10 @@ class UnfinishedSpools:
             self._thread.join()
 
     def once(self) -> int:
-        """Of how many sessions something was found. What was left twice running is nobody's: a file may be made just
-        now, between the two looks."""
+        """Finish unfinished spools; return their number of sessions.
+
+        Only a file that two checks in a row find is unfinished: another can have been created just now.
+        """
         before = self._left()
         if not before or self._stop.wait(min(1.0, self._interval)):
             return 0
@@ -45,7 +47,8 @@ class UnfinishedSpools:
         return len(recover(self._folder, mark=GAVE_UP, only=left)) if left else 0
 
     def _left(self) -> set[Path]:
-        # What is busy is asked for last: who begins a file registers it afterwards, and who has sealed one removes it.
+        # `busy` comes last: a new file is registered after its creation, and a sealed one removed before it is
+        # unregistered.
         files = set(self._folder.glob("*.rec"))
         return files - self._busy()
 
@@ -54,4 +57,4 @@ class UnfinishedSpools:
             try:
                 self.once()
             except Exception:
-                log.exception("what ended sessions left in %s could not be looked at", self._folder)
+                log.exception("unfinished recordings in %s could not be processed", self._folder)
